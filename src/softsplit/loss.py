@@ -1,0 +1,117 @@
+"""What a tree costs on the training rows, with its gradient.
+
+    expected cost  E = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl
+    log-loss       E = - sum_i weight_i log( sum_l P_il c_{y_i l} )
+
+Both hand the compiled pass a table ``W[class, leaf]``: ``cost @ c`` or ``c`` itself. With
+D[t, i] = dE / dz_ti from the pass, and M its leaf masses,
+
+    dE / d weights    = features @ D' / n_features        (n_features, n_branches)
+    dE / d thresholds = - sum_i D[:, i]                   (n_branches,)
+    dE / d c          = cost' @ M, or M for the log-loss  (n_classes, n_leaves)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from softsplit.routing import split_scores, tree_pass
+from softsplit.samples import Samples
+from softsplit.tree import FloatArray, TreeParameters
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A value with its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
+
+    value: float
+    weights: FloatArray
+    thresholds: FloatArray
+    leaf_classes: FloatArray
+    mass: FloatArray
+
+
+class Loss(Protocol):
+    """What the pass needs to know of a loss."""
+
+    logarithmic: bool
+
+    def table(self, leaf_classes: FloatArray) -> FloatArray:
+        """W[class, leaf] for the given leaf assignment."""
+
+    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
+        """dE / d leaf_classes from the leaf masses."""
+
+
+@dataclass(frozen=True)
+class ExpectedCost:
+    """Expected misclassification cost; ``costs[y, k]`` is the cost of calling class y k."""
+
+    costs: FloatArray
+    logarithmic: bool = False
+
+    @classmethod
+    def uniform(cls, n_classes: int, cost: float = 0.5) -> ExpectedCost:
+        """The paper's costs: the same for every error, nothing when right."""
+        return cls(cost * (1.0 - np.eye(n_classes)))
+
+    def weighted(self, class_weights: FloatArray) -> ExpectedCost:
+        """Each class's costs multiplied by its weight."""
+        return ExpectedCost(self.costs * class_weights[:, None])
+
+    def table(self, leaf_classes: FloatArray) -> FloatArray:
+        return self.costs @ leaf_classes
+
+    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
+        return self.costs.T @ mass
+
+
+@dataclass(frozen=True)
+class LogLoss:
+    """Negative log-likelihood of the true classes: smooth far from the solution."""
+
+    logarithmic: bool = True
+
+    def table(self, leaf_classes: FloatArray) -> FloatArray:
+        return np.array(leaf_classes)
+
+    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
+        return mass
+
+
+def evaluate(
+    loss: Loss,
+    samples: Samples,
+    parameters: TreeParameters,
+    steepness: float,
+    extra_table: FloatArray | None = None,
+) -> Evaluation:
+    """Loss and gradient in two matrix products with the features and one pass.
+
+    ``extra_table`` (n_classes, n_leaves) is added to the loss's table; its own dependence on
+    the leaf classes is not part of the leaf gradient returned here.
+    """
+    table = loss.table(parameters.leaf_classes)
+    if extra_table is not None:
+        table = table + extra_table
+    scores = split_scores(parameters, samples.features)
+    mass = np.empty_like(table)
+    value = tree_pass(
+        scores,
+        samples.starts,
+        samples.weights,
+        np.ascontiguousarray(table),
+        float(steepness),
+        loss.logarithmic,
+        mass,
+    )
+    return Evaluation(
+        value=float(value),
+        weights=np.dot(samples.features, scores.T) / samples.n_features,
+        thresholds=-np.sum(scores, axis=1),
+        leaf_classes=loss.leaf_gradient(mass),
+        mass=mass,
+    )

@@ -1,0 +1,144 @@
+"""How far a tree is from a Karush-Kuhn-Tucker point of the paper's formulation.
+
+With multipliers m >= 0 of the minimum class rates, the Lagrangian is L = E - m . (rates - rho).
+A tree is a KKT point exactly if all of these are zero:
+
+    stationarity     |(a, mu) - prox(( a, mu) - dL)|, prox of the penalties linearised at a,
+                     clipped to the box; largest entry
+    leaf gap         sum (dL/dc) c - min over feasible leaves of the same: what a leaf step gains
+    complementarity  largest m_k (rate_k - rho_k)
+    violation        largest violation of a constraint
+
+The prox form needs no decision which coefficients "are" zero, so that it is as meaningful for
+an interior-point solution as for one with exact zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from softsplit.constraints import leaf_step
+from softsplit.loss import Evaluation
+from softsplit.problem import TrainingProblem
+from softsplit.tree import FloatArray, TreeParameters
+
+ACTIVE_RATE = 1e-5
+"""A rate within this of its minimum may carry a multiplier."""
+
+SMALL_WEIGHT = 1e-4
+"""Weights below this do not help to determine the multipliers: they may be zeros."""
+
+
+@dataclass(frozen=True)
+class KKT:
+    """Residuals of the first-order conditions; ``multipliers`` belong to the class rates."""
+
+    stationarity: float
+    leaf_gap: float
+    complementarity: float
+    violation: float
+    multipliers: FloatArray
+
+    @property
+    def residual(self) -> float:
+        """The largest of the four."""
+        return max(self.stationarity, self.leaf_gap, self.complementarity, self.violation)
+
+
+def kkt(
+    problem: TrainingProblem, parameters: TreeParameters, multipliers: FloatArray | None = None
+) -> KKT:
+    """Residuals at ``parameters``, with the best multipliers found if none are given."""
+    rates = problem.rates(parameters)
+    if multipliers is None:
+        multipliers = rate_multipliers(problem, parameters, rates)
+    found = problem.evaluate_cost(parameters, multipliers)
+    return KKT(
+        stationarity=stationarity(problem, parameters, found),
+        leaf_gap=_leaf_gap(problem, parameters, found),
+        complementarity=float(np.max(multipliers * np.abs(rates - problem.minimum_rates))),
+        violation=problem.violation(parameters).largest,
+        multipliers=multipliers,
+    )
+
+
+def stationarity(
+    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
+) -> float:
+    """Largest move of a proximal gradient step of length one over the free branches."""
+    stepped = problem.penalties.linearised_prox(
+        parameters.weights - slope.weights, parameters.weights, problem.global_floor
+    )
+    free = problem.free_branches
+    moved = np.abs(parameters.weights - np.clip(stepped, -1, 1))[:, free]
+    thresholds = np.clip(parameters.thresholds - slope.thresholds, -1, 1)
+    shifted = np.abs(parameters.thresholds - thresholds)[free]
+    return float(max(np.max(moved, initial=0.0), np.max(shifted, initial=0.0)))
+
+
+def rate_multipliers(
+    problem: TrainingProblem, parameters: TreeParameters, rates: FloatArray
+) -> FloatArray:
+    """Non-negative multipliers of the active rates that best balance the free variables.
+
+    Least squares over thresholds inside the box, and over weights that are neither at a bound
+    nor at a kink of a penalty: there the stationarity condition is an equation.
+    """
+    multipliers = np.zeros(problem.n_classes)
+    active = np.flatnonzero(rates <= problem.minimum_rates + ACTIVE_RATE)
+    if len(active) == 0:
+        return multipliers
+    base = problem.evaluate_cost(parameters)
+    weights_free, thresholds_free = _equations(problem, parameters)
+    sparse = problem.penalties.gradient(parameters.weights)
+
+    def stack(weights: FloatArray, thresholds: FloatArray) -> FloatArray:
+        return np.concatenate([weights[weights_free], thresholds[thresholds_free]])
+
+    target = stack(base.weights + sparse, base.thresholds)
+    columns = []
+    for k in active:
+        unit = np.zeros(problem.n_classes)
+        unit[k] = 1.0
+        shifted = problem.evaluate_cost(parameters, unit)
+        columns.append(
+            stack(base.weights - shifted.weights, base.thresholds - shifted.thresholds)
+        )
+    matrix = np.column_stack(columns)
+    scale = np.max(np.abs(matrix), initial=0.0)
+    if scale > 0:
+        multipliers[active] = nnls(matrix / scale, target / scale)[0]
+    return multipliers
+
+
+def _equations(
+    problem: TrainingProblem, parameters: TreeParameters
+) -> tuple[FloatArray, FloatArray]:
+    """Masks of the weights and thresholds whose stationarity condition is an equation."""
+    sizes = np.abs(parameters.weights)
+    smooth = (sizes > SMALL_WEIGHT) & (sizes < 1) & problem.free_branches
+    if problem.penalties.overall.strength > 0:
+        top = np.maximum(np.max(sizes, axis=1), problem.global_floor)[:, None]
+        near_top = sizes > top - SMALL_WEIGHT
+        # A unique maximum is smooth; two or more share the slope in an unknown proportion.
+        smooth &= ~near_top | (np.sum(near_top, axis=1, keepdims=True) == 1)
+    return smooth, (np.abs(parameters.thresholds) < 1) & problem.free_branches
+
+
+def _leaf_gap(
+    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
+) -> float:
+    """What the best leaf classes would gain; the rates are priced by their multipliers."""
+    free = None if problem.block is None else problem.free_leaves
+    no_rates = np.zeros(problem.n_classes)
+    best = leaf_step(
+        slope.leaf_classes,
+        problem.shares(slope.mass),
+        no_rates,
+        free,
+        parameters.leaf_classes,
+    )
+    return float(max(0.0, np.sum(slope.leaf_classes * (parameters.leaf_classes - best))))

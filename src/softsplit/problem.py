@@ -1,0 +1,190 @@
+"""The training problem of the paper: loss + penalties under the constraints.
+
+    minimise   E(a, mu, c) + local penalty(a) + global penalty(a)
+    subject to box, leaf simplex, class coverage, minimum class rates
+
+A problem may be restricted to a block of branches and leaves: the others keep the values of
+``anchor``. A restricted problem is a problem like any other, so a solver need not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.constraints import Violation, leaf_step, violation
+from softsplit.loss import Evaluation, ExpectedCost, evaluate
+from softsplit.penalties import PenaltyPair
+from softsplit.samples import Samples
+from softsplit.tree import Block, FloatArray, Topology, TreeParameters
+
+
+@dataclass(frozen=True)
+class TrainingProblem:
+    """Everything that defines one training problem; immutable.
+
+    Parameters
+    ----------
+    samples : Samples
+    topology : Topology
+    loss : ExpectedCost
+    penalties : PenaltyPair
+    minimum_rates : array of shape (n_classes,)
+        rho_k: the least expected share of each class that must be classified correctly.
+    steepness : float
+        gamma of the gates.
+    block : Block, optional
+        The variables that may move; all of them if not given.
+    anchor : TreeParameters, optional
+        Values of the variables outside the block.
+    """
+
+    samples: Samples
+    topology: Topology
+    loss: ExpectedCost
+    penalties: PenaltyPair
+    minimum_rates: FloatArray
+    steepness: float = 512.0
+    block: Block | None = None
+    anchor: TreeParameters | None = None
+
+    def __post_init__(self) -> None:
+        if self.topology.n_leaves < self.n_classes:
+            raise ValueError(
+                f"depth {self.topology.depth} gives {self.topology.n_leaves} leaves for "
+                f"{self.n_classes} classes; each class needs a leaf, so raise depth to at least "
+                f"{Topology.for_classes(self.n_classes).depth} or use depth='auto'."
+            )
+        if self.block is not None and self.anchor is None:
+            raise ValueError("a problem restricted to a block needs the anchor outside it.")
+
+    @property
+    def n_features(self) -> int:
+        return self.samples.n_features
+
+    @property
+    def n_classes(self) -> int:
+        return self.samples.n_classes
+
+    @cached_property
+    def free_branches(self) -> NDArray[np.bool_]:
+        """Branches whose weights and threshold may move, shape (n_branches,)."""
+        return _mask(self.topology.n_branches, self.block.branches if self.block else None)
+
+    @cached_property
+    def free_leaves(self) -> NDArray[np.bool_]:
+        """Leaves whose classes may move, shape (n_leaves,)."""
+        return _mask(self.topology.n_leaves, self.block.leaves if self.block else None)
+
+    @cached_property
+    def global_floor(self) -> FloatArray:
+        """Largest |a_jt| over the fixed branches: beta_j cannot fall below it, (n_features,)."""
+        if self.anchor is None:
+            return np.zeros(self.n_features)
+        fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
+        return np.max(fixed, axis=1, initial=0.0)
+
+    def restrict(self, block: Block, anchor: TreeParameters) -> TrainingProblem:
+        """The same problem with everything outside ``block`` fixed at ``anchor``."""
+        return replace(self, block=block, anchor=anchor)
+
+    def with_steepness(self, steepness: float) -> TrainingProblem:
+        return replace(self, steepness=float(steepness))
+
+    def with_penalties(self, penalties: PenaltyPair) -> TrainingProblem:
+        return replace(self, penalties=penalties)
+
+    def pin(self, parameters: TreeParameters) -> TreeParameters:
+        """``parameters`` with every fixed variable put back to its anchor."""
+        if self.anchor is None:
+            return parameters
+        return TreeParameters(
+            np.where(self.free_branches, parameters.weights, self.anchor.weights),
+            np.where(self.free_branches, parameters.thresholds, self.anchor.thresholds),
+            np.where(self.free_leaves, parameters.leaf_classes, self.anchor.leaf_classes),
+        )
+
+    def cost(self, parameters: TreeParameters) -> float:
+        """Expected misclassification cost alone."""
+        return self.evaluate_cost(parameters).value
+
+    def objective(self, parameters: TreeParameters) -> float:
+        """Expected cost plus penalties."""
+        return self.cost(parameters) + self.penalties.value(parameters.weights)
+
+    def evaluate_cost(
+        self, parameters: TreeParameters, multipliers: FloatArray | None = None
+    ) -> Evaluation:
+        """Cost and gradient; with multipliers, of the Lagrangian cost - multipliers . rates.
+
+        The gradient of a fixed variable is zero.
+        """
+        if multipliers is None:
+            found = evaluate(self.loss, self.samples, parameters, self.steepness)
+            return self._mask_gradient(found, found.leaf_classes)
+        per_unit = (multipliers / self.samples.class_totals)[:, None]
+        extra = -per_unit * parameters.leaf_classes
+        found = evaluate(self.loss, self.samples, parameters, self.steepness, extra)
+        return self._mask_gradient(found, found.leaf_classes - per_unit * found.mass)
+
+    def _mask_gradient(self, found: Evaluation, leaf_gradient: FloatArray) -> Evaluation:
+        if self.block is None:
+            return replace(found, leaf_classes=leaf_gradient)
+        return replace(
+            found,
+            weights=np.where(self.free_branches, found.weights, 0.0),
+            thresholds=np.where(self.free_branches, found.thresholds, 0.0),
+            leaf_classes=np.where(self.free_leaves, leaf_gradient, 0.0),
+        )
+
+    def gradient(self, parameters: TreeParameters) -> TreeParameters:
+        """Gradient of the objective, where the penalties have one, in the shape of a tree."""
+        found = self.evaluate_cost(parameters)
+        sparse = self.penalties.gradient(parameters.weights)
+        return TreeParameters(
+            found.weights + np.where(self.free_branches, sparse, 0.0),
+            found.thresholds,
+            found.leaf_classes,
+        )
+
+    def shares(self, mass: FloatArray) -> FloatArray:
+        """R_kl: share of class k that reaches leaf l, from the leaf masses of the expected cost."""
+        return mass / self.samples.class_totals[:, None]
+
+    def rates(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
+        """Expected share of each class that is classified correctly, (n_classes,)."""
+        if mass is None:
+            mass = self.evaluate_cost(parameters).mass
+        return np.sum(self.shares(mass) * parameters.leaf_classes, axis=1)
+
+    def violation(self, parameters: TreeParameters) -> Violation:
+        """How far the tree is from feasible."""
+        return violation(parameters, self.rates(parameters), self.minimum_rates)
+
+    def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
+        """The tree with the cheapest feasible leaf classes for its routing.
+
+        Raises
+        ------
+        softsplit.constraints.InfeasibleLeafStep
+            If no leaf classes meet the minimum class rates.
+        """
+        found = evaluate(self.loss, self.samples, parameters, self.steepness)
+        leaves = leaf_step(
+            found.leaf_classes,
+            self.shares(found.mass),
+            self.minimum_rates,
+            None if self.block is None else self.free_leaves,
+            parameters.leaf_classes,
+        )
+        return replace(parameters, leaf_classes=leaves)
+
+
+def _mask(size: int, chosen: tuple[int, ...] | None) -> NDArray[np.bool_]:
+    mask = np.full(size, chosen is None)
+    if chosen is not None:
+        mask[list(chosen)] = True
+    return mask

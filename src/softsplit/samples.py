@@ -1,0 +1,134 @@
+"""The training rows as the compiled pass wants them.
+
+Rows are grouped by class, so that everything linear in the leaf probabilities is a small
+table ``[class, leaf]`` and the pass needs no gather. Inside a class they are ordered by a
+hash of their content, and equal rows are merged with their weights added. The order of the
+rows in the caller's array, and whether a row is repeated or weighted, can then not change a
+single bit of the result; and the first rows of a class are as good as a random draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.tree import FloatArray
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Grouped, merged, weighted training rows.
+
+    Attributes
+    ----------
+    features : array of shape (n_features, n_rows), C order
+        One contiguous line per feature.
+    starts : int array of shape (n_classes + 1,)
+        Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
+    weights : array of shape (n_rows,)
+        Total sample weight of each distinct row.
+    class_totals : array of shape (n_classes,)
+        Sum of the weights of each class.
+    """
+
+    features: FloatArray
+    starts: NDArray[np.int64]
+    weights: FloatArray
+    class_totals: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Class index of every row, shape (n_rows,)."""
+        return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: NDArray[np.floating],
+        y: NDArray[np.integer],
+        n_classes: int,
+        sample_weight: FloatArray | None = None,
+    ) -> Samples:
+        """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
+
+        Rows of zero weight are dropped: they are no different from absent rows.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        order = _canonical_order(X, np.asarray(y), weight)
+        first = _first_of_equal(X, np.asarray(y), order)
+        features = np.ascontiguousarray(X[order[first]].T)
+        labels = np.asarray(y)[order[first]]
+        # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
+        merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
+        counts = np.bincount(labels, minlength=n_classes)
+        if len(order) == 0 or np.any(counts == 0):
+            missing = np.flatnonzero(counts == 0)
+            raise ValueError(f"class indices {missing.tolist()} have no sample of positive weight.")
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        totals = np.add.reduceat(merged, starts[:-1])
+        return cls(features, starts, merged, totals)
+
+
+def _canonical_order(
+    X: FloatArray, y: NDArray[np.integer], weight: FloatArray
+) -> NDArray[np.intp]:
+    keep = np.flatnonzero(weight > 0)
+    keys = _row_hashes(X)[keep]
+    return keep[np.lexsort((keys, y[keep]))]
+
+
+def _first_of_equal(
+    X: FloatArray, y: NDArray[np.integer], order: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    first = np.ones(len(order), dtype=bool)
+    _mark_repeats(X, y, order, first)
+    return first
+
+
+@nb.njit(cache=True, nogil=True)
+def _row_hashes(X):  # type: ignore[no-untyped-def]
+    """64-bit hash of every row (multiply and xor-shift over the bits of its numbers)."""
+    n_rows, n_features = X.shape
+    hashes = np.empty(n_rows, dtype=np.uint64)
+    cell = np.empty(1)
+    bits = cell.view(np.uint64)
+    for i in range(n_rows):
+        state = np.uint64(0x9E3779B97F4A7C15)
+        for j in range(n_features):
+            cell[0] = X[i, j] + 0.0  # -0.0 and 0.0 are the same number
+            state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
+            state ^= state >> np.uint64(29)
+        hashes[i] = state
+    return hashes
+
+
+@nb.njit(cache=True, nogil=True)
+def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
+    """Clear ``first[r]`` where the r-th row of the order equals the row before it."""
+    for r in range(1, len(order)):
+        i, previous = order[r], order[r - 1]
+        if y[i] != y[previous]:
+            continue
+        same = True
+        for j in range(X.shape[1]):
+            if X[i, j] != X[previous, j]:
+                same = False
+                break
+        if same:
+            first[r] = False

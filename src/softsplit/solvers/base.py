@@ -1,0 +1,138 @@
+"""What every solver takes and returns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from softsplit.optimality import KKT, kkt
+from softsplit.problem import TrainingProblem
+from softsplit.tree import TreeParameters
+
+FEASIBLE = 1e-5
+"""A solution that violates a constraint by more than this is not a solution."""
+
+
+class Status(Enum):
+    """How a run ended, and what to do about it."""
+
+    OPTIMAL = "the first-order conditions hold to the tolerance"
+    ACCEPTABLE = "feasible, and no further progress was possible; the residuals say how close"
+    MAX_ITER = "the iteration limit was reached; raise max_iter to go on"
+    TIME_LIMIT = "the time limit was reached; raise time_limit to go on"
+    INTERRUPTED = "interrupted by the user; this is the best point so far"
+    INFEASIBLE = "the constraints are violated; lower min_class_rate or try other starts"
+    FAILED = "the solver broke down; try other starts"
+
+    @property
+    def usable(self) -> bool:
+        """Whether the point is a feasible tree."""
+        return self not in (Status.INFEASIBLE, Status.FAILED)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One training run: where it ended, how good the point is, and what it took.
+
+    Attributes
+    ----------
+    parameters : TreeParameters
+    objective : float
+        Expected cost plus penalties, evaluated on the original formulation.
+    cost : float
+        Expected cost alone.
+    violation, stationarity : float
+        Largest constraint violation and largest first-order residual (see optimality.py).
+    kkt : KKT
+        All residuals with the multipliers of the class rates.
+    status : Status
+    n_iter : int
+    seconds : float
+    solver : str
+    message : str
+        The solver's own words.
+    """
+
+    parameters: TreeParameters
+    objective: float
+    cost: float
+    violation: float
+    stationarity: float
+    kkt: KKT
+    status: Status
+    n_iter: int
+    seconds: float
+    solver: str
+    message: str = ""
+
+    @classmethod
+    def measure(
+        cls,
+        problem: TrainingProblem,
+        parameters: TreeParameters,
+        status: Status,
+        *,
+        n_iter: int,
+        seconds: float,
+        solver: str,
+        message: str = "",
+    ) -> Solution:
+        """Evaluate the point on the problem itself: nothing is taken on a solver's word."""
+        residuals = kkt(problem, parameters)
+        if status.usable and not residuals.violation <= FEASIBLE:
+            status = Status.INFEASIBLE
+        cost = problem.cost(parameters)
+        return cls(
+            parameters=parameters,
+            objective=cost + problem.penalties.value(parameters.weights),
+            cost=cost,
+            violation=residuals.violation,
+            stationarity=max(residuals.stationarity, residuals.leaf_gap),
+            kkt=residuals,
+            status=status,
+            n_iter=n_iter,
+            seconds=seconds,
+            solver=solver,
+            message=message,
+        )
+
+
+@dataclass(frozen=True)
+class Start:
+    """A starting tree and the rule that made it, which tells a solver how far to trust it."""
+
+    parameters: TreeParameters
+    rule: str = "given"
+
+
+@dataclass
+class Budget:
+    """Limits of one run; ``None`` means the solver's own default."""
+
+    max_iter: int | None = None
+    tol: float = 1e-6
+    time_limit: float | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def remaining(self) -> float:
+        return float("inf") if self.time_limit is None else self.time_limit - self.elapsed
+
+
+class Solver(Protocol):
+    """Finds a good tree from a start."""
+
+    name: str
+    start_rules: tuple[str, ...]
+    """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
+    releases_gil: bool
+    """Whether starts run side by side in threads; otherwise processes are used."""
+
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        """Best tree found from ``start`` within ``budget``."""
