@@ -101,6 +101,7 @@ def evaluate(
     mass = np.empty_like(table)
     value = tree_pass(
         scores,
+        scores,
         samples.starts,
         samples.weights,
         np.ascontiguousarray(table),

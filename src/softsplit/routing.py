@@ -42,13 +42,14 @@ def _gate_pair(scaled):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(cache=True, nogil=True)
-def tree_pass(scores, starts, weights, table, steepness, logarithmic, mass):  # type: ignore[no-untyped-def]
-    """Value of all samples; ``scores`` becomes d value / d score, ``mass`` the leaf masses.
+def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, mass):  # type: ignore[no-untyped-def]
+    """Value of all samples; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
 
     Parameters
     ----------
     scores : array (n_branches, n_rows)
-        Overwritten with the derivative of the returned value.
+    slopes : array (n_branches, n_rows)
+        Overwritten with the derivative of the returned value; may be ``scores`` itself.
     starts : int array (n_classes + 1,)
     weights : array (n_rows,)
     table : array (n_classes, n_leaves)
@@ -73,7 +74,7 @@ def tree_pass(scores, starts, weights, table, steepness, logarithmic, mass):  # 
             _lift_values(left, right, table[group], size, values)
             total += _chain(values[0], weights, begin, size, logarithmic, reach[0])
             _spread_reach(left, right, size, reach)
-            _write_slopes(scores, begin, size, steepness, left, right, values, reach)
+            _write_slopes(slopes, begin, size, steepness, left, right, values, reach)
             for leaf in range(n_branches + 1):
                 subtotal = 0.0
                 for i in range(size):
@@ -123,10 +124,10 @@ def _spread_reach(left, right, size, reach):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(cache=True, nogil=True)
-def _write_slopes(scores, begin, size, steepness, left, right, values, reach):  # type: ignore[no-untyped-def]
-    for t in range(scores.shape[0]):
+def _write_slopes(slopes, begin, size, steepness, left, right, values, reach):  # type: ignore[no-untyped-def]
+    for t in range(slopes.shape[0]):
         for i in range(size):
-            scores[t, begin + i] = (
+            slopes[t, begin + i] = (
                 steepness
                 * reach[t, i]
                 * (left[t, i] * right[t, i])

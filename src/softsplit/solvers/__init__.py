@@ -1,1 +1,44 @@
-"""Solvers of the training problem."""
+"""Solvers of the training problem, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
+from softsplit.solvers.ipopt import IpoptSolver
+from softsplit.solvers.native import NativeSolver
+
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "native": NativeSolver,
+    "ipopt": lambda: IpoptSolver(strategy="substituted"),
+    "ipopt-explicit": lambda: IpoptSolver(strategy="explicit"),
+}
+
+
+def make_solver(solver: str | Solver) -> Solver:
+    """The solver of that name, or the solver object itself."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(
+                f"solver {solver!r} is unknown; choose one of {', '.join(map(repr, SOLVERS))} or "
+                "pass a solver object."
+            )
+        return SOLVERS[solver]()
+    if not callable(getattr(solver, "solve", None)):
+        raise ValueError(
+            f"solver must be a name or an object with a solve method, got {solver!r}."
+        )
+    return solver
+
+
+__all__ = [
+    "SOLVERS",
+    "Budget",
+    "IpoptSolver",
+    "NativeSolver",
+    "Solution",
+    "Solver",
+    "Start",
+    "Status",
+    "make_solver",
+]

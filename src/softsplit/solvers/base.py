@@ -107,7 +107,7 @@ class Start:
     rule: str = "given"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Budget:
     """Limits of one run; ``None`` means the solver's own default."""
 
@@ -133,6 +133,8 @@ class Solver(Protocol):
     """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
     releases_gil: bool
     """Whether starts run side by side in threads; otherwise processes are used."""
+    zero_threshold: float
+    """Coefficients up to this size count as zero: interior points never reach zero itself."""
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` within ``budget``."""

@@ -1,0 +1,54 @@
+# Everything happens in .venv; nothing but Python 3.11 or later and make is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench-kernel bench-ipopt picture clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
+		| awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set and print it
+	@$(BIN)/python examples/demo.py
+
+test: lint ## linters, type checker, import contracts and all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test ## the static half of "make test"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench-kernel: $(VENV)/.test ## cost of the compiled pass against two matrix products
+	$(BIN)/python benchmarks/kernel.py $(ARGS)
+
+bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
+	$(BIN)/python benchmarks/ipopt.py $(ARGS)
+
+picture: $(VENV)/.test ## redraw the tree shown in the README
+	$(BIN)/python docs/images/make_tree.py
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "softsplit needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/.made
+	@echo "installing softsplit into $(VENV) (a minute the first time)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.made
+	@echo "installing softsplit with all extras and test tools into $(VENV) (a minute or two the first time)"
+	@$(PIP) --editable '.[all,dev]'
+	@touch $@ $(VENV)/.demo

@@ -1,0 +1,350 @@
+"""The scikit-learn estimator: validate, scale, train, store."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from softsplit import settings
+from softsplit.problem import TrainingProblem
+from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.samples import Samples
+from softsplit.scaling import Scaling
+from softsplit.solvers import Budget, Solution, Solver, Status, make_solver
+from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.training import NoFeasibleTreeError, best_solution, multistart
+from softsplit.tree import FloatArray, TreeParameters
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 65_536
+"""Rows predicted at once: the arrays of a chunk stay small however long X is."""
+
+
+class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
+    """Sparse multivariate randomized classification tree.
+
+    At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
+    logistic function; each leaf carries a class. Training minimises the expected
+    misclassification cost plus sparsity penalties under a minimum rate of correct
+    classification for every class.
+
+    Parameters
+    ----------
+    depth : int or "auto", default="auto"
+        Depth of the tree; "auto" is the smallest depth with a leaf per class.
+    penalty : {"l1", "l0", "power", "inverse_power", "log"} or None, default="l0"
+        What is summed over coefficients (local) and over features (global): their size, or a
+        concave function that comes close to counting the nonzero ones.
+    local_strength, global_strength : float, default=0.0
+        Strength of the penalty on single coefficients, and on features across the tree.
+    sharpness : float, default=5.0
+        alpha of the "l0" penalty 1 - exp(-alpha u).
+    exponent, offset : float, default=0.5 and 1e-5
+        q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
+    steepness : float, default=512.0
+        gamma: how sharply a split decides.
+    cost_matrix : array of shape (n_classes, n_classes), optional
+        Cost of calling a sample of class (row) another class (column); 0.5 for every error if
+        not given.
+    class_weight : dict or "balanced", optional
+        Factors on the costs of each class.
+    min_class_rate : float, sequence or dict, default=0.1
+        Least expected share of each class that must be classified correctly.
+    solver : str or solver object, default="native"
+        "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``).
+    n_starts : int, default=10
+        Starts; the tree with the lowest objective is kept.
+    max_iter : int, optional
+        Iterations per start; the solver's default if not given.
+    tol : float, default=1e-6
+        Tolerance of the first-order conditions.
+    time_limit : float, optional
+        Seconds for all starts together.
+    scale : bool, default=True
+        Min-max scale the features inside ``fit``; splits are reported in original units.
+        With False, X is taken as it is; thresholds and weights are still confined to [-1, 1].
+    n_jobs : int, optional
+        Starts that run side by side. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+    verbose : int, default=0
+        With 1 or more, each start is logged at level INFO of the logger "softsplit".
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if X had column names that are all strings.
+    weights_ : array of shape (n_features, n_branches)
+    thresholds_ : array of shape (n_branches,)
+    leaf_classes_ : array of shape (n_classes, n_leaves)
+        The tree in the units the solver saw, in heap order: the children of branch t are 2t + 1
+        (left) and 2t + 2; leaves from left to right.
+    coef_ : array of shape (n_branches, n_features)
+    intercept_ : array of shape (n_branches,)
+        The splits in original units: a sample goes left at branch t with probability
+        F(steepness * (x . coef_[t] + intercept_[t])).
+    objective_ : float
+    solution_ : Solution
+        The kept run with its status and first-order residuals.
+    starts_ : list of Solution
+        One per start.
+    local_sparsity_, global_sparsity_ : float
+        Percentage of zero coefficients, and of features that no split uses.
+    selected_features_ : array of int
+        Indices of the features in use.
+    n_iter_ : int
+        Iterations of the kept run.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from softsplit import SoftTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = SoftTreeClassifier(global_strength=1.0, random_state=0).fit(X, y)
+    >>> bool(tree.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        depth: int | str = "auto",
+        penalty: str | None = "l0",
+        local_strength: float = 0.0,
+        global_strength: float = 0.0,
+        sharpness: float = 5.0,
+        exponent: float = 0.5,
+        offset: float = 1e-5,
+        steepness: float = 512.0,
+        cost_matrix: ArrayLike | None = None,
+        class_weight: Any = None,
+        min_class_rate: Any = 0.1,
+        solver: str | Solver = "native",
+        n_starts: int = 10,
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        time_limit: float | None = None,
+        scale: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.depth = depth
+        self.penalty = penalty
+        self.local_strength = local_strength
+        self.global_strength = global_strength
+        self.sharpness = sharpness
+        self.exponent = exponent
+        self.offset = offset
+        self.steepness = steepness
+        self.cost_matrix = cost_matrix
+        self.class_weight = class_weight
+        self.min_class_rate = min_class_rate
+        self.solver = solver
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit
+        self.scale = scale
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on X (n_samples, n_features) and labels y (n_samples,).
+
+        Samples of weight zero are the same as absent ones.
+        """
+        budget = self._budget()
+        solver = make_solver(self.solver)
+        X, labels, weight = self._validate(X, y, sample_weight)
+        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(X[weight > 0])
+        problem = self._problem(self._scaling.transform(X), labels, weight)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if self.verbose:
+            _log_to_console()
+        self.starts_ = multistart(
+            problem,
+            solver,
+            n_starts=settings.positive_integer("n_starts", self.n_starts),
+            seed=seed,
+            budget=budget,
+            n_jobs=self.n_jobs,
+        )
+        self._store(self._choose(problem), solver.zero_threshold)
+        return self
+
+    def _budget(self) -> Budget:
+        limit = self.time_limit
+        return Budget(
+            max_iter=None
+            if self.max_iter is None
+            else settings.positive_integer("max_iter", self.max_iter),
+            tol=settings.positive_number("tol", self.tol),
+            time_limit=None if limit is None else settings.positive_number("time_limit", limit),
+        )
+
+    def _validate(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
+        """Checked X, class indices and weights; sets classes_."""
+        _refuse_text(X)
+        # scikit-learn's own check for infinities adds the numbers up, which may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        self.classes_ = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds {'one class' if len(self.classes_) else 'no class'} of positive weight; "
+                "a classifier needs samples of at least two classes."
+            )
+        # Rows of zero weight may carry labels that are no class; their index is never used.
+        labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
+        return X, labels, weight
+
+    def _problem(
+        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
+    ) -> TrainingProblem:
+        samples = Samples.from_arrays(X, labels, len(self.classes_), weight)
+        return TrainingProblem(
+            samples=samples,
+            topology=settings.make_topology(self.depth, len(self.classes_)),
+            loss=settings.make_loss(
+                self.cost_matrix, self.class_weight, self.classes_, samples.class_totals
+            ),
+            penalties=settings.make_penalties(
+                self.penalty,
+                self.local_strength,
+                self.global_strength,
+                sharpness=self.sharpness,
+                exponent=self.exponent,
+                offset=self.offset,
+            ),
+            minimum_rates=settings.make_rates(self.min_class_rate, self.classes_),
+            steepness=settings.positive_number("steepness", self.steepness),
+        )
+
+    def _choose(self, problem: TrainingProblem) -> Solution:
+        try:
+            chosen = best_solution(self.starts_)
+        except NoFeasibleTreeError as error:
+            raise _name_rates(error, problem, self.starts_, self.classes_) from None
+        if chosen.status in (Status.MAX_ITER, Status.TIME_LIMIT):
+            warnings.warn(
+                f"SoftTreeClassifier: {chosen.status.value}.", ConvergenceWarning, stacklevel=3
+            )
+        return chosen
+
+    def _store(self, chosen: Solution, zero_threshold: float) -> None:
+        parameters = chosen.parameters
+        self.solution_ = chosen
+        self.objective_ = chosen.objective
+        self.n_iter_ = max(1, chosen.n_iter)
+        self.weights_ = parameters.weights
+        self.thresholds_ = parameters.thresholds
+        self.leaf_classes_ = parameters.leaf_classes
+        self.coef_, self.intercept_ = self._scaling.splits(parameters)
+        self.local_sparsity_ = local_sparsity(parameters.weights, zero_threshold)
+        self.global_sparsity_ = global_sparsity(parameters.weights, zero_threshold)
+        self.selected_features_ = selected_features(parameters.weights, zero_threshold)
+
+    def _scores(self, X: FloatArray) -> FloatArray:
+        tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
+        return split_scores(tree, self._scaling.transform(X).T)
+
+    def _check(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        _refuse_text(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        return checked
+
+    def leaf_proba(self, X: Any) -> FloatArray:
+        """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
+        X = self._check(X)
+        proba = np.empty((len(X), self.leaf_classes_.shape[1]))
+        for low in range(0, len(X), CHUNK):
+            scores = self._scores(X[low : low + CHUNK])
+            proba[low : low + CHUNK] = leaf_probabilities(scores, self.steepness).T
+        return proba
+
+    def decision_path(self, X: Any) -> FloatArray:
+        """Probability of going left at each branch, shape (n_samples, n_branches)."""
+        return gate_probabilities(self._scores(self._check(X)), self.steepness)[0].T
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
+        return np.argmax(self.leaf_proba(X), axis=1)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class, in the order of ``classes_``."""
+        proba = self.leaf_proba(X) @ self.leaf_classes_.T
+        normalised: FloatArray = proba / proba.sum(axis=1, keepdims=True)
+        return normalised
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class of each sample."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+
+def _refuse_text(X: Any) -> None:
+    """A frame with text columns gets a sentence that names the first one."""
+    dtypes = getattr(X, "dtypes", None)
+    columns = getattr(X, "columns", None)
+    if dtypes is None or columns is None:
+        return
+    for name, dtype in zip(columns, dtypes, strict=False):
+        if any(word in str(dtype).lower() for word in ("str", "utf8", "categor", "enum")):
+            raise ValueError(
+                f"column {name!r} of X holds text; encode it as numbers first, for example with "
+                "sklearn.preprocessing.OneHotEncoder."
+            )
+
+
+def _name_rates(
+    error: NoFeasibleTreeError,
+    problem: TrainingProblem,
+    solutions: list[Solution],
+    classes: NDArray[Any],
+) -> ValueError:
+    """Say which class's rate was out of reach, if that is what failed."""
+    closest = min(solutions, key=lambda solution: solution.violation)
+    rates = problem.rates(closest.parameters)
+    worst = int(np.argmax(problem.minimum_rates - rates))
+    if problem.minimum_rates[worst] <= rates[worst]:
+        return error
+    return NoFeasibleTreeError(
+        f"no start met min_class_rate {problem.minimum_rates[worst]:g} for class "
+        f"{classes.tolist()[worst]!r} (the closest reached {rates[worst]:.3g}); lower "
+        "min_class_rate, or raise depth or n_starts."
+    )
+
+
+def _log_to_console() -> None:
+    """Show the library's messages unless the application has set up logging itself."""
+    package = logging.getLogger("softsplit")
+    package.setLevel(min(package.level or logging.INFO, logging.INFO))
+    if not package.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("softsplit: %(message)s"))
+        package.addHandler(handler)

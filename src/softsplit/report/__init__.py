@@ -1,0 +1,5 @@
+"""Fitted trees as people read them."""
+
+from softsplit.report.text import export_text
+
+__all__ = ["export_text"]

@@ -1,0 +1,125 @@
+"""A fitted tree as plain text, with splits in original units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from softsplit.classifier import SoftTreeClassifier
+from softsplit.tree import FloatArray, Topology
+
+MIXED_LEAF = 0.005
+"""Class shares of a leaf below this are not worth a reader's time."""
+
+
+def export_text(
+    classifier: SoftTreeClassifier,
+    feature_names: Sequence[str] | None = None,
+    *,
+    max_terms: int | None = None,
+    precision: int = 4,
+) -> str:
+    """The tree as indented text.
+
+    Each split reads "go left if <terms> > <threshold>": a sample on the boundary goes either way
+    with probability one half, and the bracket says by how much the left side must exceed the
+    threshold to be 95 % sure. Coefficients are in original units, multiplied so that the largest
+    is one.
+
+    Parameters
+    ----------
+    classifier : fitted SoftTreeClassifier
+    feature_names : sequence of str, optional
+        Names to use instead of the fitted ones (``feature_names_in_`` or x0, x1, ...).
+    max_terms : int, optional
+        Most terms written per split; the rest is counted.
+    precision : int, default=4
+        Significant digits.
+    """
+    names = _names(classifier, feature_names)
+    topology = Topology.with_branches(len(classifier.intercept_))
+    lines: list[str] = []
+
+    def write(node: int, indent: str) -> None:
+        if node >= topology.n_branches:
+            leaf = node - topology.n_branches
+            lines.append(f"{indent}class {_leaf_label(classifier, leaf)}")
+            return
+        condition = _split(classifier, node, names, max_terms, precision)
+        if condition is None:
+            share = _constant_share(classifier, node)
+            lines.append(f"{indent}always: left with probability {share:.{precision}g}")
+        else:
+            lines.append(f"{indent}if {condition}")
+        write(2 * node + 1, indent + "|   ")
+        lines.append(f"{indent}else")
+        write(2 * node + 2, indent + "|   ")
+
+    write(0, "")
+    return "\n".join(lines)
+
+
+def _names(classifier: SoftTreeClassifier, given: Sequence[str] | None) -> list[str]:
+    if given is not None:
+        if len(given) != classifier.n_features_in_:
+            raise ValueError(
+                f"feature_names holds {len(given)} names for {classifier.n_features_in_} features."
+            )
+        return [str(name) for name in given]
+    fitted = getattr(classifier, "feature_names_in_", None)
+    if fitted is not None:
+        return [str(name) for name in fitted]
+    return [f"x{j}" for j in range(classifier.n_features_in_)]
+
+
+def _split(
+    classifier: SoftTreeClassifier,
+    branch: int,
+    names: Sequence[str],
+    max_terms: int | None,
+    precision: int,
+) -> str | None:
+    coef, intercept = classifier.coef_[branch], classifier.intercept_[branch]
+    used = [j for j in np.argsort(-np.abs(coef), kind="stable") if _in_use(classifier, j, branch)]
+    if not used:
+        return None
+    scale = float(np.abs(coef[used[0]]))
+    shown = used if max_terms is None else used[:max_terms]
+    text = _terms(coef / scale, shown, names, precision)
+    if len(shown) < len(used):
+        text += f" + ... ({len(used) - len(shown)} more)"
+    width = np.log(19.0) / (classifier.steepness * scale)
+    threshold = -float(intercept) / scale
+    return f"{text} > {threshold:.{precision}g}   (95 % sure beyond +-{width:.2g})"
+
+
+def _in_use(classifier: SoftTreeClassifier, feature: int, branch: int) -> bool:
+    selected = feature in set(classifier.selected_features_.tolist())
+    return bool(selected and classifier.coef_[branch, feature] != 0)
+
+
+def _terms(coef: FloatArray, shown: Sequence[Any], names: Sequence[str], precision: int) -> str:
+    parts: list[str] = []
+    for j in shown:
+        size = abs(float(coef[j]))
+        body = names[j] if size == 1.0 else f"{size:.{precision}g} {names[j]}"
+        sign = "-" if coef[j] < 0 else "+"
+        parts.append(f"{sign} {body}" if parts else (f"-{body}" if sign == "-" else body))
+    return " ".join(parts)
+
+
+def _constant_share(classifier: SoftTreeClassifier, branch: int) -> float:
+    score = classifier.steepness * float(classifier.intercept_[branch])
+    return float(1.0 / (1.0 + np.exp(-np.clip(score, -700, 700))))
+
+
+def _leaf_label(classifier: SoftTreeClassifier, leaf: int) -> str:
+    shares = classifier.leaf_classes_[:, leaf]
+    order = np.argsort(-shares, kind="stable")
+    labels = classifier.classes_.tolist()
+    if shares[order[0]] >= 1 - MIXED_LEAF:
+        return f"{labels[order[0]]}"
+    kept = [k for k in order if shares[k] >= MIXED_LEAF]
+    return ", ".join(f"{labels[k]} {100 * shares[k]:.0f} %" for k in kept)

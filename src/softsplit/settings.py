@@ -1,0 +1,171 @@
+"""From the estimator's parameters to the parts of a training problem, or one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import (
+    PenaltyPair,
+    Surrogate,
+    exponential,
+    inverse_power,
+    linear,
+    logarithmic,
+    power,
+)
+from softsplit.tree import FloatArray, Topology
+
+PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
+
+
+def make_topology(depth: Any, n_classes: int) -> Topology:
+    """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
+    if isinstance(depth, str):
+        if depth != "auto":
+            raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+        return Topology.for_classes(n_classes)
+    if not isinstance(depth, Integral) or isinstance(depth, bool):
+        raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+    return Topology(int(depth))
+
+
+def make_penalties(
+    penalty: Any,
+    local_strength: Any,
+    global_strength: Any,
+    *,
+    sharpness: Any,
+    exponent: Any,
+    offset: Any,
+) -> PenaltyPair:
+    """The pair of penalties the estimator's parameters name."""
+    local = positive_number("local_strength", local_strength, zero=True)
+    overall = positive_number("global_strength", global_strength, zero=True)
+    if penalty is None and (local > 0 or overall > 0):
+        raise ValueError(
+            "penalty=None takes no strengths; set local_strength and global_strength to 0 or "
+            "name a penalty."
+        )
+    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, overall)
+
+
+def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
+    if penalty not in PENALTIES:
+        raise ValueError(
+            f"penalty {penalty!r} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
+        )
+    if penalty == "l0":
+        return exponential(positive_number("sharpness", sharpness))
+    if penalty in ("power", "inverse_power"):
+        make = power if penalty == "power" else inverse_power
+        return make(positive_number("exponent", exponent), positive_number("offset", offset))
+    if penalty == "log":
+        return logarithmic(positive_number("offset", offset))
+    return linear()
+
+
+def make_loss(
+    cost_matrix: ArrayLike | None,
+    class_weight: Any,
+    classes: NDArray[Any],
+    class_totals: FloatArray,
+) -> ExpectedCost:
+    """Expected cost from the cost matrix and class weights.
+
+    ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
+    total.
+    """
+    n_classes = len(classes)
+    if cost_matrix is None:
+        loss = ExpectedCost.uniform(n_classes)
+    else:
+        loss = ExpectedCost(_costs(cost_matrix, n_classes))
+    return loss.weighted(_class_weights(class_weight, classes, class_totals))
+
+
+def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
+    try:
+        costs = np.array(cost_matrix, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError("cost_matrix must be an array of numbers.") from None
+    if costs.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix has shape {costs.shape}; it needs one row and one column per class, "
+            f"({n_classes}, {n_classes}), in the order of classes_."
+        )
+    if not np.all(np.isfinite(costs)) or np.any(costs < 0):
+        raise ValueError("cost_matrix must hold finite costs >= 0.")
+    return costs
+
+
+def _class_weights(
+    class_weight: Any, classes: NDArray[Any], class_totals: FloatArray
+) -> FloatArray:
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}."
+            )
+        balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
+        return balanced
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+    return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
+
+
+def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
+    """rho_k per class, from one number, a sequence in the order of the classes, or a dict."""
+    if isinstance(min_class_rate, Mapping):
+        return _by_class("min_class_rate", min_class_rate, classes, 0.0, 1.0)
+    try:
+        rates = np.array(min_class_rate, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"min_class_rate must be a number, one per class or a dict, got {min_class_rate!r}."
+        ) from None
+    if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
+        raise ValueError(
+            f"min_class_rate must be one number or {len(classes)}, one per class, "
+            f"got shape {rates.shape}."
+        )
+    if not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"min_class_rate must lie in [0, 1], got {min_class_rate!r}.")
+    return np.broadcast_to(rates, len(classes)).copy()
+
+
+def _by_class(
+    name: str, values: Mapping[Any, Any], classes: NDArray[Any], default: float, most: float
+) -> FloatArray:
+    known = set(classes.tolist())
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise ValueError(f"{name} names {unknown[0]!r}, which is not a class of y.")
+    found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
+    if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
+        raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
+    return found
+
+
+def positive_number(name: str, value: Any, zero: bool = False) -> float:
+    """``value`` as a float, or a sentence that names the parameter."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
+    if not good or float(value) < 0 or (float(value) == 0 and not zero):
+        raise ValueError(
+            f"{name} must be a finite number {'>= 0' if zero else '> 0'}, got {value!r}."
+        )
+    return float(value)
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """``value`` as an int, or a sentence that names the parameter."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)

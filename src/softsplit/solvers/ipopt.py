@@ -1,0 +1,209 @@
+"""The paper's reference method: the interior-point code IPOPT, on either strategy of section 4.1.
+
+    substituted   leaf probabilities replaced by the product of gates (nlp_substituted.py)
+    explicit      leaf probabilities as variables, one equation each (nlp_explicit.py)
+
+IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
+bounds the size of rounding removed and nothing else improved. An interior-point method returns no
+exact zeros: count sparsity with a threshold (about 1e-4).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from softsplit.problem import TrainingProblem
+from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
+from softsplit.solvers.ipopt_bridge import IpoptRun, import_casadi, run_ipopt
+from softsplit.solvers.nlp import NonlinearProgram
+from softsplit.solvers.nlp_explicit import ExplicitProgram
+from softsplit.solvers.nlp_substituted import SubstitutedProgram
+from softsplit.tree import FloatArray, TreeParameters
+
+logger = logging.getLogger(__name__)
+
+Strategy = Literal["substituted", "explicit"]
+
+STATUS = {
+    "Solve_Succeeded": Status.OPTIMAL,
+    "Solved_To_Acceptable_Level": Status.ACCEPTABLE,
+    "Maximum_Iterations_Exceeded": Status.MAX_ITER,
+    "Maximum_CpuTime_Exceeded": Status.TIME_LIMIT,
+    "Maximum_WallTime_Exceeded": Status.TIME_LIMIT,
+    "User_Requested_Stop": Status.INTERRUPTED,
+    "Infeasible_Problem_Detected": Status.INFEASIBLE,
+}
+"""IPOPT's return status; anything else is a failure."""
+
+
+@dataclass(frozen=True)
+class IpoptSolver:
+    """IPOPT with exact first and second derivatives.
+
+    Parameters
+    ----------
+    strategy : {"substituted", "explicit"}
+        Whether the leaf probabilities are substituted or variables of their own. The explicit
+        form is slower, and less sensitive to the start.
+    max_iter : int
+        Iteration limit where the budget has none.
+    softening : float in [0, 1]
+        How far the leaf classes of the start are moved towards 1 / n_classes: from pure leaves
+        IPOPT cannot see what another class would cost.
+    options : dict, optional
+        Further options of IPOPT, which override the ones used here.
+    """
+
+    strategy: Strategy = "substituted"
+    max_iter: int = 1000
+    softening: float = 0.5
+    options: dict[str, Any] = field(default_factory=dict)
+    start_rules: tuple[str, ...] = ("points",)
+    releases_gil: bool = False
+    zero_threshold: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if self.strategy not in ("substituted", "explicit"):
+            raise ValueError(
+                f"strategy must be 'substituted' or 'explicit', got {self.strategy!r}."
+            )
+
+    @property
+    def name(self) -> str:
+        return "ipopt" if self.strategy == "substituted" else "ipopt-explicit"
+
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        """Run IPOPT from ``start``; with a time limit, in a process that can be stopped."""
+        import_casadi()
+        began = time.perf_counter()
+        if budget.time_limit is None:
+            outcome = self.run(problem, start, budget, Progress())
+        else:
+            from softsplit.solvers.ipopt_worker import run_with_limit
+
+            outcome = run_with_limit(self, problem, start, budget)
+        logger.debug("%s: %s after %d iterations", self.name, outcome.message, outcome.n_iter)
+        return Solution.measure(
+            problem,
+            outcome.parameters,
+            outcome.status,
+            n_iter=outcome.n_iter,
+            seconds=time.perf_counter() - began,
+            solver=self.name,
+            message=outcome.message,
+        )
+
+    def run(
+        self, problem: TrainingProblem, start: Start, budget: Budget, progress: Progress
+    ) -> Outcome:
+        """The run itself, in this process."""
+        program = self.program(problem)
+        progress.program = program
+        ended = run_ipopt(
+            program, program.start(self._soften(problem, start)), self._options(budget), progress.add
+        )
+        return conclude(problem, program, ended, progress)
+
+    def program(self, problem: TrainingProblem) -> NonlinearProgram:
+        """The nonlinear program of this strategy."""
+        if self.strategy == "substituted":
+            return SubstitutedProgram(problem)
+        return ExplicitProgram(problem)
+
+    def _soften(self, problem: TrainingProblem, start: Start) -> TreeParameters:
+        parameters, share = start.parameters, self.softening
+        even = np.full_like(parameters.leaf_classes, 1.0 / problem.n_classes)
+        leaf_classes = (1 - share) * parameters.leaf_classes + share * even
+        return problem.pin(replace(parameters, leaf_classes=leaf_classes))
+
+    def _options(self, budget: Budget) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "print_level": 0,
+            "sb": "yes",
+            "max_iter": self.max_iter if budget.max_iter is None else budget.max_iter,
+            "tol": budget.tol,
+            "constr_viol_tol": min(budget.tol, 0.1 * FEASIBLE),
+            "acceptable_constr_viol_tol": 0.1 * FEASIBLE,
+        }
+        if budget.time_limit is not None:
+            options["max_wall_time"] = max(budget.remaining, 1e-3)
+        return options | self.options
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a run ended, before it is measured on the problem."""
+
+    parameters: TreeParameters
+    status: Status
+    n_iter: int
+    message: str
+
+
+@dataclass
+class Progress:
+    """The iterates worth keeping: the last one, and the best that meets the constraints."""
+
+    program: NonlinearProgram | None = None
+    last: TreeParameters | None = None
+    best: TreeParameters | None = None
+    lowest: float = np.inf
+    n_iter: int = 0
+
+    def add(self, x: FloatArray, value: float, violation: float) -> None:
+        """Called by the bridge once per iteration."""
+        assert self.program is not None
+        self.keep(self.program.tree(x), value, violation)
+
+    def keep(self, parameters: TreeParameters, value: float, violation: float) -> None:
+        self.last = parameters
+        self.n_iter += 1
+        if violation <= 0.1 * FEASIBLE and value < self.lowest:
+            self.best, self.lowest = parameters, value
+
+    def pick(self, problem: TrainingProblem, fallback: TreeParameters) -> TreeParameters:
+        """The last iterate if it is feasible, else the best feasible one, else the last."""
+        last = tidy(problem, fallback if self.last is None else self.last)
+        if self.best is None or problem.violation(last).largest <= FEASIBLE:
+            return last
+        return tidy(problem, self.best)
+
+
+def conclude(
+    problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: Progress
+) -> Outcome:
+    """Translate the end of a run; whatever is not known to be good is a failure."""
+    status, message = STATUS.get(ended.return_status, Status.FAILED), ended.return_status
+    if ended.error:
+        status, message = Status.FAILED, f"{message} ({ended.error})"
+    found = program.tree(ended.x)
+    if not _finite(found):
+        status, found = Status.FAILED, progress.last or program.tree(program.lower)
+    if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
+        progress.last = found
+        return Outcome(progress.pick(problem, found), status, ended.n_iter, message)
+    return Outcome(tidy(problem, found), status, ended.n_iter, message)
+
+
+def _finite(parameters: TreeParameters) -> bool:
+    arrays = (parameters.weights, parameters.thresholds, parameters.leaf_classes)
+    return all(bool(np.all(np.isfinite(array))) for array in arrays)
+
+
+def tidy(problem: TrainingProblem, parameters: TreeParameters) -> TreeParameters:
+    """Remove violations of bounds and of the leaf simplex the size of IPOPT's tolerance."""
+    leaf_classes = np.clip(parameters.leaf_classes, 0.0, 1.0)
+    totals = leaf_classes.sum(axis=0)
+    leaf_classes = leaf_classes / np.where(totals > 0, totals, 1.0)
+    return problem.pin(
+        TreeParameters(
+            np.clip(parameters.weights, -1.0, 1.0),
+            np.clip(parameters.thresholds, -1.0, 1.0),
+            leaf_classes,
+        )
+    )

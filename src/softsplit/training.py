@@ -1,0 +1,115 @@
+"""Multistart: the only place where randomness enters.
+
+Start ``i`` draws from the i-th child of one seed sequence, so its result depends on the seed and
+on ``i`` alone, not on how many starts run or side by side with what.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+from softsplit.problem import TrainingProblem
+from softsplit.solvers.base import Budget, Solution, Solver
+from softsplit.starts import draw_start
+
+logger = logging.getLogger(__name__)
+
+
+class NoFeasibleTreeError(ValueError):
+    """No start ended in a tree that satisfies the constraints."""
+
+
+def multistart(
+    problem: TrainingProblem,
+    solver: Solver,
+    *,
+    n_starts: int = 10,
+    seed: int | np.random.SeedSequence = 0,
+    budget: Budget | None = None,
+    n_jobs: int | None = None,
+) -> list[Solution]:
+    """Run ``solver`` from ``n_starts`` starts; one Solution each, in the order of the starts.
+
+    The time limit of the budget covers all starts together. Those that would begin after it are
+    left out, except the first.
+    """
+    budget = budget or Budget()
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    jobs = list(enumerate(sequence.spawn(n_starts)))
+    if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
+        return _one_after_another(problem, solver, jobs, budget)
+    prefer = "threads" if solver.releases_gil else "processes"
+    found = Parallel(n_jobs=n_jobs, prefer=prefer)(
+        delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
+    )
+    return [solution for solution in found if solution is not None]
+
+
+def _one_after_another(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    budget: Budget,
+) -> list[Solution]:
+    found: list[Solution] = []
+    try:
+        for i, child in jobs:
+            solution = _run_start(problem, solver, i, child, budget)
+            if solution is not None:
+                found.append(solution)
+    except KeyboardInterrupt:
+        if not found:
+            raise
+        logger.warning("interrupted after %d of %d starts; the best is kept.", len(found), len(jobs))
+    return found
+
+
+def _run_start(
+    problem: TrainingProblem,
+    solver: Solver,
+    index: int,
+    child: np.random.SeedSequence,
+    budget: Budget,
+) -> Solution | None:
+    if index > 0 and budget.remaining <= 0:
+        return None
+    rng = np.random.default_rng(child)
+    # One BLAS thread: a thread count that follows n_jobs would change the last bits.
+    with threadpool_limits(limits=1):
+        start = draw_start(solver.start_rules[index % len(solver.start_rules)], problem, rng)
+        solution = solver.solve(problem, start, budget)
+    logger.info(
+        "start %d (%s): objective %.6g, %s, %.3g s",
+        index,
+        start.rule,
+        solution.objective,
+        solution.status.name,
+        solution.seconds,
+    )
+    return solution
+
+
+def best_solution(solutions: Sequence[Solution]) -> Solution:
+    """The lowest objective among the usable solutions; the first of equals.
+
+    Raises
+    ------
+    NoFeasibleTreeError
+        If no solution is usable.
+    """
+    usable = [solution for solution in solutions if solution.status.usable]
+    if usable:
+        return min(usable, key=lambda solution: solution.objective)
+    ends = sorted({f"{s.status.name} ({s.message})" if s.message else s.status.name
+                   for s in solutions})
+    least = min(solution.violation for solution in solutions)
+    raise NoFeasibleTreeError(
+        f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
+        f"violation {least:.2g}; ends: {', '.join(ends)}); lower min_class_rate, or raise depth "
+        "or n_starts."
+    )

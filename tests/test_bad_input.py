@@ -1,0 +1,149 @@
+"""Bad input gets one clear sentence: what, where, what to do; harmless input works."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from softsplit import SoftTreeClassifier
+from softsplit.training import NoFeasibleTreeError
+
+X, Y = load_iris(return_X_y=True)
+
+
+def fit(X=X, y=Y, sample_weight=None, **parameters):
+    settings = {"n_starts": 1, "random_state": 0} | parameters
+    return SoftTreeClassifier(**settings).fit(X, y, sample_weight=sample_weight)
+
+
+def changed(value):
+    other = X.copy()
+    other[3, 1] = value
+    return other
+
+
+WRONG = {
+    "nan": ({"X": changed(np.nan)}, "NaN"),
+    "infinity": ({"X": changed(np.inf)}, "infinity"),
+    "one class": ({"y": np.zeros(150)}, "one class"),
+    "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
+    "negative weight": ({"sample_weight": np.full(150, -1.0)}, "[Nn]egative"),
+    "fewer leaves than classes": ({"depth": 1}, "depth 1 gives 2 leaves for 3 classes"),
+    "depth zero": ({"depth": 0}, "depth must be"),
+    "depth as text": ({"depth": "deep"}, "depth must be 'auto'"),
+    "depth as fraction": ({"depth": 1.5}, "depth must be 'auto'"),
+    "cost shape": ({"cost_matrix": np.ones((2, 2))}, r"needs one row and one column per class"),
+    "negative cost": ({"cost_matrix": -np.ones((3, 3))}, "finite costs >= 0"),
+    "cost text": ({"cost_matrix": [["a"]]}, "array of numbers"),
+    "rate above one": ({"min_class_rate": 1.5}, r"must lie in \[0, 1\]"),
+    "rate count": ({"min_class_rate": [0.1, 0.1]}, "one per class"),
+    "rate of unknown class": ({"min_class_rate": {"x": 0.1}}, "not a class of y"),
+    "negative strength": ({"local_strength": -1}, "local_strength must be a finite number >= 0"),
+    "strength nan": ({"global_strength": np.nan}, "global_strength must be"),
+    "strength without penalty": ({"penalty": None, "local_strength": 1}, "penalty=None"),
+    "unknown penalty": ({"penalty": "l2"}, "penalty 'l2' is unknown; choose one of"),
+    "unknown solver": ({"solver": "magic"}, "solver 'magic' is unknown; choose one of"),
+    "solver object": ({"solver": 3}, "a solve method"),
+    "steepness": ({"steepness": 0}, "steepness must be a finite number > 0"),
+    "sharpness": ({"sharpness": -1}, "sharpness must be"),
+    "exponent": ({"penalty": "power", "exponent": 2.0}, r"exponent of 'power' must be in \(0, 1\]"),
+    "offset": ({"penalty": "log", "offset": 0}, "offset must be"),
+    "n_starts": ({"n_starts": 0}, "n_starts must be a positive integer"),
+    "max_iter": ({"max_iter": 0}, "max_iter must be a positive integer"),
+    "tol": ({"tol": 0}, "tol must be"),
+    "time_limit": ({"time_limit": -1}, "time_limit must be"),
+    "class_weight": ({"class_weight": "heavy"}, "class_weight must be"),
+    "class_weight class": ({"class_weight": {9: 1.0}}, "not a class of y"),
+    "no features": ({"X": np.empty((150, 0))}, "0 feature"),
+    "regression target": ({"y": np.linspace(0, 1, 150)}, "[Uu]nknown label type"),
+    "huge range": ({"X": np.where(X > 3, 1.7e308, -1.7e308)}, "more than a float can hold"),
+    "huge unscaled": ({"X": X * 1e200, "scale": False}, "too large to train on"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_gets_one_sentence(name):
+    arguments, sentence = WRONG[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=sentence):
+            fit(**arguments)
+
+
+def test_text_column_is_named():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "city": ["a", "b", "a", "b"]})
+    with pytest.raises(ValueError, match="column 'city' of X holds text; encode it"):
+        fit(frame, [0, 1, 0, 1])
+
+
+def test_impossible_rate_names_the_class():
+    rng = np.random.default_rng(0)
+    points = rng.uniform(size=(40, 2))
+    X = np.vstack([points, points])
+    y = np.repeat(["no", "yes"], 40)
+    with pytest.raises(NoFeasibleTreeError, match="min_class_rate 0.9 for class '(no|yes)'"):
+        fit(X, y, min_class_rate=0.9)
+
+
+HARMLESS = {
+    "constant column": np.column_stack([X, np.full(150, 7.0)]),
+    "all columns constant": np.ones((150, 3)),
+    "duplicate columns": np.column_stack([X, X]),
+    "one feature": X[:, 2:3],
+    "large numbers": X * 1e300,
+    "small numbers": X * 1e-200,
+    "subnormal numbers": X * 5e-324,
+    "integers": X.astype(int),
+    "booleans": X > 3,
+    "float32": X.astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_input_works_without_a_warning(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = fit(HARMLESS[name])
+        proba = tree.predict_proba(HARMLESS[name])
+    assert np.all(np.isfinite(proba))
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert tree.solution_.violation <= 1e-6
+    assert np.all(np.isfinite(tree.coef_))
+    assert np.all(np.isfinite(tree.intercept_))
+
+
+def test_one_sample_per_class():
+    tree = fit(X[[0, 60, 120]], Y[[0, 60, 120]])
+    assert tree.score(X[[0, 60, 120]], Y[[0, 60, 120]]) == 1.0
+
+
+@pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e6])
+def test_extreme_steepness(steepness):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = fit(steepness=steepness)
+    assert np.isfinite(tree.objective_)
+    assert tree.solution_.violation <= 1e-6
+
+
+@pytest.mark.parametrize("strength", [1e-12, 1e12])
+@pytest.mark.parametrize("penalty", ["l1", "l0", "power", "inverse_power", "log"])
+def test_extreme_strengths(penalty, strength):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = fit(penalty=penalty, local_strength=strength, global_strength=strength)
+    assert np.isfinite(tree.objective_)
+    if strength > 1:
+        assert tree.global_sparsity_ == 100
+
+
+def test_rows_of_zero_weight_change_nothing():
+    outlier = np.vstack([X, [[1e9] * 4]])
+    labels, weight = np.append(Y, 5), np.append(np.ones(150), 0)
+    tree = fit(outlier, labels, sample_weight=weight)
+    np.testing.assert_array_equal(tree.weights_, fit().weights_)
+    assert tree.classes_.tolist() == [0, 1, 2]

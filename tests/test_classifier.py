@@ -1,0 +1,229 @@
+"""The estimator as scikit-learn and its users meet it."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from softsplit import SoftTreeClassifier
+from softsplit.solvers import Status
+
+
+def quick(**parameters):
+    settings = {"n_starts": 2, "random_state": 0} | parameters
+    return SoftTreeClassifier(**settings)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@parametrize_with_checks([SoftTreeClassifier()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_signature_is_the_documented_one():
+    assert list(SoftTreeClassifier().get_params()) == sorted(
+        """depth penalty local_strength global_strength sharpness exponent offset steepness
+        cost_matrix class_weight min_class_rate solver n_starts max_iter tol time_limit scale
+        n_jobs random_state verbose""".split()
+    )
+
+
+def test_fitted_attributes_fit_together(iris):
+    X, y = iris
+    tree = quick(global_strength=1.0).fit(X, y)
+    assert tree.weights_.shape == (4, 3)
+    assert tree.thresholds_.shape == (3,)
+    assert tree.leaf_classes_.shape == (3, 4)
+    assert list(tree.feature_names_in_) == list(X.columns)
+    assert tree.n_features_in_ == 4
+    assert len(tree.starts_) == 2
+    assert tree.solution_ is min(tree.starts_, key=lambda s: s.objective)
+    assert tree.objective_ == tree.solution_.objective
+    assert tree.solution_.status.usable
+    assert tree.solution_.violation <= 1e-6
+    used = np.flatnonzero(np.abs(tree.weights_).max(axis=1))
+    assert tree.selected_features_.tolist() == used.tolist()
+    assert tree.global_sparsity_ == pytest.approx(100 * (1 - len(used) / 4))
+    assert tree.local_sparsity_ == pytest.approx(100 * np.mean(tree.weights_ == 0))
+    assert tree.score(X, y) > 0.9
+
+
+def test_original_units_route_as_the_scaled_tree_does(iris):
+    X, y = iris
+    tree = quick().fit(X, y)
+    z = X.to_numpy() @ tree.coef_.T + tree.intercept_
+    left = 1 / (1 + np.exp(-np.clip(tree.steepness * z, -700, 700)))
+    np.testing.assert_allclose(left, tree.decision_path(X), atol=1e-9)
+
+
+def test_probabilities_follow_the_definition(iris):
+    X, y = iris
+    tree = quick().fit(X, y)
+    left = tree.decision_path(X)
+    by_hand = np.column_stack(
+        [
+            left[:, 0] * left[:, 1],
+            left[:, 0] * (1 - left[:, 1]),
+            (1 - left[:, 0]) * left[:, 2],
+            (1 - left[:, 0]) * (1 - left[:, 2]),
+        ]
+    )
+    np.testing.assert_allclose(tree.leaf_proba(X), by_hand, atol=1e-12)
+    np.testing.assert_array_equal(tree.apply(X), by_hand.argmax(axis=1))
+    np.testing.assert_allclose(tree.predict_proba(X), by_hand @ tree.leaf_classes_.T, atol=1e-12)
+    np.testing.assert_allclose(np.exp(tree.predict_log_proba(X)), tree.predict_proba(X))
+    assert np.all(np.isfinite(tree.predict_log_proba(X)))
+
+
+def test_minimum_class_rates_hold_on_the_training_set():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = quick(min_class_rate=[0.97, 0.2]).fit(X, y)
+    proba = tree.predict_proba(X)
+    assert proba[y == 0, 0].mean() >= 0.97 - 1e-6
+    assert proba[y == 1, 1].mean() >= 0.2 - 1e-6
+
+
+def test_costs_move_the_errors_to_the_cheap_side():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :3]
+    even = quick().fit(X, y)
+    dear = quick(cost_matrix=[[0, 10], [0.5, 0]]).fit(X, y)
+    missed = [np.sum((tree.predict(X) == 1) & (y == 0)) for tree in (even, dear)]
+    assert missed[1] < missed[0]
+
+
+def test_class_weight_equals_the_same_costs():
+    X, y = load_iris(return_X_y=True)
+    weighted = quick(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
+    costs = 0.5 * (1 - np.eye(3)) * np.array([[1], [3], [1]])
+    np.testing.assert_array_equal(quick(cost_matrix=costs).fit(X, y).weights_, weighted.weights_)
+
+
+def test_stronger_penalties_use_fewer_features():
+    X, y = load_wine(return_X_y=True)
+    used = [
+        len(quick(global_strength=s, n_starts=3).fit(X, y).selected_features_)
+        for s in (0.0, 0.5, 16.0)
+    ]
+    assert used[0] > used[1] > used[2] >= 1
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l0", "power", "inverse_power", "log"])
+def test_every_penalty_trains_a_feasible_tree(penalty, iris):
+    X, y = iris
+    tree = quick(penalty=penalty, local_strength=0.01, global_strength=0.01, n_starts=4).fit(X, y)
+    assert tree.solution_.violation <= 1e-6
+    assert tree.score(X, y) > 0.85
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_keep_their_names_and_give_the_same_tree(make):
+    X, y = load_iris(return_X_y=True)
+    names = ["sepal length", "sepal width", "petal length", "petal width"]
+    frame = make({name: X[:, j] for j, name in enumerate(names)})
+    tree = quick().fit(frame, y)
+    assert list(tree.feature_names_in_) == names
+    plain = quick().fit(X, y)
+    np.testing.assert_array_equal(tree.weights_, plain.weights_)
+    np.testing.assert_array_equal(tree.predict_proba(frame), plain.predict_proba(X))
+
+
+def test_string_labels():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    tree = quick().fit(X, names[y])
+    assert tree.classes_.tolist() == names.tolist()
+    assert set(tree.predict(X)) <= set(names)
+
+
+def test_grid_search_pipeline_and_cross_validation(iris):
+    X, y = iris
+    pipeline = make_pipeline(StandardScaler(), quick()).set_output(transform="pandas")
+    search = GridSearchCV(pipeline, {"softtreeclassifier__global_strength": [0.1, 100.0]}, cv=3)
+    search.fit(X, y)
+    assert search.best_params_["softtreeclassifier__global_strength"] == 0.1
+    scores = cross_validate(quick(), X, y, cv=3)["test_score"]
+    assert scores.mean() > 0.85
+
+
+def test_sample_weight_is_routed():
+    X, y = load_iris(return_X_y=True)
+    weight = np.where(y == 2, 0.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        tree = quick().set_fit_request(sample_weight=True)
+        tree.set_score_request(sample_weight=True)
+        found = cross_validate(
+            tree, X, y, cv=3, params={"sample_weight": weight}, return_estimator=True
+        )
+    assert all(fitted.classes_.tolist() == [0, 1] for fitted in found["estimator"])
+
+
+@pytest.mark.parametrize("how", ["pickle", "joblib", "clone"])
+def test_copies_predict_the_same(how, iris):
+    X, y = iris
+    tree = quick().fit(X, y)
+    if how == "pickle":
+        other = pickle.loads(pickle.dumps(tree))
+    elif how == "joblib":
+        buffer = io.BytesIO()
+        joblib.dump(tree, buffer)
+        buffer.seek(0)
+        other = joblib.load(buffer)
+    else:
+        other = clone(tree).fit(X, y)
+    np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+
+
+def test_rows_may_come_in_any_order_and_type(iris):
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    tree = quick().fit(X, y)
+    shuffled = quick().fit(np.asfortranarray(X[order]), y[order])
+    np.testing.assert_array_equal(tree.weights_, shuffled.weights_)
+
+
+def test_unscaled_features_are_taken_as_they_are():
+    X, y = load_iris(return_X_y=True)
+    X = X / 10
+    tree = quick(scale=False).fit(X, y)
+    np.testing.assert_allclose(tree.coef_, tree.weights_.T / 4)
+    np.testing.assert_allclose(tree.intercept_, -tree.thresholds_)
+    assert tree.score(X, y) > 0.85
+
+
+def test_time_limit_keeps_the_first_start():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = SoftTreeClassifier(n_starts=5000, time_limit=0.5, random_state=0).fit(X, y)
+    assert 1 <= len(tree.starts_) < 5000
+    assert tree.score(X, y) > 0.9
+
+
+def test_verbose_logs_every_start_and_nothing_else_does(iris, caplog, capsys):
+    X, y = iris
+    quick().fit(X, y)
+    assert not caplog.records
+    with caplog.at_level("INFO", logger="softsplit"):
+        quick(verbose=1).fit(X, y)
+    assert sum("start" in record.message for record in caplog.records) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_status_says_what_to_do():
+    assert all(status.value.strip() for status in Status)

@@ -1,0 +1,152 @@
+"""The feasible set, family by family, and when leaf classes exist that lie in it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import random_case, random_tree
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsplit.constraints import InfeasibleLeafStep, Violation, leaf_step, violation
+
+RATES = np.array([0.5, 0.6, 0.7])
+MINIMUM = np.array([0.4, 0.6, 0.1])
+
+
+def feasible_tree():
+    tree = random_tree(np.random.default_rng(0), 2, 3, 3)
+    return replace(tree, leaf_classes=np.eye(3)[:, [0, 1, 2, 2, 1, 0, 0, 0]])
+
+
+def test_a_feasible_tree_violates_nothing():
+    assert violation(feasible_tree(), RATES, MINIMUM) == Violation(0, 0, 0, 0)
+    assert violation(feasible_tree(), RATES, MINIMUM).largest == 0
+
+
+@pytest.mark.parametrize("field", ["weights", "thresholds"])
+@pytest.mark.parametrize("value", [1.25, -1.25])
+def test_box(field, value):
+    tree = feasible_tree()
+    getattr(tree, field).flat[1] = value
+    assert violation(tree, RATES, MINIMUM) == Violation(0.25, 0, 0, 0)
+    getattr(tree, field).flat[1] = np.sign(value)
+    assert violation(tree, RATES, MINIMUM).box == 0
+
+
+def test_leaf_columns_must_be_distributions():
+    tree = feasible_tree()
+    tree.leaf_classes[0, 0] = 1.25
+    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.25, 0, 0)
+    tree.leaf_classes[:, 0] = [0.5, 0.25, 0.0]
+    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.25, 0, 0)
+
+
+def test_negative_leaf_classes_are_seen_although_the_sum_is_right():
+    tree = feasible_tree()
+    tree.leaf_classes[:, 0] = [1.125, 0.0, -0.125]
+    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.125, 0, 0)
+
+
+def test_coverage():
+    tree = feasible_tree()
+    tree.leaf_classes[:, 2] = [1, 0, 0]
+    assert violation(tree, RATES, MINIMUM).coverage == 0
+    tree.leaf_classes[:, 3] = [0.75, 0, 0.25]
+    assert violation(tree, RATES, MINIMUM) == Violation(0, 0, 0.75, 0)
+
+
+def test_rates():
+    found = violation(feasible_tree(), RATES, np.array([0.5, 0.85, 0.8]))
+    assert found.rates == pytest.approx(0.25)
+    assert (found.box, found.leaves, found.coverage) == (0, 0, 0)
+
+
+def test_the_largest_is_over_all_families():
+    assert [Violation(*np.roll([4, 3, 2, 1], shift)).largest for shift in range(4)] == [4] * 4
+
+
+@pytest.mark.parametrize("field", ["weights", "thresholds", "leaf_classes"])
+def test_a_tree_that_is_not_a_number_is_not_feasible(field):
+    tree = feasible_tree()
+    getattr(tree, field).flat[0] = np.nan
+    assert not violation(tree, RATES, MINIMUM).largest <= 1e-6
+
+
+def test_rates_that_are_not_numbers_are_not_met():
+    assert not violation(feasible_tree(), np.array([np.nan, 0.6, 0.7]), MINIMUM).largest <= 1e-6
+
+
+def some_rates(raw, total, n_leaves):
+    """Rates below ``raw`` for which constant leaf columns meet the rates and the coverage."""
+    rates = np.array(raw) * total / max(sum(raw), 1e-9)
+    excess = np.maximum(rates, 1 / n_leaves).sum()
+    return rates if excess <= 1 else rates * max(0.0, (1 - len(raw) / n_leaves)) / excess
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(2, 4),
+    raw=st.lists(st.floats(0, 1, allow_subnormal=False), min_size=3, max_size=3),
+    total=st.floats(0, 1),
+)
+def test_leaves_exist_whenever_constant_columns_meet_rates_and_coverage(seed, depth, raw, total):
+    rng = np.random.default_rng(seed)
+    n_leaves = 2**depth
+    minimum = some_rates(raw, total, n_leaves)
+    assert np.maximum(minimum, 1 / n_leaves).sum() <= 1 + 1e-12
+    costs = rng.uniform(size=(3, n_leaves)) * rng.choice([1e-6, 1.0, 1e6])
+    shares = rng.dirichlet(np.full(n_leaves, rng.choice([0.05, 1.0, 50.0])), size=3)
+    found = leaf_step(costs, shares, minimum)
+    assert np.all(found >= 0)
+    np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-12)
+    assert np.all(found.sum(axis=1) >= 1 - 1e-8)
+    assert np.all(np.sum(shares * found, axis=1) >= minimum - 1e-8)
+    constant = np.maximum(minimum, 1 / n_leaves)
+    constant = np.append(constant[:-1], 1 - constant[:-1].sum())[:, None] * np.ones(n_leaves)
+    assert np.sum(costs * found) <= np.sum(costs * constant) * (1 + 1e-7)
+
+
+@given(seed=st.integers(0, 10**6), share=st.floats(0, 1))
+def test_best_leaves_are_feasible_for_any_routing(seed, share):
+    """The same through the problem, for four classes on eight leaves and any tree."""
+    case = random_case(seed % 1000, 3, steepness=float(10 ** (seed % 4)), rates=share / 4)
+    undecided = replace(case.tree, leaf_classes=np.full_like(case.tree.leaf_classes, 0.25))
+    found = case.problem.best_leaves(case.tree)
+    assert case.problem.violation(found).largest < 1e-8
+    assert case.problem.cost(found) <= case.problem.cost(undecided) * (1 + 1e-8)
+
+
+def test_rates_that_add_up_to_less_than_one_can_still_be_out_of_reach():
+    """Coverage takes a whole leaf for each class: with two leaves, half of the samples."""
+    shares = np.full((2, 2), 0.5)
+    with pytest.raises(InfeasibleLeafStep):
+        leaf_step(np.ones((2, 2)), shares, np.array([0.6, 0.1]))
+    found = leaf_step(np.ones((2, 2)), shares, np.array([0.5, 0.5]))
+    np.testing.assert_allclose(np.sum(shares * found, axis=1), 0.5)
+
+
+def test_a_rate_missed_by_rounding_counts_as_met():
+    shares = np.array([[0.5, 0.5], [0.2, 0.8]])
+    costs = np.array([[0.0, 1.0], [1.0, 0.0]])
+    found = leaf_step(costs, shares, np.array([0.5 + 1e-12, 0.8 + 1e-12]))
+    np.testing.assert_array_equal(found, np.eye(2))
+
+
+def test_fixed_leaves_take_part_in_coverage_and_rates():
+    current = np.eye(3)[:, [0, 1, 2, 0]]
+    shares = np.full((3, 4), 0.25)
+    costs = np.arange(12.0).reshape(3, 4)
+    # Class 2 sits on a fixed leaf, so the free leaves may both go to the cheapest class.
+    free = np.array([True, False, False, True])
+    found = leaf_step(costs, shares, np.array([0.5, 0.25, 0.25]), free, current)
+    np.testing.assert_allclose(found, current, atol=1e-9)
+    with pytest.raises(InfeasibleLeafStep):
+        leaf_step(costs, shares, np.array([0.5, 0.3, 0.25]), free, current)
+
+
+def test_with_every_leaf_fixed_nothing_changes():
+    current = np.eye(2)
+    found = leaf_step(np.ones((2, 2)), np.eye(2), np.zeros(2), np.zeros(2, bool), current)
+    np.testing.assert_array_equal(found, current)
+    assert found is not current

@@ -1,0 +1,47 @@
+"""What the documents promise: the README's example runs, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """Anchors of the headings, formed as code hosts form them."""
+    titles = HEADING.findall(document.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def python_examples() -> list[str]:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = python_examples()
+    assert examples, "the README has no Python example"
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    links = LINK.findall(document.read_text(encoding="utf-8"))
+    dead = []
+    for link in links:
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        alive = target.exists() and (not anchor or anchor in anchors(target))
+        if not alive:
+            dead.append(link)
+    assert dead == []

@@ -1,0 +1,199 @@
+"""Surrogates and penalties: derivatives, shape and refusals; the prox is in test_prox.py."""
+
+import numpy as np
+import pytest
+from helpers import SURROGATES, surrogate_id
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from softsplit.penalties import (
+    Penalty,
+    PenaltyPair,
+    exponential,
+    inverse_power,
+    linear,
+    logarithmic,
+    power,
+)
+
+every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+units = st.floats(0, 1, allow_subnormal=False)
+
+
+def natural_scale(surrogate):
+    """Length over which the slope of the surrogate changes."""
+    if surrogate.name == "exponential":
+        return 1 / surrogate.first
+    return surrogate.second or 1.0
+
+
+def five_point_slope(function, u, step):
+    terms = -function(u + 2 * step) + 8 * function(u + step) - 8 * function(u - step)
+    return (terms + function(u - 2 * step)) / (12 * step)
+
+
+@every_surrogate
+def test_slope_and_curvature_are_derivatives(surrogate):
+    """Near zero, on the surrogate's own scale, and over the whole box."""
+    scale = natural_scale(surrogate)
+    for u in np.concatenate([scale * np.array([0.1, 0.5, 2.0, 10.0]), [0.05, 0.3, 1.0]]):
+        step = 1e-3 * (u + scale) if u > 0.01 * scale else 1e-3 * u
+        slope = five_point_slope(surrogate.value, np.array([u]), step)
+        assert_allclose(surrogate.slope(np.array([u])), slope, rtol=1e-7)
+        curvature = five_point_slope(surrogate.slope, np.array([u]), step)
+        expected = surrogate.curvature(np.array([u]))
+        assert_allclose(expected, curvature, rtol=1e-7, atol=1e-10 * slope[0] / (u + scale))
+
+
+@every_surrogate
+def test_slope_at_zero_is_the_derivative_from_the_right(surrogate):
+    step = 1e-4 * natural_scale(surrogate)
+    u = step * np.arange(3)
+    forward = np.array([-1.5, 2.0, -0.5]) @ surrogate.value(u) / step
+    assert surrogate.slope(np.zeros(1))[0] == pytest.approx(forward, rel=1e-6)
+    assert surrogate.slope(np.zeros(1))[0] > 0
+
+
+@every_surrogate
+@given(u=units, v=units, share=units)
+def test_surrogates_increase_and_are_concave(surrogate, u, v, share):
+    low, high = min(u, v), max(u, v)
+    between = low + share * (high - low)
+    at_low, at_between, at_high = surrogate.value(np.array([low, between, high]))
+    rounding = 1e-12 * max(abs(at_low), abs(at_high), 1.0)
+    assert at_low <= at_between + rounding and at_between <= at_high + rounding
+    assert at_between >= at_low + share * (at_high - at_low) - rounding
+    slopes = surrogate.slope(np.array([low, high]))
+    assert slopes[0] >= slopes[1] * (1 - 1e-12) and slopes[1] > 0
+    assert np.all(surrogate.curvature(np.array([low, high])) <= 0)
+
+
+@every_surrogate
+def test_values_keep_the_shape_of_their_argument(surrogate):
+    u = np.linspace(0, 1, 12).reshape(3, 4)
+    for function in (surrogate.value, surrogate.slope, surrogate.curvature):
+        assert function(u).shape == (3, 4)
+        assert_array_equal(function(u.T), function(u).T)
+        assert function(u)[1, 2] == function(u[1:2, 2])[0]
+
+
+def test_exponential_keeps_its_relative_accuracy_near_zero():
+    u = np.array([1e-18, 1e-12, 1e-9])
+    assert_allclose(exponential(5.0).value(u), 5.0 * u, rtol=1e-7)
+
+
+def test_magnitudes_are_entries_or_row_maxima():
+    weights = np.array([[0.1, -0.7], [0.0, 0.0], [-0.2, 0.2]])
+    assert_array_equal(Penalty(1.0, linear(), "local").magnitudes(weights), np.abs(weights))
+    assert_array_equal(Penalty(1.0, linear(), "global").magnitudes(weights), [0.7, 0.0, 0.2])
+
+
+def test_linear_penalties_are_the_norms():
+    weights = np.array([[0.1, -0.7], [0.0, 0.0], [-0.2, 0.3]])
+    assert Penalty(2.0, linear(), "local").value(weights) == pytest.approx(2.6)
+    assert Penalty(2.0, linear(), "global").value(weights) == pytest.approx(2.0)
+    assert PenaltyPair.of(linear(), 2.0, 3.0).value(weights) == pytest.approx(2.6 + 3.0)
+
+
+@every_surrogate
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_the_gradient_of_a_penalty_is_its_derivative(surrogate, scope):
+    rng = np.random.default_rng(0)
+    weights = rng.choice([-1, 1], 12) * rng.permutation(np.linspace(0.1, 0.9, 12))
+    weights = weights.reshape(3, 4)
+    penalty = Penalty(0.6, surrogate, scope)
+    found = penalty.gradient(weights)
+    assert np.count_nonzero(found) == (12 if scope == "local" else 3)
+    for index in np.ndindex(weights.shape):
+        unit = np.zeros_like(weights)
+        unit[index] = 1.0
+
+        def along(u, unit=unit):
+            return penalty.value(weights + u * unit)
+
+        assert found[index] == pytest.approx(five_point_slope(along, 0.0, 1e-4), rel=1e-7, abs=1e-8)
+
+
+def test_the_gradient_at_zeros_and_ties_is_the_promised_subgradient():
+    weights = np.array([[0.0, 0.5, -0.5], [0.0, 0.0, 0.0], [-0.3, 0.3, 0.1]])
+    local = Penalty(2.0, linear(), "local").gradient(weights)
+    assert_array_equal(local, [[0, 2, -2], [0, 0, 0], [-2, 2, 2]])
+    overall = Penalty(3.0, linear(), "global").gradient(weights)
+    assert_array_equal(overall, [[0, 3, 0], [0, 0, 0], [-3, 0, 0]])
+
+
+@every_surrogate
+@given(flips=st.lists(st.booleans(), min_size=6, max_size=6))
+def test_signs_do_not_matter(surrogate, flips):
+    weights = np.linspace(0.05, 0.95, 6).reshape(2, 3)
+    signs = np.where(flips, -1.0, 1.0).reshape(2, 3)
+    pair = PenaltyPair.of(surrogate, 0.2, 0.3)
+    assert pair.value(signs * weights) == pair.value(weights)
+    assert_array_equal(pair.gradient(signs * weights), signs * pair.gradient(weights))
+    assert_array_equal(pair.prox(signs * weights, 0.1), signs * pair.prox(weights, 0.1))
+
+
+@every_surrogate
+def test_strength_zero_is_no_penalty(surrogate):
+    weights = np.array([[0.4, -0.2], [0.0, 1.0]])
+    pair = PenaltyPair.of(surrogate)
+    assert pair.value(weights) == 0.0
+    assert_array_equal(pair.gradient(weights), 0.0)
+    assert_array_equal(pair.local.slope(weights), np.zeros((2, 2)))
+    assert_array_equal(pair.overall.slope(weights), np.zeros(2))
+    assert_array_equal(pair.prox(weights, 1.0), weights)
+    assert_array_equal(pair.prox(3 * weights, 1.0), np.clip(3 * weights, -1, 1))
+
+
+@every_surrogate
+def test_value_and_slope_scale_with_the_strength(surrogate):
+    weights = np.array([[0.4, -0.2], [0.0, 1.0]])
+    for scope in ("local", "global"):
+        one, three = Penalty(1.0, surrogate, scope), Penalty(3.0, surrogate, scope)
+        assert three.value(weights) == pytest.approx(3 * one.value(weights))
+        assert_allclose(three.slope(weights), 3 * one.slope(weights))
+
+
+@every_surrogate
+def test_an_all_zero_tree_is_evaluated_without_trouble(surrogate):
+    pair = PenaltyPair.of(surrogate, 0.5, 0.5)
+    assert np.isfinite(pair.value(np.zeros((3, 3))))
+    assert_array_equal(pair.gradient(np.zeros((3, 3))), 0.0)
+    assert_array_equal(pair.prox(np.zeros((3, 3)), 1.0), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: exponential(0.0), "sharpness must be positive, got 0.0."),
+        (lambda: exponential(-1.0), "sharpness must be positive, got -1.0."),
+        (lambda: exponential(float("nan")), "sharpness must be positive, got nan."),
+        (lambda: power(0.0), "exponent of 'power' must be in (0, 1], got 0.0."),
+        (lambda: power(1.5), "exponent of 'power' must be in (0, 1], got 1.5."),
+        (lambda: power(0.5, 0.0), "offset must be positive, got 0.0."),
+        (lambda: inverse_power(0.0), "exponent of 'inverse_power' must be positive, got 0.0."),
+        (lambda: inverse_power(1.0, -1e-5), "offset must be positive, got -1e-05."),
+        (lambda: logarithmic(0.0), "offset must be positive, got 0.0."),
+        (
+            lambda: PenaltyPair.of(linear(), -1.0),
+            "local_strength must be a finite number >= 0, got -1.0.",
+        ),
+        (
+            lambda: PenaltyPair.of(linear(), 0.0, float("inf")),
+            "global_strength must be a finite number >= 0, got inf.",
+        ),
+        (
+            lambda: PenaltyPair.of(linear(), float("nan")),
+            "local_strength must be a finite number >= 0, got nan.",
+        ),
+        (
+            lambda: PenaltyPair(Penalty(1.0, linear(), "global"), Penalty(1.0, linear(), "local")),
+            "PenaltyPair takes a local and then a global penalty.",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused_in_one_sentence(make, message):
+    with pytest.raises(ValueError) as refusal:
+        make()
+    assert str(refusal.value) == message

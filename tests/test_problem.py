@@ -1,0 +1,157 @@
+"""The training problem and its restriction to a block of branches and leaves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from helpers import random_case, random_tree, sensitive_case
+from numpy.testing import assert_allclose, assert_array_equal
+
+from softsplit.penalties import PenaltyPair, linear
+from softsplit.tree import Block, Topology
+
+BLOCKS = [Block((0,), (0, 1)), Block((2, 5, 6), (4, 5, 6, 7)), Block((), (3,)), Block((4,), ())]
+every_block = pytest.mark.parametrize("block", BLOCKS)
+
+
+def restricted(block):
+    case = random_case(0, 3)
+    return case, case.problem.restrict(block, case.tree)
+
+
+def masks(block):
+    return np.isin(np.arange(7), block.branches), np.isin(np.arange(8), block.leaves)
+
+
+def test_too_few_leaves_are_refused_with_the_depth_that_would_do():
+    case = random_case(0, 3)
+    with pytest.raises(ValueError, match="depth 1 gives 2 leaves for 4 classes.*at least 2"):
+        replace(case.problem, topology=Topology(1))
+
+
+def test_a_block_needs_an_anchor():
+    with pytest.raises(ValueError, match="needs the anchor"):
+        replace(random_case(0, 3).problem, block=BLOCKS[0])
+
+
+def test_an_unrestricted_problem_moves_everything():
+    problem = random_case(0, 3).problem
+    assert problem.free_branches.all() and problem.free_leaves.all()
+    assert_array_equal(problem.global_floor, np.zeros(3))
+    assert_array_equal(problem.free_branches, np.ones(7, bool))
+
+
+def test_changed_copies_leave_the_problem_alone():
+    problem = random_case(0, 3).problem
+    penalties = PenaltyPair.of(linear(), 1.0)
+    assert problem.with_steepness(3).steepness == 3.0 and problem.steepness == 5.0
+    assert problem.with_penalties(penalties).penalties is penalties
+    assert problem.penalties is not penalties
+
+
+@every_block
+def test_the_objective_does_not_depend_on_the_block(block):
+    case, problem = restricted(block)
+    other = random_tree(np.random.default_rng(1), 3, 4, 3)
+    for tree in (case.tree, other):
+        assert problem.objective(tree) == case.problem.objective(tree)
+        assert_array_equal(problem.rates(tree), case.problem.rates(tree))
+        assert problem.violation(tree) == case.problem.violation(tree)
+
+
+@every_block
+@pytest.mark.parametrize("multipliers", [None, np.array([1.0, 2.0, 3.0, 0.0])])
+def test_fixed_variables_have_no_gradient(block, multipliers):
+    case, problem = restricted(block)
+    branches, leaves = masks(block)
+    whole = case.problem.evaluate_cost(case.tree, multipliers)
+    part = problem.evaluate_cost(case.tree, multipliers)
+    assert_array_equal(part.weights, whole.weights * branches)
+    assert_array_equal(part.thresholds, whole.thresholds * branches)
+    assert_array_equal(part.leaf_classes, whole.leaf_classes * leaves)
+    assert np.all(whole.thresholds != 0) and np.all(whole.leaf_classes != 0)
+
+
+@every_block
+def test_the_gradient_of_the_objective_is_masked_with_its_penalty(block):
+    case, problem = restricted(block)
+    branches, leaves = masks(block)
+    whole, part = case.problem.gradient(case.tree), problem.gradient(case.tree)
+    assert_array_equal(part.weights, whole.weights * branches)
+    assert_array_equal(part.thresholds, whole.thresholds * branches)
+    assert_array_equal(part.leaf_classes, whole.leaf_classes * leaves)
+
+
+@every_block
+def test_pin_puts_the_fixed_variables_back(block):
+    case, problem = restricted(block)
+    branches, leaves = masks(block)
+    other = random_tree(np.random.default_rng(1), 3, 4, 3)
+    found = problem.pin(other)
+    assert_array_equal(found.weights[:, branches], other.weights[:, branches])
+    assert_array_equal(found.weights[:, ~branches], case.tree.weights[:, ~branches])
+    assert_array_equal(found.thresholds[branches], other.thresholds[branches])
+    assert_array_equal(found.thresholds[~branches], case.tree.thresholds[~branches])
+    assert_array_equal(found.leaf_classes[:, leaves], other.leaf_classes[:, leaves])
+    assert_array_equal(found.leaf_classes[:, ~leaves], case.tree.leaf_classes[:, ~leaves])
+    assert case.problem.pin(other) is other
+
+
+@every_block
+def test_global_floor_is_the_largest_fixed_coefficient(block):
+    case, problem = restricted(block)
+    for j in range(3):
+        fixed = [abs(case.tree.weights[j, t]) for t in range(7) if t not in block.branches]
+        assert problem.global_floor[j] == max(fixed)
+
+
+def test_global_floor_is_zero_if_no_branch_is_fixed():
+    _, problem = restricted(Block.whole(Topology(3)))
+    assert_array_equal(problem.global_floor, np.zeros(3))
+
+
+@every_block
+@pytest.mark.parametrize("share", [0.0, 0.95])
+def test_best_leaves_keep_the_fixed_leaves(block, share):
+    case, problem = restricted(block)
+    problem = replace(problem, minimum_rates=share * problem.rates(case.tree))
+    _, leaves = masks(block)
+    found = problem.best_leaves(case.tree)
+    assert_array_equal(found.leaf_classes[:, ~leaves], case.tree.leaf_classes[:, ~leaves])
+    assert_array_equal(found.weights, case.tree.weights)
+    assert_array_equal(found.thresholds, case.tree.thresholds)
+    assert problem.violation(found).largest < 1e-8
+    assert problem.cost(found) <= problem.cost(case.tree) + 1e-12
+    if len(block.leaves) > 1:
+        assert problem.cost(found) < problem.cost(case.tree) - 1e-3
+
+
+@every_block
+def test_best_leaves_of_the_whole_tree_are_at_least_as_good_as_those_of_a_block(block):
+    case, problem = restricted(block)
+    whole, part = case.problem.best_leaves(case.tree), problem.best_leaves(case.tree)
+    assert case.problem.cost(whole) <= case.problem.cost(part) + 1e-9
+
+
+def test_the_leaf_cost_is_linear_so_that_the_gradient_prices_every_leaf():
+    case = random_case(0, 3)
+    gradient = case.problem.evaluate_cost(case.tree).leaf_classes
+    assert case.problem.cost(case.tree) == pytest.approx(np.sum(gradient * case.tree.leaf_classes))
+
+
+def test_shares_of_a_class_sum_to_one():
+    case = sensitive_case(0, 3, 512.0)
+    shares = case.problem.shares(case.problem.evaluate_cost(case.tree).mass)
+    assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_rates_may_be_taken_from_masses_that_are_at_hand():
+    case = random_case(0, 3)
+    mass = case.problem.evaluate_cost(case.tree).mass
+    assert_array_equal(case.problem.rates(case.tree, mass), case.problem.rates(case.tree))
+
+
+def test_multipliers_do_not_change_the_masses():
+    case = random_case(0, 3)
+    priced = case.problem.evaluate_cost(case.tree, np.ones(4))
+    assert_array_equal(priced.mass, case.problem.evaluate_cost(case.tree).mass)

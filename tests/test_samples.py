@@ -1,0 +1,150 @@
+"""Grouping of the rows: neither their order nor their repetition may change a single bit."""
+
+import numpy as np
+import pytest
+from helpers import random_rows, random_tree
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from softsplit.loss import ExpectedCost, evaluate
+from softsplit.samples import Samples
+
+FIELDS = ["features", "starts", "weights", "class_totals"]
+seeds = st.integers(0, 10**6)
+
+
+def assert_same_bits(one: Samples, other: Samples):
+    for field in FIELDS:
+        first, second = getattr(one, field), getattr(other, field)
+        assert first.shape == second.shape, field
+        assert first.tobytes() == second.tobytes(), field
+
+
+def rows_with_repeats(seed, n_rows=40):
+    """Rows on a coarse grid, so that many are equal."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n_rows, 2)) / 2.0
+    y = np.concatenate([[0, 1, 2], rng.integers(0, 3, n_rows - 3)])
+    return rng, X, y
+
+
+def test_rows_are_grouped_by_class_with_their_weights():
+    rows = random_rows(np.random.default_rng(0), n_rows=50, n_classes=3)
+    samples = rows.samples
+    assert (samples.n_rows, samples.n_features, samples.n_classes) == (50, 3, 3)
+    assert samples.features.flags["C_CONTIGUOUS"]
+    assert_array_equal(np.diff(samples.starts), np.bincount(rows.y))
+    assert_array_equal(samples.labels, np.sort(rows.y))
+    expected = {(*x, y, w) for x, y, w in zip(rows.X, rows.y, rows.sample_weight, strict=True)}
+    found = zip(samples.features.T, samples.labels, samples.weights, strict=True)
+    assert {(*x, y, w) for x, y, w in found} == expected
+    totals = np.bincount(rows.y, weights=rows.sample_weight)
+    np.testing.assert_allclose(samples.class_totals, totals, rtol=1e-14)
+
+
+@given(seed=seeds)
+def test_shuffling_the_rows_changes_nothing(seed):
+    rng, X, y = rows_with_repeats(seed)
+    weight = rng.integers(1, 5, len(y)).astype(float)
+    order = rng.permutation(len(y))
+    assert_same_bits(
+        Samples.from_arrays(X, y, 3, weight),
+        Samples.from_arrays(X[order], y[order], 3, weight[order]),
+    )
+
+
+@given(seed=seeds)
+def test_shuffling_equal_rows_with_fractional_weights_changes_nothing(seed):
+    """Sums of fractions depend on their order, so the order must be that of the weights."""
+    rng, X, y = rows_with_repeats(seed)
+    weight = rng.choice([0.1, 0.2, 0.3, 0.7, 1e-3], len(y))
+    order = rng.permutation(len(y))
+    assert_same_bits(
+        Samples.from_arrays(X, y, 3, weight),
+        Samples.from_arrays(X[order], y[order], 3, weight[order]),
+    )
+
+
+@given(seed=seeds)
+def test_a_weight_is_a_repetition(seed):
+    rng, X, y = rows_with_repeats(seed)
+    repeats = rng.integers(1, 4, len(y))
+    weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
+    repeated = Samples.from_arrays(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), 3)
+    assert_same_bits(weighted, repeated)
+
+
+def test_values_and_gradients_are_the_same_to_the_last_bit():
+    rng, X, y = rows_with_repeats(0, n_rows=600)
+    X = X + rng.integers(0, 50, X.shape) / 64
+    repeats = rng.integers(1, 4, len(y))
+    again = rng.permutation(np.repeat(np.arange(len(y)), repeats))
+    tree, loss = random_tree(rng, 2, 3, 3), ExpectedCost.uniform(3)
+    weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
+    repeated = Samples.from_arrays(X[again], y[again], 3)
+    one, other = (evaluate(loss, samples, tree, 32.0) for samples in (weighted, repeated))
+    assert one.value == other.value
+    for field in ("weights", "thresholds", "leaf_classes", "mass"):
+        assert_array_equal(getattr(one, field), getattr(other, field))
+
+
+@given(seed=seeds)
+def test_a_row_of_weight_zero_is_absent(seed):
+    rng, X, y = rows_with_repeats(seed)
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    weight[:3] = 1.0
+    keep = weight > 0
+    assert_same_bits(
+        Samples.from_arrays(X, y, 3, weight), Samples.from_arrays(X[keep], y[keep], 3, weight[keep])
+    )
+
+
+def test_equal_rows_are_merged_within_a_class_only():
+    X = np.array([[0.5, 0.25], [0.5, 0.25], [0.5, 0.25], [0.5, 0.75]])
+    samples = Samples.from_arrays(X, np.array([0, 1, 0, 1]), 2)
+    assert_array_equal(samples.starts, [0, 1, 3])
+    assert_array_equal(np.sort(samples.weights), [1, 1, 2])
+    assert samples.weights[0] == 2
+    assert_array_equal(samples.class_totals, [2, 2])
+
+
+def test_minus_zero_is_zero():
+    negative = np.array([[-0.0, 0.5], [0.0, 0.5], [-0.0, -0.0], [1.0, 0.0]])
+    positive = negative + 0.0
+    y = np.array([0, 0, 1, 1])
+    one, other = Samples.from_arrays(negative, y, 2), Samples.from_arrays(positive, y, 2)
+    assert one.n_rows == 3
+    assert_array_equal(one.features, other.features)
+    assert_array_equal(one.weights, other.weights)
+
+
+def test_the_sign_of_a_zero_does_not_survive():
+    """Which of two equal rows comes first must not decide the sign of a stored zero."""
+    X, y = np.array([[-0.0], [0.0], [1.0]]), np.array([0, 0, 1])
+    order = [1, 0, 2]
+    assert_same_bits(Samples.from_arrays(X, y, 2), Samples.from_arrays(X[order], y[order], 2))
+
+
+def test_other_number_types_are_accepted():
+    X, y = np.array([[0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1], dtype=np.int32)
+    expected = Samples.from_arrays(X.astype(float), y.astype(np.int64), 2)
+    assert_same_bits(Samples.from_arrays(X, y, 2), expected)
+    assert_same_bits(Samples.from_arrays(X.astype(np.float32), y, 2, [1, 1, 1]), expected)
+    assert_same_bits(Samples.from_arrays(np.asfortranarray(X, dtype=float), y, 2), expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "missing"),
+    [
+        ([0, 0, 2], [1, 1, 1], [1]),
+        ([0, 1, 2], [0, 1, 0], [0, 2]),
+        ([0, 1, 2], [0, 0, 0], [0, 1, 2]),
+    ],
+)
+def test_a_class_without_rows_is_refused(y, weight, missing):
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(ValueError) as refusal:
+        Samples.from_arrays(X, np.array(y), 3, np.array(weight, dtype=float))
+    message = f"class indices {missing} have no sample of positive weight."
+    assert str(refusal.value) == message
