@@ -1,12 +1,12 @@
 """The library against the paper's formulas written out in plain loops."""
 
-import brute_force
 import numpy as np
 import pytest
-from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrogate_id
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
+import brute_force
+from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrogate_id
 from softsplit.constraints import InfeasibleLeafStep, leaf_step
 from softsplit.loss import LogLoss
 from softsplit.penalties import PenaltyPair

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import random_case, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import random_case, random_tree
 from softsplit.constraints import InfeasibleLeafStep, Violation, leaf_step, violation
 
 RATES = np.array([0.5, 0.6, 0.7])

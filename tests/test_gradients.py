@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
 
+from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
 from softsplit.loss import ExpectedCost, LogLoss, evaluate
 from softsplit.penalties import PenaltyPair, linear
 from softsplit.routing import split_scores

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import SURROGATES, surrogate_id
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from helpers import SURROGATES, surrogate_id
 from softsplit.penalties import (
     Penalty,
     PenaltyPair,
@@ -166,15 +166,15 @@ def test_an_all_zero_tree_is_evaluated_without_trouble(surrogate):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: exponential(0.0), "sharpness must be positive, got 0.0."),
-        (lambda: exponential(-1.0), "sharpness must be positive, got -1.0."),
-        (lambda: exponential(float("nan")), "sharpness must be positive, got nan."),
+        (lambda: exponential(0.0), "sharpness must be positive and finite, got 0.0."),
+        (lambda: exponential(-1.0), "sharpness must be positive and finite, got -1.0."),
+        (lambda: exponential(float("nan")), "sharpness must be positive and finite, got nan."),
         (lambda: power(0.0), "exponent of 'power' must be in (0, 1], got 0.0."),
         (lambda: power(1.5), "exponent of 'power' must be in (0, 1], got 1.5."),
-        (lambda: power(0.5, 0.0), "offset must be positive, got 0.0."),
-        (lambda: inverse_power(0.0), "exponent of 'inverse_power' must be positive, got 0.0."),
-        (lambda: inverse_power(1.0, -1e-5), "offset must be positive, got -1e-05."),
-        (lambda: logarithmic(0.0), "offset must be positive, got 0.0."),
+        (lambda: power(0.5, 0.0), "offset must be positive and finite, got 0.0."),
+        (lambda: inverse_power(0.0), "exponent of 'inverse_power' must be positive and finite, got 0.0."),
+        (lambda: inverse_power(1.0, -1e-5), "offset must be positive and finite, got -1e-05."),
+        (lambda: logarithmic(0.0), "offset must be positive and finite, got 0.0."),
         (
             lambda: PenaltyPair.of(linear(), -1.0),
             "local_strength must be a finite number >= 0, got -1.0.",

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import random_case, random_tree, sensitive_case
 from numpy.testing import assert_allclose, assert_array_equal
 
+from helpers import random_case, random_tree, sensitive_case
 from softsplit.penalties import PenaltyPair, linear
 from softsplit.tree import Block, Topology
 
@@ -25,7 +25,7 @@ def masks(block):
 
 def test_too_few_leaves_are_refused_with_the_depth_that_would_do():
     case = random_case(0, 3)
-    with pytest.raises(ValueError, match="depth 1 gives 2 leaves for 4 classes.*at least 2"):
+    with pytest.raises(ValueError, match=r"depth 1 gives 2 leaves for 4 classes.*at least 2"):
         replace(case.problem, topology=Topology(1))
 
 

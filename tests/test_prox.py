@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers import SURROGATES, surrogate_id
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
+from helpers import SURROGATES, surrogate_id
 from softsplit.penalties import Penalty, PenaltyPair, exponential, linear, logarithmic
 
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)

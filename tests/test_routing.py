@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import random_costs, random_leaf_classes
 from numpy.testing import assert_allclose
 
+from helpers import random_costs, random_leaf_classes
 from softsplit.routing import (
     TILE,
     gate_probabilities,

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import random_rows, random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from helpers import random_rows, random_tree
 from softsplit.loss import ExpectedCost, evaluate
 from softsplit.samples import Samples
 

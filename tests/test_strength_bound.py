@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import random_costs, surrogate_id
 
+from helpers import random_costs, surrogate_id
 from softsplit.loss import ExpectedCost
 from softsplit.optimality import kkt, rate_multipliers
 from softsplit.penalties import (

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from brute_force import left_and_right_ancestors
 
+from brute_force import left_and_right_ancestors
 from softsplit.tree import MAX_DEPTH, Block, Topology, TreeParameters
 
 DEPTHS = [1, 2, 3, 4, 5, 6]

@@ -35,7 +35,7 @@ class Violation:
 
     @property
     def largest(self) -> float:
-        return max(self.box, self.leaves, self.coverage, self.rates)
+        return float(np.max([self.box, self.leaves, self.coverage, self.rates]))
 
 
 def violation(
@@ -44,15 +44,16 @@ def violation(
     """How far a tree with the given class rates is from feasible."""
     c = parameters.leaf_classes
     return Violation(
-        box=max(_excess(np.abs(parameters.weights), 1), _excess(np.abs(parameters.thresholds), 1)),
-        leaves=max(float(np.max(np.abs(c.sum(axis=0) - 1))), float(np.max(-c, initial=0.0))),
-        coverage=max(0.0, float(np.max(1 - c.sum(axis=1)))),
-        rates=max(0.0, float(np.max(minimum_rates - rates))),
+        box=_worst(np.abs(parameters.weights) - 1, np.abs(parameters.thresholds) - 1),
+        leaves=_worst(np.abs(c.sum(axis=0) - 1), -c),
+        coverage=_worst(1 - c.sum(axis=1)),
+        rates=_worst(minimum_rates - rates),
     )
 
 
-def _excess(values: FloatArray, limit: float) -> float:
-    return max(0.0, float(np.max(values, initial=0.0)) - limit)
+def _worst(*excesses: FloatArray) -> float:
+    """Largest positive excess, zero if there is none; NaN if any entry is (unlike ``max``)."""
+    return float(np.max([np.max(excess, initial=0.0) for excess in excesses]))
 
 
 class InfeasibleLeafStep(ValueError):
@@ -82,7 +83,8 @@ def leaf_step(
     Raises
     ------
     InfeasibleLeafStep
-        If the rates cannot be met.
+        If the rates cannot be met by the free leaves. Coverage takes a whole leaf per class, so
+        this may happen although the rates add up to less than one.
     """
     if free is None or bool(np.all(free)):
         assigned = _assignment(costs)
@@ -118,6 +120,8 @@ def _leaf_program(
     result = np.zeros_like(costs) if current is None else np.array(current, dtype=float)
     index = np.arange(n_leaves) if free is None else np.flatnonzero(free)
     if len(index) == 0:
+        if np.any(np.sum(shares * result, axis=1) < minimum_rates - RATE_SLACK):
+            raise InfeasibleLeafStep("the fixed leaves do not meet the minimum class rates.")
         return result
     fixed = result.copy()
     fixed[:, index] = 0.0

@@ -37,7 +37,9 @@ class Evaluation:
 class Loss(Protocol):
     """What the pass needs to know of a loss."""
 
-    logarithmic: bool
+    @property
+    def logarithmic(self) -> bool:
+        """Whether a sample counts -log of its table value instead of the value."""
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
         """W[class, leaf] for the given leaf assignment."""

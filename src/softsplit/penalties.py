@@ -40,7 +40,7 @@ def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
     """Value, slope and curvature of a surrogate at u >= 0; the single source of its formula."""
     if kind == EXPONENTIAL:
         decay = np.exp(-first * u)
-        return 1.0 - decay, first * decay, -first * first * decay
+        return -np.expm1(-first * u), first * decay, -first * first * decay
     if kind == POWER:
         base, value = u + second, (u + second) ** first
         slope = first * value / base
@@ -97,27 +97,30 @@ def linear() -> Surrogate:
 
 def exponential(sharpness: float = 5.0) -> Surrogate:
     """phi(u) = 1 - exp(-sharpness u): the paper's l0 surrogate."""
-    _require(sharpness > 0, f"sharpness must be positive, got {sharpness}.")
+    _require(0 < sharpness < np.inf, f"sharpness must be positive and finite, got {sharpness}.")
     return Surrogate("exponential", EXPONENTIAL, float(sharpness))
 
 
 def power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
     """phi(u) = (u + offset)^exponent: appr1 of the paper."""
     _require(0 < exponent <= 1, f"exponent of 'power' must be in (0, 1], got {exponent}.")
-    _require(offset > 0, f"offset must be positive, got {offset}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
     return Surrogate("power", POWER, float(exponent), float(offset))
 
 
 def inverse_power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
     """phi(u) = -(u + offset)^-exponent: appr2 of the paper."""
-    _require(exponent > 0, f"exponent of 'inverse_power' must be positive, got {exponent}.")
-    _require(offset > 0, f"offset must be positive, got {offset}.")
+    _require(
+        0 < exponent < np.inf,
+        f"exponent of 'inverse_power' must be positive and finite, got {exponent}.",
+    )
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
     return Surrogate("inverse_power", INVERSE_POWER, float(exponent), float(offset))
 
 
 def logarithmic(offset: float = 1e-5) -> Surrogate:
     """phi(u) = log(u + offset)."""
-    _require(offset > 0, f"offset must be positive, got {offset}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
     return Surrogate("log", LOG, 0.0, float(offset))
 
 
@@ -201,7 +204,7 @@ class PenaltyPair:
             (overall.kind, overall.first, overall.second, step * self.overall.strength),
             shrunk,
         )
-        return np.copysign(shrunk, weights)
+        return np.where(shrunk > 0, np.copysign(shrunk, weights), 0.0)
 
     def linearised_prox(
         self, weights: FloatArray, at: FloatArray, floor: FloatArray | float = 0.0

@@ -25,23 +25,61 @@ from numpy.typing import NDArray
 
 from softsplit.tree import FloatArray, TreeParameters
 
-TILE = 256
+TILE = 128
 """Rows handled together: the working arrays of a tile stay in the first-level cache."""
 
 TINY_PROBABILITY = 1e-300
 """Floor under the logarithm: the value stays finite where a gate has underflowed."""
 
+SATURATION = 700.0
+"""Scores beyond this are cut: exp(-700) is still a normal number."""
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def _gate_pair(scaled):  # type: ignore[no-untyped-def]
-    """Both gate probabilities, each accurate to the last digit however small it is."""
-    decay = np.exp(-min(abs(scaled), 700.0))
-    large = 1.0 / (1.0 + decay)
-    small = decay * large
-    return (large, small) if scaled >= 0.0 else (small, large)
+ROUND = 6755399441055744.0
+"""1.5 * 2^52: adding it rounds to an integer, which then sits in the lowest bits."""
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+compiled = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+"""Fused multiply-adds are allowed, reordering is not: the bits do not depend on the tiling."""
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
+def _open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
+    """Gate probabilities of one branch, each accurate to the last digits however small it is.
+
+    With x = |steepness * score| and e^-x = 2^-k e^r, |r| <= ln(2) / 2, e^r is a polynomial of
+    degree 13 and 2^-k is written into the exponent bits. Written out because a call of the
+    library's exp per row cannot be vectorised, and gates are most of the work.
+    ``bits`` is ``powers`` seen as integers.
+    """
+    for i in range(size):
+        powers[i] = min(abs(steepness * scores[begin + i]), SATURATION) * LOG2_E + ROUND
+    for i in range(size):
+        x = min(abs(steepness * scores[begin + i]), SATURATION)
+        k = powers[i] - ROUND
+        r = (k * LN2_HIGH - x) + k * LN2_LOW
+        r2 = r * r
+        r4 = r2 * r2
+        low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
+        middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
+        high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (
+            1.0 / 3628800.0 + r * (1.0 / 39916800.0)
+        )
+        top = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0)
+        left[i] = low + r4 * (middle + r4 * (high + r4 * top))
+    for i in range(size):
+        bits[i] = (1023 - (bits[i] & 0xFFFF)) << 52
+    for i in range(size):
+        decay = left[i] * powers[i]
+        large = 1.0 / (1.0 + decay)
+        small = decay * large
+        positive = scores[begin + i] >= 0.0
+        left[i] = large if positive else small
+        right[i] = small if positive else large
+
+
+@compiled
 def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, mass):  # type: ignore[no-untyped-def]
     """Value of all samples; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
 
@@ -63,76 +101,92 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, ma
     n_branches = scores.shape[0]
     left = np.empty((n_branches, TILE))
     right = np.empty((n_branches, TILE))
-    values = np.empty((2 * n_branches + 1, TILE))
-    reach = np.empty((2 * n_branches + 1, TILE))
+    values = np.empty((n_branches, TILE))
+    reach = np.empty((n_branches, TILE))
+    powers = np.empty(TILE)
+    bits = powers.view(np.int64)
     total = 0.0
     mass[:, :] = 0.0
     for group in range(len(starts) - 1):
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
-            _open_gates(scores, begin, size, steepness, left, right)
+            for t in range(n_branches):
+                _open_gates(
+                    scores[t], begin, size, steepness, left[t], right[t], powers, bits
+                )
             _lift_values(left, right, table[group], size, values)
             total += _chain(values[0], weights, begin, size, logarithmic, reach[0])
-            _spread_reach(left, right, size, reach)
-            _write_slopes(slopes, begin, size, steepness, left, right, values, reach)
-            for leaf in range(n_branches + 1):
-                subtotal = 0.0
-                for i in range(size):
-                    subtotal += reach[n_branches + leaf, i]
-                mass[group, leaf] += subtotal
+            _spread(
+                left, right, table[group], size, values, reach, steepness, begin, slopes,
+                mass[group],
+            )  # fmt: skip
     return total
 
 
-@nb.njit(cache=True, nogil=True)
-def _open_gates(scores, begin, size, steepness, left, right):  # type: ignore[no-untyped-def]
-    for t in range(scores.shape[0]):
-        for i in range(size):
-            left[t, i], right[t, i] = _gate_pair(steepness * scores[t, begin + i])
-
-
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
+    """V[branch] from the leaves up."""
     n_branches = left.shape[0]
-    for leaf in range(n_branches + 1):
-        values[n_branches + leaf, :size] = leaf_values[leaf]
     for t in range(n_branches - 1, -1, -1):
-        for i in range(size):
-            values[t, i] = left[t, i] * values[2 * t + 1, i] + right[t, i] * values[2 * t + 2, i]
+        p, q, here = left[t], right[t], values[t]
+        if 2 * t + 1 >= n_branches:
+            on_left, on_right = (
+                leaf_values[2 * t + 1 - n_branches],
+                leaf_values[2 * t + 2 - n_branches],
+            )
+            for i in range(size):
+                here[i] = p[i] * on_left + q[i] * on_right
+        else:
+            below_left, below_right = values[2 * t + 1], values[2 * t + 2]
+            for i in range(size):
+                here[i] = p[i] * below_left[i] + q[i] * below_right[i]
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _chain(root_values, weights, begin, size, logarithmic, factors):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value."""
     total = 0.0
-    for i in range(size):
-        if logarithmic:
+    if logarithmic:
+        for i in range(size):
             probability = max(root_values[i], TINY_PROBABILITY)
             total -= weights[begin + i] * np.log(probability)
             factors[i] = -weights[begin + i] / probability
-        else:
+    else:
+        for i in range(size):
             total += weights[begin + i] * root_values[i]
             factors[i] = weights[begin + i]
     return total
 
 
-@nb.njit(cache=True, nogil=True)
-def _spread_reach(left, right, size, reach):  # type: ignore[no-untyped-def]
-    for t in range(left.shape[0]):
-        for i in range(size):
-            reach[2 * t + 1, i] = reach[t, i] * left[t, i]
-            reach[2 * t + 2, i] = reach[t, i] * right[t, i]
-
-
-@nb.njit(cache=True, nogil=True)
-def _write_slopes(slopes, begin, size, steepness, left, right, values, reach):  # type: ignore[no-untyped-def]
-    for t in range(slopes.shape[0]):
-        for i in range(size):
-            slopes[t, begin + i] = (
-                steepness
-                * reach[t, i]
-                * (left[t, i] * right[t, i])
-                * (values[2 * t + 1, i] - values[2 * t + 2, i])
-            )
+@compiled
+def _spread(  # type: ignore[no-untyped-def]
+    left, right, leaf_values, size, values, reach, steepness, begin, slopes, mass
+):
+    """Reach and slopes from the root down; leaf masses are added to ``mass``."""
+    n_branches = left.shape[0]
+    for t in range(n_branches):
+        p, q, here, slope = left[t], right[t], reach[t], slopes[t]
+        if 2 * t + 1 >= n_branches:
+            leaf = 2 * t + 1 - n_branches
+            gain = steepness * (leaf_values[leaf] - leaf_values[leaf + 1])
+            mass_left, mass_right = 0.0, 0.0
+            for i in range(size):
+                going_left = here[i] * p[i]
+                mass_left += going_left
+                mass_right += here[i] * q[i]
+                slope[begin + i] = gain * going_left * q[i]
+            mass[leaf] += mass_left
+            mass[leaf + 1] += mass_right
+        else:
+            below_left, below_right = values[2 * t + 1], values[2 * t + 2]
+            reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
+            for i in range(size):
+                going_left = here[i] * p[i]
+                reach_left[i] = going_left
+                reach_right[i] = here[i] * q[i]
+                slope[begin + i] = (
+                    steepness * going_left * q[i] * (below_left[i] - below_right[i])
+                )
 
 
 def split_scores(parameters: TreeParameters, features: FloatArray) -> FloatArray:

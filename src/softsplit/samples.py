@@ -68,12 +68,17 @@ class Samples:
 
         Rows of zero weight are dropped: they are no different from absent rows.
         """
-        X = np.asarray(X, dtype=np.float64)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        order = _canonical_order(X, np.asarray(y), weight)
-        first = _first_of_equal(X, np.asarray(y), order)
-        features = np.ascontiguousarray(X[order[first]].T)
-        labels = np.asarray(y)[order[first]]
+        values: FloatArray = np.asarray(X, dtype=np.float64) + 0.0  # -0.0 and 0.0 are equal
+        classes = np.asarray(y, dtype=np.int64)
+        weight = np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight)
+        if np.any(classes < 0) or np.any(classes >= n_classes):
+            raise ValueError(f"class indices must lie between 0 and {n_classes - 1}.")
+        if not np.all(weight >= 0):
+            raise ValueError("sample weights must be numbers >= 0.")
+        order = _canonical_order(values, classes, weight)
+        first = _first_of_equal(values, classes, order)
+        features = np.ascontiguousarray(values[order[first]].T)
+        labels = classes[order[first]]
         # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
         counts = np.bincount(labels, minlength=n_classes)
@@ -90,7 +95,8 @@ def _canonical_order(
 ) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
     keys = _row_hashes(X)[keep]
-    return keep[np.lexsort((keys, y[keep]))]
+    # Equal rows are added up in the order of their weights: sums of fractions depend on it.
+    return keep[np.lexsort((weight[keep], keys, y[keep]))]
 
 
 def _first_of_equal(
@@ -111,7 +117,7 @@ def _row_hashes(X):  # type: ignore[no-untyped-def]
     for i in range(n_rows):
         state = np.uint64(0x9E3779B97F4A7C15)
         for j in range(n_features):
-            cell[0] = X[i, j] + 0.0  # -0.0 and 0.0 are the same number
+            cell[0] = X[i, j]
             state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
             state ^= state >> np.uint64(29)
         hashes[i] = state

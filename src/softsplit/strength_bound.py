@@ -24,7 +24,8 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     """The best tree with a = 0: each class gets its minimum rate, the cheapest class the rest.
 
     Leaves are pure and the thresholds send each class's share to its leaves, so that the tree
-    is stationary in thresholds and leaf classes.
+    is stationary in thresholds and leaf classes, provided that the box holds the thresholds:
+    below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
     """
     minimum = problem.minimum_rates
     if minimum.sum() > 1 + 1e-12:
@@ -72,8 +73,10 @@ def max_strength(
 ) -> float:
     """Smallest strength in ``scope`` that makes the all-zero tree stationary.
 
-    The strength of the other scope is the problem's own. Above the returned strength the tree
-    ``at`` (the all-zero tree by default) is a KKT point; just below it, it is not.
+    The strength of the other scope is the problem's own. Above the returned strength no weight
+    of the tree ``at`` (the all-zero tree by default) can leave zero to first order; just below
+    it, one can. The tree is a KKT point if it is stationary in thresholds and leaf classes too,
+    which ``all_zero_tree`` is wherever its thresholds lie inside the box.
     """
     slopes = zero_slopes(problem, at)
     zero = np.zeros(1)

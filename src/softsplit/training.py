@@ -41,12 +41,15 @@ def multistart(
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     jobs = list(enumerate(sequence.spawn(n_starts)))
-    if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
-        return _one_after_another(problem, solver, jobs, budget)
-    prefer = "threads" if solver.releases_gil else "processes"
-    found = Parallel(n_jobs=n_jobs, prefer=prefer)(
-        delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
-    )
+    # One BLAS thread: a thread count that follows n_jobs would change the last bits. The limit
+    # is the whole process's, so it is set around all starts and not by each of them.
+    with threadpool_limits(limits=1):
+        if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
+            return _one_after_another(problem, solver, jobs, budget)
+        prefer = "threads" if solver.releases_gil else "processes"
+        found = Parallel(n_jobs=n_jobs, prefer=prefer)(
+            delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
+        )
     return [solution for solution in found if solution is not None]
 
 
@@ -78,11 +81,13 @@ def _run_start(
 ) -> Solution | None:
     if index > 0 and budget.remaining <= 0:
         return None
-    rng = np.random.default_rng(child)
-    # One BLAS thread: a thread count that follows n_jobs would change the last bits.
-    with threadpool_limits(limits=1):
-        start = draw_start(solver.start_rules[index % len(solver.start_rules)], problem, rng)
+    rule = solver.start_rules[index % len(solver.start_rules)]
+    start = draw_start(rule, problem, np.random.default_rng(child))
+    if solver.releases_gil:
         solution = solver.solve(problem, start, budget)
+    else:  # possibly in a process of its own, which has a limit of its own
+        with threadpool_limits(limits=1):
+            solution = solver.solve(problem, start, budget)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",
         index,

@@ -33,10 +33,9 @@ class Topology:
     depth: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.depth <= MAX_DEPTH:
+        if not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
             raise ValueError(
-                f"depth must be between 1 and {MAX_DEPTH}, got {self.depth}; "
-                "pass a small integer or 'auto'."
+                f"depth must be an integer between 1 and {MAX_DEPTH}, got {self.depth}."
             )
 
     @classmethod

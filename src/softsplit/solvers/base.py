@@ -128,13 +128,21 @@ class Budget:
 class Solver(Protocol):
     """Finds a good tree from a start."""
 
-    name: str
-    start_rules: tuple[str, ...]
-    """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
-    releases_gil: bool
-    """Whether starts run side by side in threads; otherwise processes are used."""
-    zero_threshold: float
-    """Coefficients up to this size count as zero: interior points never reach zero itself."""
+    @property
+    def name(self) -> str:
+        """How the solver is called in reports."""
+
+    @property
+    def start_rules(self) -> tuple[str, ...]:
+        """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
+
+    @property
+    def releases_gil(self) -> bool:
+        """Whether starts run side by side in threads; otherwise processes are used."""
+
+    @property
+    def zero_threshold(self) -> float:
+        """Coefficients up to this size are zero: interior points never reach zero itself."""
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` within ``budget``."""

@@ -94,7 +94,7 @@ class Workspace(NamedTuple):
     floor: FloatArray  # (n_features,)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
     """Smooth part of F at ``theta``; its derivative goes to ``gradient``."""
     n_branches, width = theta.shape
@@ -122,7 +122,7 @@ def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
     return value
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
     """Rate terms; where one is active the slopes are recomputed with its multiplier."""
     n_classes, n_leaves = smooth.table.shape
@@ -158,7 +158,7 @@ def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
     """Both penalties at ``theta``; a row's maximum counts from ``floor`` up."""
     n_branches, width = theta.shape
@@ -185,7 +185,7 @@ def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _water_level(values, total):  # type: ignore[no-untyped-def]
     """The level x with sum_t max(x - values_t, 0) = total."""
     ordered = np.sort(values)
@@ -199,7 +199,7 @@ def _water_level(values, total):  # type: ignore[no-untyped-def]
     return level
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def subgradient(theta, gradient, sparse, work, slope, state):  # type: ignore[no-untyped-def]
     """Minimum-norm subgradient of F to ``slope`` and the state of every variable.
 
@@ -222,7 +222,7 @@ def subgradient(theta, gradient, sparse, work, slope, state):  # type: ignore[no
                 state[t, j] = FIXED
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-untyped-def]
     for t in range(theta.shape[0]):
         value, g = theta[t, j], gradient[t, j]
@@ -248,7 +248,7 @@ def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-unt
             slope[t, j] = g - np.copysign(steep, g)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _global_row(theta, sparse, work, j, slope, state):  # type: ignore[no-untyped-def]
     """Share the slope of the row's maximum among the entries that attain it."""
     n_branches = theta.shape[0]
@@ -280,7 +280,7 @@ def _global_row(theta, sparse, work, j, slope, state):  # type: ignore[no-untype
                 state[t, j] = TIED
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _zero_row(slope, state, work, j, steep):  # type: ignore[no-untyped-def]
     """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
     n_branches = slope.shape[0]
@@ -303,7 +303,7 @@ def _zero_row(slope, state, work, j, steep):  # type: ignore[no-untyped-def]
             state[t, j] = TIED
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
     """Orthogonal projection on the face: fixed entries to zero, tied ones to their mean."""
     n_branches, width = theta.shape
@@ -322,7 +322,7 @@ def _project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
                     vector[t, j] = _outward(theta[t, j], slope[t, j]) * mean
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _outward(value, slope):  # type: ignore[no-untyped-def]
     """The sign of the orthant: that of the coefficient, or where descent leads from zero."""
     if value != 0.0:
@@ -330,7 +330,7 @@ def _outward(value, slope):  # type: ignore[no-untyped-def]
     return -np.copysign(1.0, slope)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _precondition(vector, work, result):  # type: ignore[no-untyped-def]
     if work.inverse.shape[0] > 0:
         np.dot(vector, work.inverse, result)
@@ -340,7 +340,7 @@ def _precondition(vector, work, result):  # type: ignore[no-untyped-def]
                 result[t, j] = vector[t, j] * work.diagonal[j]
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-untyped-def]
     """result = - P H P slope by the two-loop recursion; falls back to - P H0 P slope."""
     vector[:, :] = slope
@@ -375,7 +375,7 @@ def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-un
     _align(result, theta, slope)
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _align(direction, theta, slope):  # type: ignore[no-untyped-def]
     """A coefficient leaves zero only the way that lowers F."""
     n_branches, width = theta.shape
@@ -385,7 +385,7 @@ def _align(direction, theta, slope):  # type: ignore[no-untyped-def]
                 direction[t, j] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _trial(theta, direction, slope, state, sparse, work, length, moved):  # type: ignore[no-untyped-def]
     """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
     n_branches, width = theta.shape
@@ -405,7 +405,7 @@ def _trial(theta, direction, slope, state, sparse, work, length, moved):  # type
                 moved[t, j] = np.copysign(cap, moved[t, j])
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
     k = work.count[0] % MEMORY
@@ -413,11 +413,12 @@ def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     step[:] = moved.ravel() - theta.ravel()
     change[:] = new.ravel() - old.ravel()
     curvature = np.dot(step, change)
-    if curvature > 1e-10 * np.sqrt(np.dot(step, step) * np.dot(change, change)):
+    sizes = np.sqrt(np.dot(step, step) * np.dot(change, change))
+    if curvature > max(1e-10 * sizes, 1e-200):
         work.count[0] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, error_model="numpy")
 def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def]
     """Descend from ``theta``, in place. Returns F, iterations, calls and the last residual."""
     gradient, fresh = np.empty_like(theta), np.empty_like(theta)

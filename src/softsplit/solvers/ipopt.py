@@ -20,6 +20,8 @@ import numpy as np
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
 from softsplit.solvers.ipopt_bridge import IpoptRun, import_casadi, run_ipopt
+from softsplit.solvers.ipopt_progress import Outcome, Progress, tidy
+from softsplit.solvers.ipopt_worker import run_with_limit
 from softsplit.solvers.nlp import NonlinearProgram
 from softsplit.solvers.nlp_explicit import ExplicitProgram
 from softsplit.solvers.nlp_substituted import SubstitutedProgram
@@ -84,9 +86,7 @@ class IpoptSolver:
         if budget.time_limit is None:
             outcome = self.run(problem, start, budget, Progress())
         else:
-            from softsplit.solvers.ipopt_worker import run_with_limit
-
-            outcome = run_with_limit(self, problem, start, budget)
+            outcome = run_with_limit(self.run, problem, start, budget)
         logger.debug("%s: %s after %d iterations", self.name, outcome.message, outcome.n_iter)
         return Solution.measure(
             problem,
@@ -103,10 +103,12 @@ class IpoptSolver:
     ) -> Outcome:
         """The run itself, in this process."""
         program = self.program(problem)
-        progress.program = program
-        ended = run_ipopt(
-            program, program.start(self._soften(problem, start)), self._options(budget), progress.add
-        )
+
+        def report(x: FloatArray, value: float, violation: float) -> None:
+            progress.keep(program.tree(x), value, violation)
+
+        x0 = program.start(self._soften(problem, start))
+        ended = run_ipopt(program, x0, self._options(budget), report)
         return conclude(problem, program, ended, progress)
 
     def program(self, problem: TrainingProblem) -> NonlinearProgram:
@@ -135,45 +137,6 @@ class IpoptSolver:
         return options | self.options
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Where a run ended, before it is measured on the problem."""
-
-    parameters: TreeParameters
-    status: Status
-    n_iter: int
-    message: str
-
-
-@dataclass
-class Progress:
-    """The iterates worth keeping: the last one, and the best that meets the constraints."""
-
-    program: NonlinearProgram | None = None
-    last: TreeParameters | None = None
-    best: TreeParameters | None = None
-    lowest: float = np.inf
-    n_iter: int = 0
-
-    def add(self, x: FloatArray, value: float, violation: float) -> None:
-        """Called by the bridge once per iteration."""
-        assert self.program is not None
-        self.keep(self.program.tree(x), value, violation)
-
-    def keep(self, parameters: TreeParameters, value: float, violation: float) -> None:
-        self.last = parameters
-        self.n_iter += 1
-        if violation <= 0.1 * FEASIBLE and value < self.lowest:
-            self.best, self.lowest = parameters, value
-
-    def pick(self, problem: TrainingProblem, fallback: TreeParameters) -> TreeParameters:
-        """The last iterate if it is feasible, else the best feasible one, else the last."""
-        last = tidy(problem, fallback if self.last is None else self.last)
-        if self.best is None or problem.violation(last).largest <= FEASIBLE:
-            return last
-        return tidy(problem, self.best)
-
-
 def conclude(
     problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: Progress
 ) -> Outcome:
@@ -193,17 +156,3 @@ def conclude(
 def _finite(parameters: TreeParameters) -> bool:
     arrays = (parameters.weights, parameters.thresholds, parameters.leaf_classes)
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
-
-
-def tidy(problem: TrainingProblem, parameters: TreeParameters) -> TreeParameters:
-    """Remove violations of bounds and of the leaf simplex the size of IPOPT's tolerance."""
-    leaf_classes = np.clip(parameters.leaf_classes, 0.0, 1.0)
-    totals = leaf_classes.sum(axis=0)
-    leaf_classes = leaf_classes / np.where(totals > 0, totals, 1.0)
-    return problem.pin(
-        TreeParameters(
-            np.clip(parameters.weights, -1.0, 1.0),
-            np.clip(parameters.thresholds, -1.0, 1.0),
-            leaf_classes,
-        )
-    )

@@ -25,9 +25,9 @@ from softsplit.tree import FloatArray, TreeParameters
 class ExplicitProgram:
     """The training problem with P_il among the variables."""
 
-    def __init__(self, problem: TrainingProblem, *, split_global: bool = True) -> None:
+    def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
-        self.variables = TreeVariables(problem, split_global=split_global)
+        self.variables = TreeVariables(problem)
         self.blocks = BranchBlocks(self.variables)
         self.classes = np.flatnonzero(problem.minimum_rates > 0)
         self.moving = np.unique([leaf for leaf, _ in self.blocks.leaf_steps]).astype(int)

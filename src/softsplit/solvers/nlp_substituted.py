@@ -27,9 +27,9 @@ from softsplit.tree import FloatArray, TreeParameters
 class SubstitutedProgram:
     """The training problem over weights, thresholds, leaf classes and global bounds alone."""
 
-    def __init__(self, problem: TrainingProblem, *, split_global: bool = True) -> None:
+    def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
-        self.variables = TreeVariables(problem, split_global=split_global)
+        self.variables = TreeVariables(problem)
         self.blocks = BranchBlocks(self.variables)
         self.classes = np.flatnonzero(problem.minimum_rates > 0)
         variables, minimum = self.variables, problem.minimum_rates[self.classes]
