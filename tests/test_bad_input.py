@@ -85,7 +85,7 @@ def test_impossible_rate_names_the_class():
     points = rng.uniform(size=(40, 2))
     X = np.vstack([points, points])
     y = np.repeat(["no", "yes"], 40)
-    with pytest.raises(NoFeasibleTreeError, match="min_class_rate 0.9 for class '(no|yes)'"):
+    with pytest.raises(NoFeasibleTreeError, match=r"min_class_rate 0\.9 for class '(no|yes)'"):
         fit(X, y, min_class_rate=0.9)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,14 +24,28 @@ from softsplit.penalties import (
 )
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
+from softsplit.solvers import ipopt_worker
+from softsplit.solvers.base import Budget, Start, Status
+from softsplit.solvers.ipopt import IpoptSolver
+from softsplit.solvers.ipopt_progress import Outcome, Progress
+from softsplit.solvers.ipopt_worker import run_with_limit
 from softsplit.solvers.nlp import NonlinearProgram, Pattern
 from softsplit.solvers.nlp_explicit import ExplicitProgram
 from softsplit.solvers.nlp_substituted import SubstitutedProgram
+from softsplit.starts import draw_start
 from softsplit.tree import Block, Topology, TreeParameters
+
+pytest.importorskip("casadi")
 
 PROGRAMS = {"substituted": SubstitutedProgram, "explicit": ExplicitProgram}
 # Offsets as large as the finite differences need: the formulas are the same at 1e-5.
-SURROGATES = [linear(), exponential(), power(0.5, 0.05), inverse_power(0.5, 0.05), logarithmic(0.05)]
+SURROGATES = [
+    linear(),
+    exponential(),
+    power(0.5, 0.05),
+    inverse_power(0.5, 0.05),
+    logarithmic(0.05),
+]
 SCOPES = {"local": (0.7, 0.0), "global": (0.0, 0.9), "both": (0.7, 0.9), "none": (0.0, 0.0)}
 
 
@@ -41,8 +58,8 @@ def make_problem(
 ) -> TrainingProblem:
     """Weighted random rows; few, as every check costs a call per variable."""
     rng = np.random.default_rng(seed)
-    n_classes, n_rows = (2, 8) if depth == 1 else (3, 12)
-    X = rng.random((n_rows, 3))
+    n_classes, n_rows = (2, 6) if depth == 1 else (3, 6)
+    X = rng.random((n_rows, 2))
     y = np.arange(n_rows) % n_classes
     samples = Samples.from_arrays(X, y, n_classes, rng.integers(1, 4, n_rows).astype(float))
     costs = rng.uniform(0.2, 1.0, (n_classes, n_classes)) * (1 - np.eye(n_classes))
@@ -119,7 +136,9 @@ def check_program(strategy: str, problem: TrainingProblem) -> None:
 @pytest.mark.parametrize("steepness", [2.0, 32.0, 512.0])
 @pytest.mark.parametrize("scope", SCOPES)
 def test_derivatives(strategy: str, depth: int, steepness: float, scope: str) -> None:
-    check_program(strategy, make_problem(depth, steepness, PenaltyPair.of(exponential(), *SCOPES[scope])))
+    check_program(
+        strategy, make_problem(depth, steepness, PenaltyPair.of(exponential(), *SCOPES[scope]))
+    )
 
 
 @pytest.mark.parametrize("strategy", PROGRAMS)
@@ -154,3 +173,213 @@ def test_program_is_the_problem(strategy: str, scope: str, restricted: bool) -> 
     rates = problem.rates(tree)[:2]
     first = len(program.variables.linear_lower)
     np.testing.assert_allclose(program.constraints(x)[first : first + 2], rates, rtol=1e-12)
+
+
+# Runs.
+
+FORMULATIONS = {
+    "L1": PenaltyPair.of(linear(), 0.1),
+    "Linf": PenaltyPair.of(linear(), 0.0, 0.1),
+    "L0loc": PenaltyPair.of(exponential(), 0.1),
+    "L0glob": PenaltyPair.of(exponential(), 0.0, 0.1),
+    "L1-Linf": PenaltyPair.of(linear(), 0.1, 0.1),
+    "L0loc-L0glob": PenaltyPair.of(exponential(), 0.1, 0.1),
+    "appr1": PenaltyPair.of(power(), 0.1),
+    "appr2": PenaltyPair.of(inverse_power(), 0.001),
+    "appr2-global": PenaltyPair.of(inverse_power(), 0.0, 0.001),
+    "log": PenaltyPair.of(logarithmic(), 0.1),
+    "mixed": PenaltyPair(Penalty(0.1, linear(), "local"), Penalty(0.1, exponential(), "global")),
+}
+
+
+def clusters(
+    penalties: PenaltyPair, n_classes: int = 3, rate: float = 0.1, steepness: float = 512.0
+) -> TrainingProblem:
+    """Well separated classes in the corners of a square; two features are noise."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.1, 0.1], [0.9, 0.1], [0.5, 0.9]])[:n_classes]
+    y = np.repeat(np.arange(n_classes), 6)
+    X = np.hstack([centres[y] + rng.uniform(-0.08, 0.08, (len(y), 2)), rng.random((len(y), 2))])
+    return TrainingProblem(
+        Samples.from_arrays(X, y, n_classes),
+        Topology.for_classes(n_classes),
+        ExpectedCost.uniform(n_classes),
+        penalties,
+        np.full(n_classes, rate),
+        steepness,
+    )
+
+
+def contradictory(rate: float) -> TrainingProblem:
+    """The same rows in both classes: no tree gets more than half of both right."""
+    X = np.tile(np.random.default_rng(0).random((10, 2)), (2, 1))
+    return TrainingProblem(
+        Samples.from_arrays(X, np.repeat([0, 1], 10), 2),
+        Topology(1),
+        ExpectedCost.uniform(2),
+        PenaltyPair.of(linear(), 0.1),
+        np.full(2, rate),
+    )
+
+
+def begin(problem: TrainingProblem, seed: int = 0) -> Start:
+    return draw_start("points", problem, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_strategies_agree_on_separable_classes(n_classes: int) -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1), n_classes)
+    best = {}
+    for strategy in PROGRAMS:
+        solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+        runs = [solver.solve(problem, begin(problem, seed), Budget()) for seed in range(3)]
+        best[strategy] = min((r for r in runs if r.status.usable), key=lambda r: r.objective)
+    for solution in best.values():
+        assert solution.status is Status.OPTIMAL
+        assert solution.cost < 0.02
+        assert solution.violation < 1e-8
+        assert solution.stationarity < 1e-2
+    assert best["explicit"].objective == pytest.approx(best["substituted"].objective, rel=0.02)
+
+
+@pytest.mark.parametrize("strategy", PROGRAMS)
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_every_formulation_runs(
+    strategy: str, formulation: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    problem = clusters(FORMULATIONS[formulation])
+    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    runs = [solver.solve(problem, begin(problem, seed), Budget(max_iter=400)) for seed in (1, 2)]
+    for solution in runs:
+        assert np.isfinite(solution.objective)
+        assert solution.n_iter > 0
+        if solution.status.usable:
+            assert solution.violation <= 1e-5
+    # Slopes of 1e5 at the corner where a = 0 and beta = 0: many runs fail, and say so.
+    assert formulation == "appr2-global" or any(solution.status.usable for solution in runs)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("strategy", PROGRAMS)
+@pytest.mark.parametrize("block", [Block((1,), (0, 1)), Block((0,), (0, 1, 2, 3)), Block((), (3,))])
+def test_restricted_problem_moves_only_its_block(strategy: str, block: Block) -> None:
+    whole = clusters(PenaltyPair.of(exponential(), 0.05, 0.05))
+    anchor = begin(whole, 3).parameters
+    problem = whole.restrict(block, anchor)
+    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    solution = solver.solve(problem, Start(anchor), Budget())
+    assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
+    fixed = [t for t in range(3) if t not in block.branches]
+    np.testing.assert_array_equal(solution.parameters.weights[:, fixed], anchor.weights[:, fixed])
+
+
+@pytest.mark.parametrize("strategy", PROGRAMS)
+def test_impossible_rates_are_not_solved(strategy: str) -> None:
+    problem = contradictory(0.99)
+    solver = IpoptSolver(strategy=strategy, max_iter=200)  # type: ignore[arg-type]
+    solution = solver.solve(problem, begin(problem), Budget())
+    assert not solution.status.usable
+    assert solution.violation > 1e-3
+
+
+@pytest.mark.parametrize("strategy", PROGRAMS)
+def test_iteration_limit(strategy: str) -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
+    solution = solver.solve(problem, begin(problem), Budget(max_iter=1))
+    assert solution.status is Status.MAX_ITER
+    assert solution.n_iter == 1
+
+
+def test_time_limit_holds() -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    began = time.perf_counter()
+    solution = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=0.05))
+    assert solution.status is Status.TIME_LIMIT
+    assert time.perf_counter() - began < 5
+
+
+def test_time_limit_that_is_not_reached_changes_nothing() -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    here = IpoptSolver().solve(problem, begin(problem), Budget())
+    there = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=60))
+    assert there.status is here.status
+    assert there.n_iter == here.n_iter
+    assert there.objective == pytest.approx(here.objective, rel=1e-9)
+
+
+def test_iterates_survive_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The child must find this file, and should be up before the clock is looked at.
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+    ipopt_worker._stop_idle()
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    run_with_limit(_ends_at_once, problem, begin(problem), Budget(time_limit=60))
+    outcome = run_with_limit(_never_ends, problem, begin(problem), Budget(time_limit=1))
+    assert outcome.status is Status.TIME_LIMIT
+    assert outcome.n_iter == 1
+    np.testing.assert_array_equal(outcome.parameters.thresholds, np.zeros(3))
+
+
+def _ends_at_once(problem, start, budget, progress):  # type: ignore[no-untyped-def]
+    return Outcome(start.parameters, Status.OPTIMAL, 0, "")
+
+
+def _never_ends(problem, start, budget, progress):  # type: ignore[no-untyped-def]
+    neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, problem.topology)
+    progress.keep(neutral, 1.0, 0.0)
+    time.sleep(60)
+
+
+def test_child_that_breaks_down_is_a_failure() -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    solver = IpoptSolver(options={"no_such_option": 1})
+    for time_limit in (None, 60):
+        solution = solver.solve(problem, begin(problem), Budget(time_limit=time_limit))
+        assert solution.status is Status.FAILED
+        assert solution.message
+
+
+def test_interrupt_returns_the_last_iterate() -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    solver = IpoptSolver()
+    seen = []
+
+    def listen(*iterate: object) -> None:
+        seen.append(iterate)
+        if len(seen) == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    outcome = solver.run(problem, begin(problem), Budget(), Progress(listen))
+    assert outcome.status is Status.INTERRUPTED
+    assert outcome.n_iter < 8
+
+
+@pytest.mark.parametrize("broken", ["objective", "jacobian", "hessian"])
+@pytest.mark.parametrize("how", ["raises", "nan"])
+def test_broken_function_is_a_failure(
+    broken: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    right = getattr(SubstitutedProgram, broken)
+
+    def wrong(self: SubstitutedProgram, *arguments: object) -> object:
+        if how == "raises":
+            raise ZeroDivisionError("broken on purpose")
+        return right(self, *arguments) * np.nan
+
+    monkeypatch.setattr(SubstitutedProgram, broken, wrong)
+    solution = IpoptSolver().solve(problem, begin(problem), Budget())
+    assert solution.status is Status.FAILED
+    assert solution.message
+
+
+def test_missing_casadi_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "casadi", None)
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    with pytest.raises(ImportError, match=r"casadi.*pip install 'softsplit\[ipopt\]'"):
+        IpoptSolver().solve(problem, begin(problem), Budget())
+
+
+def test_unknown_strategy_is_refused() -> None:
+    with pytest.raises(ValueError, match="'substituted' or 'explicit'"):
+        IpoptSolver(strategy="implicit")  # type: ignore[arg-type]

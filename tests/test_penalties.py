@@ -172,7 +172,10 @@ def test_an_all_zero_tree_is_evaluated_without_trouble(surrogate):
         (lambda: power(0.0), "exponent of 'power' must be in (0, 1], got 0.0."),
         (lambda: power(1.5), "exponent of 'power' must be in (0, 1], got 1.5."),
         (lambda: power(0.5, 0.0), "offset must be positive and finite, got 0.0."),
-        (lambda: inverse_power(0.0), "exponent of 'inverse_power' must be positive and finite, got 0.0."),
+        (
+            lambda: inverse_power(0.0),
+            "exponent of 'inverse_power' must be positive and finite, got 0.0.",
+        ),
         (lambda: inverse_power(1.0, -1e-5), "offset must be positive and finite, got -1e-05."),
         (lambda: logarithmic(0.0), "offset must be positive and finite, got 0.0."),
         (

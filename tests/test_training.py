@@ -128,9 +128,7 @@ def test_no_usable_start_is_an_error(problem):
 def test_infeasible_point_cannot_pose_as_solved(problem):
     outside = TreeParameters.neutral(4, 3, Topology(2))
     outside.weights[0, 0] = 2.0
-    found = Solution.measure(
-        problem, outside, Status.OPTIMAL, n_iter=1, seconds=0.0, solver="x"
-    )
+    found = Solution.measure(problem, outside, Status.OPTIMAL, n_iter=1, seconds=0.0, solver="x")
     assert found.status is Status.INFEASIBLE
     assert found.violation == pytest.approx(1.0)
 

@@ -65,7 +65,9 @@ def test_leaves_below_are_those_whose_path_passes_the_node(depth):
 
 @pytest.mark.parametrize("depth", [0, -1, MAX_DEPTH + 1])
 def test_impossible_depths_are_refused(depth):
-    with pytest.raises(ValueError, match=f"depth must be between 1 and {MAX_DEPTH}, got {depth}"):
+    with pytest.raises(
+        ValueError, match=f"depth must be an integer between 1 and {MAX_DEPTH}, got {depth}"
+    ):
         Topology(depth)
 
 

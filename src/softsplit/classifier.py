@@ -203,9 +203,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(

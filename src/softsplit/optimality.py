@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from softsplit.constraints import leaf_step
@@ -65,9 +66,7 @@ def kkt(
     )
 
 
-def stationarity(
-    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
-) -> float:
+def stationarity(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
     """Largest move of a proximal gradient step of length one over the free branches."""
     stepped = problem.penalties.linearised_prox(
         parameters.weights - slope.weights, parameters.weights, problem.global_floor
@@ -104,9 +103,7 @@ def rate_multipliers(
         unit = np.zeros(problem.n_classes)
         unit[k] = 1.0
         shifted = problem.evaluate_cost(parameters, unit)
-        columns.append(
-            stack(base.weights - shifted.weights, base.thresholds - shifted.thresholds)
-        )
+        columns.append(stack(base.weights - shifted.weights, base.thresholds - shifted.thresholds))
     matrix = np.column_stack(columns)
     scale = np.max(np.abs(matrix), initial=0.0)
     if scale > 0:
@@ -116,7 +113,7 @@ def rate_multipliers(
 
 def _equations(
     problem: TrainingProblem, parameters: TreeParameters
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
     smooth = (sizes > SMALL_WEIGHT) & (sizes < 1) & problem.free_branches
@@ -128,9 +125,7 @@ def _equations(
     return smooth, (np.abs(parameters.thresholds) < 1) & problem.free_branches
 
 
-def _leaf_gap(
-    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
-) -> float:
+def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
     """What the best leaf classes would gain; the rates are priced by their multipliers."""
     free = None if problem.block is None else problem.free_leaves
     no_rates = np.zeros(problem.n_classes)

@@ -111,9 +111,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, ma
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_branches):
-                _open_gates(
-                    scores[t], begin, size, steepness, left[t], right[t], powers, bits
-                )
+                _open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             _lift_values(left, right, table[group], size, values)
             total += _chain(values[0], weights, begin, size, logarithmic, reach[0])
             _spread(
@@ -184,9 +182,7 @@ def _spread(  # type: ignore[no-untyped-def]
                 going_left = here[i] * p[i]
                 reach_left[i] = going_left
                 reach_right[i] = here[i] * q[i]
-                slope[begin + i] = (
-                    steepness * going_left * q[i] * (below_left[i] - below_right[i])
-                )
+                slope[begin + i] = steepness * going_left * q[i] * (below_left[i] - below_right[i])
 
 
 def split_scores(parameters: TreeParameters, features: FloatArray) -> FloatArray:

@@ -70,7 +70,9 @@ class Samples:
         """
         values: FloatArray = np.asarray(X, dtype=np.float64) + 0.0  # -0.0 and 0.0 are equal
         classes = np.asarray(y, dtype=np.int64)
-        weight = np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight)
+        weight = (
+            np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
+        )
         if np.any(classes < 0) or np.any(classes >= n_classes):
             raise ValueError(f"class indices must lie between 0 and {n_classes - 1}.")
         if not np.all(weight >= 0):
@@ -90,9 +92,7 @@ class Samples:
         return cls(features, starts, merged, totals)
 
 
-def _canonical_order(
-    X: FloatArray, y: NDArray[np.integer], weight: FloatArray
-) -> NDArray[np.intp]:
+def _canonical_order(X: FloatArray, y: NDArray[np.integer], weight: FloatArray) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
     keys = _row_hashes(X)[keep]
     # Equal rows are added up in the order of their weights: sums of fractions depend on it.

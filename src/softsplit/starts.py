@@ -21,7 +21,9 @@ from softsplit.samples import Samples
 from softsplit.solvers.base import Start
 from softsplit.tree import FloatArray, TreeParameters
 
-RIDGE = 1e-3
+RIDGES = (1e-2, 1e-3, 1e-4, 1e-5)
+"""Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
+
 NEWTON_STEPS = 12
 
 
@@ -122,7 +124,9 @@ def _separate(
 ) -> tuple[FloatArray, float]:
     """Weights and threshold of a ridge logistic regression between two groups of classes.
 
-    Groups that are the same class are parted by a random direction through a random row.
+    Rows get random weights (a Bayesian bootstrap) and the ridge is drawn too, so that every start
+    is another sensible tree. A class that goes both ways is parted by a random direction through
+    one of its rows.
     """
     n_features = samples.n_features
     if np.array_equal(left, right):
@@ -132,9 +136,10 @@ def _separate(
     rows = _rows_of(samples, np.concatenate([left, right]))
     target = np.isin(samples.labels[rows], left).astype(float)
     design = np.vstack([samples.features[:, rows], -np.ones(len(rows))])
-    totals = np.array([np.sum(samples.weights[rows] * (target == side)) for side in (0.0, 1.0)])
-    weight = samples.weights[rows] * np.where(target > 0, 0.5 / totals[1], 0.5 / totals[0])
-    solution = _ridge_logistic(design, target, weight)
+    weight = samples.weights[rows] * rng.exponential(size=len(rows))
+    on_left, on_right = np.sum(weight * target), np.sum(weight * (1 - target))
+    weight *= np.where(target > 0, 0.5 / on_left, 0.5 / on_right)
+    solution = _ridge_logistic(design, target, weight, float(rng.choice(RIDGES)))
     # Steepness times the score should be the regression's log-odds; the box may not allow it.
     scale = min(
         n_features / steepness,
@@ -150,10 +155,12 @@ def _rows_of(samples: Samples, classes: NDArray[np.intp], limit: int = 400) -> N
     return np.concatenate([np.arange(low, min(high, low + limit)) for low, high in ranges])
 
 
-def _ridge_logistic(design: FloatArray, target: FloatArray, weight: FloatArray) -> FloatArray:
-    """Newton's method; the constant term (last row of ``design``) is not penalised."""
+def _ridge_logistic(
+    design: FloatArray, target: FloatArray, weight: FloatArray, strength: float
+) -> FloatArray:
+    """Newton's method; the constant term (last row of ``design``) is hardly penalised."""
     solution = np.zeros(len(design))
-    ridge = np.full(len(design), RIDGE)
+    ridge = np.full(len(design), strength)
     ridge[-1] = 1e-8
     for _ in range(NEWTON_STEPS):
         probability = 1.0 / (1.0 + np.exp(-np.clip(solution @ design, -30, 30)))
@@ -171,4 +178,3 @@ RULES: dict[str, Callable[[TrainingProblem, np.random.Generator], TreeParameters
     "points": points_start,
     "groups": groups_start,
 }
-

@@ -68,7 +68,9 @@ def _one_after_another(
     except KeyboardInterrupt:
         if not found:
             raise
-        logger.warning("interrupted after %d of %d starts; the best is kept.", len(found), len(jobs))
+        logger.warning(
+            "interrupted after %d of %d starts; the best is kept.", len(found), len(jobs)
+        )
     return found
 
 
@@ -110,8 +112,9 @@ def best_solution(solutions: Sequence[Solution]) -> Solution:
     usable = [solution for solution in solutions if solution.status.usable]
     if usable:
         return min(usable, key=lambda solution: solution.objective)
-    ends = sorted({f"{s.status.name} ({s.message})" if s.message else s.status.name
-                   for s in solutions})
+    ends = sorted(
+        {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
+    )
     least = min(solution.violation for solution in solutions)
     raise NoFeasibleTreeError(
         f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "

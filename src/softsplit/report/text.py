@@ -26,7 +26,7 @@ def export_text(
     Each split reads "go left if <terms> > <threshold>": a sample on the boundary goes either way
     with probability one half, and the bracket says by how much the left side must exceed the
     threshold to be 95 % sure. Coefficients are in original units, multiplied so that the largest
-    is one.
+    is one. A branch above leaves of one class decides nothing and is written as one leaf.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def export_text(
     lines: list[str] = []
 
     def write(node: int, indent: str) -> None:
-        if node >= topology.n_branches:
-            leaf = node - topology.n_branches
-            lines.append(f"{indent}class {_leaf_label(classifier, leaf)}")
+        below = {_leaf_label(classifier, leaf) for leaf in topology.leaves_below(node)}
+        if len(below) == 1:  # a leaf, or a branch that decides nothing
+            lines.append(f"{indent}class {below.pop()}")
             return
         condition = _split(classifier, node, names, max_terms, precision)
         if condition is None:

@@ -25,9 +25,7 @@ def make_solver(solver: str | Solver) -> Solver:
             )
         return SOLVERS[solver]()
     if not callable(getattr(solver, "solve", None)):
-        raise ValueError(
-            f"solver must be a name or an object with a solve method, got {solver!r}."
-        )
+        raise ValueError(f"solver must be a name or an object with a solve method, got {solver!r}.")
     return solver
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol
 
@@ -97,6 +97,12 @@ class Solution:
             solver=solver,
             message=message,
         )
+
+    def promoted(self, tol: float) -> Solution:
+        """The same solution, called optimal if all its first-order residuals are within tol."""
+        if self.status is Status.ACCEPTABLE and self.kkt.residual <= tol:
+            return replace(self, status=Status.OPTIMAL)
+        return self
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -54,16 +54,12 @@ class IpoptSolver:
         form is slower, and less sensitive to the start.
     max_iter : int
         Iteration limit where the budget has none.
-    softening : float in [0, 1]
-        How far the leaf classes of the start are moved towards 1 / n_classes: from pure leaves
-        IPOPT cannot see what another class would cost.
     options : dict, optional
         Further options of IPOPT, which override the ones used here.
     """
 
     strategy: Strategy = "substituted"
     max_iter: int = 1000
-    softening: float = 0.5
     options: dict[str, Any] = field(default_factory=dict)
     start_rules: tuple[str, ...] = ("points",)
     releases_gil: bool = False
@@ -107,7 +103,7 @@ class IpoptSolver:
         def report(x: FloatArray, value: float, violation: float) -> None:
             progress.keep(program.tree(x), value, violation)
 
-        x0 = program.start(self._soften(problem, start))
+        x0 = program.start(problem.pin(start.parameters))
         ended = run_ipopt(program, x0, self._options(budget), report)
         return conclude(problem, program, ended, progress)
 
@@ -116,12 +112,6 @@ class IpoptSolver:
         if self.strategy == "substituted":
             return SubstitutedProgram(problem)
         return ExplicitProgram(problem)
-
-    def _soften(self, problem: TrainingProblem, start: Start) -> TreeParameters:
-        parameters, share = start.parameters, self.softening
-        even = np.full_like(parameters.leaf_classes, 1.0 / problem.n_classes)
-        leaf_classes = (1 - share) * parameters.leaf_classes + share * even
-        return problem.pin(replace(parameters, leaf_classes=leaf_classes))
 
     def _options(self, budget: Budget) -> dict[str, Any]:
         options: dict[str, Any] = {

@@ -67,9 +67,9 @@ def run_ipopt(
     casadi = import_casadi()
     watch = _Watch(report)
     with _held_interrupts(watch):
-        # The callbacks must outlive the solver: CasADi keeps no reference to them.
-        solver, _callbacks = _make_solver(casadi, program, options, watch)
         try:
+            # The callbacks must outlive the solver: CasADi keeps no reference to them.
+            solver, _callbacks = _make_solver(casadi, program, options, watch)
             result = solver(
                 x0=x0,
                 lbx=program.lower,
@@ -217,7 +217,7 @@ def _watcher(program: NonlinearProgram, watch: _Watch) -> Fill:
 def _callback_maker(casadi: Any, watch: _Watch) -> Callable[..., Any]:
     """A function that makes CasADi callbacks; the class can exist only once CasADi is there."""
 
-    class BufferCallback(casadi.Callback):  # type: ignore[misc]
+    class BufferCallback(casadi.Callback):
         def __init__(self, name: str, given: list[Any], wanted: list[Any], fill: Fill) -> None:
             casadi.Callback.__init__(self)
             self.given, self.wanted, self.fill = given, wanted, fill

@@ -172,6 +172,10 @@ def main() -> None:
             request = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        except Exception as error:
+            # What the parent has sent cannot be read here, and what follows it neither.
+            _reply(replies, ("error", f"{type(error).__name__}: {error}"))
+            return
         _reply(replies, _answer(replies, *request))
 
 
@@ -200,4 +204,3 @@ def _reply(stream: IO[bytes], message: tuple[str, Any]) -> None:
         stream.flush()
     except OSError:
         os._exit(1)  # The parent is gone, and with it any reason to go on.
-

@@ -52,7 +52,8 @@ class Pattern:
 
     def gather(self, values: FloatArray) -> FloatArray:
         """The nonzeros, column by column, from the listed numbers."""
-        return np.bincount(self.slots, weights=values, minlength=self.n_nonzeros)
+        summed = np.bincount(self.slots, weights=values, minlength=self.n_nonzeros)
+        return summed.astype(np.float64, copy=False)
 
 
 class NonlinearProgram(Protocol):

@@ -10,6 +10,7 @@ n_features + 1).
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -100,7 +101,6 @@ class BranchBlocks:
             slopes[position] = samples.weights * routed.leaf_slope(leaf, step)
         starts = samples.starts
         parts = [
-            slopes[:, begin:end] @ self.rows[:, begin:end].T
-            for begin, end in zip(starts[:-1], starts[1:], strict=True)
+            slopes[:, begin:end] @ self.rows[:, begin:end].T for begin, end in pairwise(starts)
         ]
         return np.stack(parts)

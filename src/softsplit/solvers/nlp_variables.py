@@ -4,7 +4,8 @@
     mu in [-1, 1],  c in [0, 1]
     beta_j in [floor_j, 1],  beta_j >= a_plus_jt + a_minus_jt (or >= a_jt and >= -a_jt)
 
-    penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt) + global strength * sum_j phi(beta_j)
+    penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
+              + global strength * sum_j phi(beta_j)
 
 Only the variables of free branches and leaves are in x, in the order a_plus (or a), a_minus, mu,
 c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage, beta. Weights
@@ -44,14 +45,13 @@ class TreeVariables:
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         local, overall = problem.penalties.local, problem.penalties.overall
-        self.split = local.strength > 0
         self.branches = np.flatnonzero(problem.free_branches)
         self.leaves = np.flatnonzero(problem.free_leaves)
         self.size = 0
         p, n_free = problem.n_features, len(self.branches)
         # One branch after the other, so that the block of a branch is contiguous.
         self.weights = self._take(n_free, p).T
-        self.negative = self._take(n_free, p).T if self.split else None
+        self.negative = self._take(n_free, p).T if local.strength > 0 else None
         self.thresholds = self._take(1, n_free)[0]
         self.leaf_classes = self._take(problem.n_classes, len(self.leaves))
         self.caps = self._take(1, p if overall.strength > 0 and n_free else 0)[0]

@@ -1,0 +1,220 @@
+"""One problem's arrays around the compiled descent, and the clock of a run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers.base import Budget
+from softsplit.solvers.descent import MEMORY, Limits, Smooth, Workspace, descend
+from softsplit.solvers.faces import Sparse
+from softsplit.tree import FloatArray, TreeParameters
+
+GRAM_RIDGE = 0.3
+GRAM_LIMIT = 600
+"""Most features for which the Gram matrix is inverted; beyond, only its diagonal is used."""
+
+SLICE_SECONDS = 0.2
+"""Compiled code cannot look at the clock: long descents return to Python this often."""
+
+
+class OutOfBudget(Exception):
+    """The time or the iterations of a run are used up."""
+
+
+@dataclass
+class Meter:
+    """Iterations and calls of one run against its budget."""
+
+    budget: Budget
+    max_iter: int
+    iterations: int = 0
+    calls: int = 0
+    seconds_per_iteration: float = 0.0
+
+    def allowance(self, wanted: int) -> int:
+        """Iterations that may be run before the clock is looked at again."""
+        if self.iterations >= self.max_iter or self.budget.remaining <= 0:
+            raise OutOfBudget
+        pace = max(self.seconds_per_iteration, 1e-9)
+        return max(1, min(wanted, self.max_iter - self.iterations, int(SLICE_SECONDS / pace)))
+
+    def record(self, iterations: int, calls: int, seconds: float) -> None:
+        self.iterations += iterations
+        self.calls += calls
+        self.seconds_per_iteration = seconds / max(iterations, 1)
+
+
+class Engine:
+    """Descents on one problem, over all its rows or a subset of them."""
+
+    def __init__(
+        self, problem: TrainingProblem, meter: Meter, samples: Samples | None = None
+    ) -> None:
+        self.problem = problem
+        self.meter = meter
+        self.samples = samples or problem.samples
+        self.rate_weight = 20.0 * float(problem.samples.class_totals.sum())
+        self._inverse, self._diagonal = preconditioner(self.samples)
+        branches, width = problem.topology.n_branches, problem.n_features + 1
+        self.work = Workspace(
+            scores=np.empty((branches, self.samples.n_rows)),
+            slopes=np.empty((branches, self.samples.n_rows)),
+            mass=np.empty((problem.n_classes, problem.topology.n_leaves)),
+            steps=np.zeros((MEMORY, branches * width)),
+            changes=np.zeros((MEMORY, branches * width)),
+            products=np.ones(MEMORY),
+            counters=np.zeros(2, dtype=np.int64),
+            inverse=np.array(self._inverse),
+            diagonal=np.array(self._diagonal),
+            free=problem.free_branches,
+            floor=problem.global_floor,
+        )
+
+    def forget(self, steepness: float) -> None:
+        """Drop the curvature pairs; set the preconditioner for gates of this steepness.
+
+        The curvature of a gate is of the order of its squared steepness.
+        """
+        self.work.counters[0] = 0
+        self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
+        self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
+
+    def descend(
+        self,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        limits: Limits,
+        *,
+        steepness: float | None = None,
+        strength: float = 1.0,
+        multipliers: FloatArray | None = None,
+        rate_weight: float | None = None,
+    ) -> float:
+        """Lower cost + rate terms + ``strength`` x penalties over ``theta``, in place; F."""
+        table = self.problem.loss.table(leaf_classes)
+        smooth = self._smooth(table, leaf_classes, steepness, multipliers)
+        if rate_weight is not None:
+            smooth = smooth._replace(rate_weight=float(rate_weight))
+        return self._run(theta, smooth, self._sparse(strength), limits)
+
+    def descend_log(
+        self,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        limits: Limits,
+        steepness: float,
+        row_weights: FloatArray,
+    ) -> float:
+        """Lower the log-loss over ``theta``, in place, without penalties."""
+        smooth = self._smooth(leaf_classes, leaf_classes, steepness, None)._replace(
+            row_weights=row_weights, logarithmic=True
+        )
+        return self._run(theta, smooth, self._sparse(0.0), limits)
+
+    def _smooth(
+        self,
+        table: FloatArray,
+        leaf_classes: FloatArray,
+        steepness: float | None,
+        multipliers: FloatArray | None,
+    ) -> Smooth:
+        samples = self.samples
+        return Smooth(
+            samples.features,
+            samples.starts,
+            samples.weights,
+            samples.class_totals,
+            np.ascontiguousarray(table),
+            np.ascontiguousarray(leaf_classes),
+            self.problem.minimum_rates,
+            np.zeros(self.problem.n_classes) if multipliers is None else multipliers,
+            self.rate_weight,
+            float(self.problem.steepness if steepness is None else steepness),
+            False,
+        )
+
+    def _sparse(self, fraction: float) -> Sparse:
+        local, overall = self.problem.penalties.local, self.problem.penalties.overall
+        one, two = local.surrogate, overall.surrogate
+        return Sparse(
+            one.kind, one.first, one.second, float(fraction * local.strength),
+            two.kind, two.first, two.second, float(fraction * overall.strength),
+        )  # fmt: skip
+
+    def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
+        left = limits.max_iter
+        self.work.counters[1] = 0
+        while True:
+            allowed = self.meter.allowance(left) if left else 0
+            began = time.perf_counter()
+            value, iterations, calls, _, ended = descend(
+                theta, smooth, sparse, limits._replace(max_iter=allowed), self.work
+            )
+            self.meter.record(iterations, calls, time.perf_counter() - began)
+            left -= iterations
+            if ended or left <= 0:
+                return float(value)
+
+
+def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
+    """Inverse of the ridged Gram matrix of the rows (x / p, -1), and of its diagonal.
+
+    Shapes (n_features + 1, n_features + 1), or (0, 0) if there are too many features, and
+    (n_features + 1,).
+    """
+    width = samples.n_features + 1
+    square = np.empty(width)
+    square[:-1] = (samples.features**2 @ samples.weights) / samples.n_features**2
+    square[-1] = samples.weights.sum()
+    square = np.maximum(square, 1e-8 * square[-1] / samples.n_features**2)
+    if width > GRAM_LIMIT:
+        return np.zeros((0, 0)), 1.0 / square
+    gram = np.empty((width, width))
+    weighted = samples.features * samples.weights
+    gram[:-1, :-1] = (weighted @ samples.features.T) / samples.n_features**2
+    gram[-1, :-1] = gram[:-1, -1] = -weighted.sum(axis=1) / samples.n_features
+    gram[-1, -1] = square[-1]
+    root = np.sqrt(square)
+    ridged = gram / np.outer(root, root) + GRAM_RIDGE * np.eye(width)
+    return np.linalg.inv(ridged) / np.outer(root, root), 1.0 / square
+
+
+def pack(parameters: TreeParameters) -> FloatArray:
+    """theta, shape (n_branches, n_features + 1): weights and threshold of each branch."""
+    return np.ascontiguousarray(np.vstack([parameters.weights, parameters.thresholds]).T)
+
+
+def unpack(theta: FloatArray, leaf_classes: FloatArray) -> TreeParameters:
+    """The tree with the branches ``theta``."""
+    return TreeParameters(
+        np.ascontiguousarray(theta[:, :-1].T), theta[:, -1].copy(), np.array(leaf_classes)
+    )
+
+
+def stratified(samples: Samples, limit: int, smallest: int = 30) -> Samples:
+    """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
+
+    The first rows of a class are as good as random (see samples.py). Weights are scaled so that
+    the class totals stay as they are.
+    """
+    counts = np.diff(samples.starts)
+    if samples.n_rows <= limit:
+        return samples
+    take = np.minimum(counts, np.maximum(smallest, counts * limit // samples.n_rows))
+    chosen = np.concatenate(
+        [np.arange(low, low + size) for low, size in zip(samples.starts[:-1], take, strict=True)]
+    )
+    starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int64)
+    weights = samples.weights[chosen]
+    totals = np.add.reduceat(weights, starts[:-1])
+    return Samples(
+        np.ascontiguousarray(samples.features[:, chosen]),
+        starts,
+        weights * np.repeat(samples.class_totals / totals, take),
+        samples.class_totals,
+    )
