@@ -249,7 +249,7 @@ def test_every_formulation_runs(
 ) -> None:
     problem = clusters(FORMULATIONS[formulation])
     solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
-    runs = [solver.solve(problem, begin(problem, seed), Budget(max_iter=400)) for seed in (1, 2)]
+    runs = [solver.solve(problem, begin(problem, seed), Budget(max_iter=200)) for seed in (1, 2)]
     for solution in runs:
         assert np.isfinite(solution.objective)
         assert solution.n_iter > 0

@@ -10,7 +10,6 @@ groups    at each branch the classes that arrive are parted into two groups and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from softsplit.tree import FloatArray, TreeParameters
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5)
 """Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
 
-NEWTON_STEPS = 12
+NEWTON_STEPS = 5
 
 
 def draw_start(rule: str, problem: TrainingProblem, rng: np.random.Generator) -> Start:
@@ -68,22 +67,34 @@ def with_leaves(
 
 
 def groups_start(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
-    """Greedy class grouping: part the classes at each branch, and separate the two groups."""
+    """Greedy class grouping: part the classes at each branch, and separate the two groups.
+
+    Where there are more leaves than classes, a class may go both ways: it takes no part in the
+    split, and its rows follow whichever side of the hyperplane they fall on.
+    """
     topology, samples = problem.topology, problem.samples
     weights = np.zeros((problem.n_features, topology.n_branches))
     thresholds = np.zeros(topology.n_branches)
-    leaf_of = np.zeros((problem.n_classes, topology.n_leaves))
     centres = _class_means(samples)
-    arriving: dict[int, NDArray[np.intp]] = {0: np.arange(problem.n_classes)}
+    labels = samples.labels
+    classes: dict[int, NDArray[np.intp]] = {0: np.arange(problem.n_classes)}
+    rows: dict[int, NDArray[np.intp]] = {0: _rows_of_each_class(samples)}
     for t in range(topology.n_branches):
-        classes = arriving[t]
         capacity = len(topology.leaves_below(2 * t + 1))
-        left, right = _part(classes, capacity, centres, samples.class_totals, rng)
-        weights[:, t], thresholds[t] = _separate(samples, left, right, problem.steepness, rng)
-        arriving[2 * t + 1], arriving[2 * t + 2] = left, right
+        left, right = _part(classes[t], capacity, centres, rng)
+        weights[:, t], thresholds[t] = _separate(
+            samples, rows[t], labels, (left, right), problem.steepness, rng
+        )
+        goes_left = weights[:, t] @ samples.features[:, rows[t]] > thresholds[t] * len(weights)
+        here = labels[rows[t]]
+        only_left, only_right = ~np.isin(here, right), ~np.isin(here, left)
+        rows[2 * t + 1] = rows[t][(goes_left | only_left) & ~only_right]
+        rows[2 * t + 2] = rows[t][(~goes_left | only_right) & ~only_left]
+        classes[2 * t + 1], classes[2 * t + 2] = left, right
+    leaf_classes = np.zeros((problem.n_classes, topology.n_leaves))
     for leaf in range(topology.n_leaves):
-        leaf_of[arriving[topology.n_branches + leaf][0], leaf] = 1.0
-    return replace(with_leaves(problem, weights, thresholds), leaf_classes=leaf_of)
+        leaf_classes[classes[topology.n_branches + leaf][0], leaf] = 1.0
+    return TreeParameters(weights, thresholds, leaf_classes)
 
 
 def _class_means(samples: Samples) -> FloatArray:
@@ -92,53 +103,65 @@ def _class_means(samples: Samples) -> FloatArray:
     return (sums / samples.class_totals).T
 
 
+def _rows_of_each_class(samples: Samples, limit: int = 200) -> NDArray[np.intp]:
+    """Up to ``limit`` rows of each class: their order is as good as random (see samples.py)."""
+    ends = np.minimum(samples.starts[1:], samples.starts[:-1] + limit)
+    pairs = zip(samples.starts[:-1], ends, strict=True)
+    return np.concatenate([np.arange(low, high) for low, high in pairs])
+
+
 def _part(
-    classes: NDArray[np.intp],
-    capacity: int,
-    centres: FloatArray,
-    totals: FloatArray,
-    rng: np.random.Generator,
+    classes: NDArray[np.intp], capacity: int, centres: FloatArray, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Two groups of at most ``capacity`` classes; one class alone goes both ways."""
+    """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
+
+    A single class goes both ways; so may one more where there is room.
+    """
     if len(classes) == 1:
         return classes, classes
     first, second = rng.choice(len(classes), 2, replace=False)
     here = centres[classes]
     near = np.sum((here - here[first]) ** 2, axis=1) - np.sum((here - here[second]) ** 2, axis=1)
-    near = near + 1e-9 * rng.uniform(size=len(near))
     if rng.uniform() < 1 / 3:
         near = rng.uniform(-1, 1, len(classes))
-        near[first], near[second] = -2.0, 2.0
+    near[first], near[second] = -np.inf, np.inf
     order = np.argsort(near, kind="stable")
     smallest, largest = max(1, len(classes) - capacity), min(capacity, len(classes) - 1)
     size = int(np.clip(np.sum(near < 0), smallest, largest))
-    return np.sort(classes[order[:size]]), np.sort(classes[order[size:]])
+    left, right = classes[order[:size]], classes[order[size:]]
+    if len(classes) > 2 and rng.uniform() < 1 / 2:
+        if len(right) < capacity and len(left) > 1:
+            right = np.append(right, rng.choice(left))
+        elif len(left) < capacity and len(right) > 1:
+            left = np.append(left, rng.choice(right))
+    return np.sort(left), np.sort(right)
 
 
 def _separate(
     samples: Samples,
-    left: NDArray[np.intp],
-    right: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    labels: NDArray[np.int64],
+    groups: tuple[NDArray[np.intp], NDArray[np.intp]],
     steepness: float,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
     """Weights and threshold of a ridge logistic regression between two groups of classes.
 
     Rows get random weights (a Bayesian bootstrap) and the ridge is drawn too, so that every start
-    is another sensible tree. A class that goes both ways is parted by a random direction through
-    one of its rows.
+    is another sensible tree. Without rows on both sides: a random direction through a random row.
     """
     n_features = samples.n_features
-    if np.array_equal(left, right):
+    here = labels[rows]
+    on_left, on_right = ~np.isin(here, groups[1]), ~np.isin(here, groups[0])
+    if not np.any(on_left) or not np.any(on_right):
         weights = rng.uniform(-1, 1, n_features)
-        row = rng.integers(samples.starts[left[0]], samples.starts[left[0] + 1])
+        row = rng.choice(rows) if len(rows) else rng.integers(samples.n_rows)
         return weights, float(weights @ samples.features[:, row]) / n_features
-    rows = _rows_of(samples, np.concatenate([left, right]))
-    target = np.isin(samples.labels[rows], left).astype(float)
+    rows = rows[on_left | on_right]
+    target = on_left[on_left | on_right].astype(float)
     design = np.vstack([samples.features[:, rows], -np.ones(len(rows))])
     weight = samples.weights[rows] * rng.exponential(size=len(rows))
-    on_left, on_right = np.sum(weight * target), np.sum(weight * (1 - target))
-    weight *= np.where(target > 0, 0.5 / on_left, 0.5 / on_right)
+    weight *= np.where(target > 0, 0.5 / np.sum(weight * target), 0.5 / np.sum(weight * (1 - target)))
     solution = _ridge_logistic(design, target, weight, float(rng.choice(RIDGES)))
     # Steepness times the score should be the regression's log-odds; the box may not allow it.
     scale = min(
@@ -149,16 +172,13 @@ def _separate(
     return solution[:-1] * scale, float(solution[-1] * scale / n_features)
 
 
-def _rows_of(samples: Samples, classes: NDArray[np.intp], limit: int = 400) -> NDArray[np.intp]:
-    """Up to ``limit`` rows of each class: their order is as good as random (see samples.py)."""
-    ranges = [(samples.starts[k], samples.starts[k + 1]) for k in np.unique(classes)]
-    return np.concatenate([np.arange(low, min(high, low + limit)) for low, high in ranges])
-
-
 def _ridge_logistic(
     design: FloatArray, target: FloatArray, weight: FloatArray, strength: float
 ) -> FloatArray:
-    """Newton's method; the constant term (last row of ``design``) is hardly penalised."""
+    """A few steps of Newton's method: a start need not be exact.
+
+    The constant term (last row of ``design``) is hardly penalised.
+    """
     solution = np.zeros(len(design))
     ridge = np.full(len(design), strength)
     ridge[-1] = 1e-8
@@ -166,10 +186,8 @@ def _ridge_logistic(
         probability = 1.0 / (1.0 + np.exp(-np.clip(solution @ design, -30, 30)))
         slope = design @ (weight * (probability - target)) + ridge * solution
         curvature = (design * (weight * probability * (1 - probability))) @ design.T
-        step = np.linalg.solve(curvature + np.diag(ridge), slope)
-        solution -= step
-        if np.max(np.abs(step)) < 1e-4 * (1 + np.max(np.abs(solution))):
-            break
+        curvature[np.diag_indices_from(curvature)] += ridge
+        solution -= np.linalg.solve(curvature, slope)
     return solution
 
 

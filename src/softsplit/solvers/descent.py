@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from softsplit.routing import compiled, tree_pass
 from softsplit.solvers.faces import clip_trial, penalty_value, project, subgradient
+from softsplit.solvers.newton import newton_direction
 from softsplit.tree import FloatArray
 
 MEMORY = 10
@@ -40,6 +41,8 @@ MEMORY = 10
 
 SUFFICIENT = 1e-4
 MAX_CUTS = 20
+NEVER = 1_000_000_000
+"""For ``Limits.newton_from``: first-order steps only."""
 FIRST_MOVE = 0.1
 """Largest change of a coefficient while no curvature is known: do not cross the data at once."""
 
@@ -67,6 +70,7 @@ class Limits(NamedTuple):
     tol: float  # largest entry of the subgradient
     decrease: float  # relative decrease of F below which an iteration counts as stalled
     patience: int  # stalled iterations in a row before giving up
+    newton_from: int  # first iteration that tries a Newton direction
 
 
 class Workspace(NamedTuple):
@@ -79,6 +83,8 @@ class Workspace(NamedTuple):
     changes: FloatArray  # (MEMORY, n)
     products: FloatArray  # (MEMORY,): step . change of each pair
     counters: NDArray[np.int64]  # pairs stored so far, stalled iterations in a row
+    active: FloatArray  # (n_classes,): multipliers of the rates at the last evaluation
+    damping: FloatArray  # (1,): of the last Newton step
     inverse: FloatArray  # (n_features + 1, n_features + 1), or (0, 0): diagonal only
     diagonal: FloatArray  # (n_features + 1,)
     free: NDArray[np.bool_]  # (n_branches,)
@@ -142,6 +148,7 @@ def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
         m = smooth.multipliers[k]
         multiplier = max(0.0, m + smooth.rate_weight * (smooth.minimum_rates[k] - rate))
         total += (multiplier * multiplier - m * m) / (2.0 * smooth.rate_weight)
+        work.active[k] = multiplier
         if multiplier > 0.0:
             active = True
             for leaf in range(n_leaves):
@@ -227,10 +234,12 @@ def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _search(theta, direction, slope, state, value, smooth, sparse, work, moved, fresh):  # type: ignore[no-untyped-def]
+def _search(  # type: ignore[no-untyped-def]
+    theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
+):
     """Shorten the step until F falls enough: new F (or the old one) and calls made."""
     length = 1.0
-    if work.counters[0] == 0:
+    if not trusted:
         largest = 0.0
         for d in direction.reshape(-1):
             largest = max(largest, abs(d))
@@ -267,15 +276,21 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
     state = np.empty(theta.shape, dtype=np.int8)
     value = smooth_value(theta, smooth, work, gradient) + penalty_value(theta, sparse, work.floor)
     calls, iteration, residual = 1, 0, np.inf
+    newton_allowed = True
     while iteration < limits.max_iter:
         residual = subgradient(theta, gradient, sparse, work.free, work.floor, slope, state)
         if residual <= limits.tol:
             return value, iteration, calls, residual, True
-        if not _direction(theta, slope, state, work, vector, direction) < 0.0:
+        newton = newton_allowed and iteration >= limits.newton_from
+        if newton:
+            newton = newton_direction(theta, slope, state, smooth, sparse, work, direction)
+            newton = newton and _dot(slope.reshape(-1), direction.reshape(-1)) < 0.0
+        if not newton and not _direction(theta, slope, state, work, vector, direction) < 0.0:
             work.counters[0] = 0
             _direction(theta, slope, state, work, vector, direction)
+        trusted = newton or work.counters[0] > 0
         new, cost = _search(
-            theta, direction, slope, state, value, smooth, sparse, work, moved, fresh
+            theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
         )
         calls += cost
         iteration += 1
@@ -290,8 +305,15 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
             value = new
             if work.counters[1] >= limits.patience:
                 return value, iteration, calls, residual, True
-        elif work.counters[0] == 0:
-            return value, iteration, calls, residual, True
+            newton_allowed = True
         else:
-            work.counters[0] = 0
+            # After a failed search ``work`` does not hold the slopes of theta.
+            smooth_value(theta, smooth, work, gradient)
+            calls += 1
+            if newton:
+                newton_allowed = False
+            elif work.counters[0] > 0:
+                work.counters[0] = 0
+            else:
+                return value, iteration, calls, residual, True
     return value, iteration, calls, residual, False

@@ -69,6 +69,8 @@ class Engine:
             changes=np.zeros((MEMORY, branches * width)),
             products=np.ones(MEMORY),
             counters=np.zeros(2, dtype=np.int64),
+            active=np.zeros(problem.n_classes),
+            damping=np.zeros(1),
             inverse=np.array(self._inverse),
             diagonal=np.array(self._diagonal),
             free=problem.free_branches,
@@ -81,6 +83,7 @@ class Engine:
         The curvature of a gate is of the order of its squared steepness.
         """
         self.work.counters[0] = 0
+        self.work.damping[0] = 0.0
         self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
         self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
 

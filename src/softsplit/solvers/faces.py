@@ -176,9 +176,25 @@ def _zero_row(free, j, steep, slope, state, scratch):  # type: ignore[no-untyped
 
 
 @compiled
-def _outward(value, slope):  # type: ignore[no-untyped-def]
+def outward(value, slope):  # type: ignore[no-untyped-def]
     """The sign of the orthant: that of the coefficient, or where descent leads from zero."""
     return np.copysign(1.0, value) if value != 0.0 else -np.copysign(1.0, slope)
+
+
+@compiled
+def curvature(theta, sparse, floor, state, t, j):  # type: ignore[no-untyped-def]
+    """Second derivative of the penalties along a free or tied weight that is not zero."""
+    u = abs(theta[t, j])
+    total = 0.0
+    if sparse.local_strength > 0.0 and u > 0.0:
+        total += sparse.local_strength * _local_terms(sparse, u)[2]
+    if state[t, j] == TIED and u > 0.0:
+        tied = 0
+        for s in range(theta.shape[0]):
+            if state[s, j] == TIED:
+                tied += 1
+        total += sparse.global_strength * _global_terms(sparse, u)[2] / tied
+    return total
 
 
 @compiled
@@ -192,12 +208,12 @@ def project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
                 vector[t, j] = 0.0
             elif state[t, j] == TIED:
                 count += 1
-                mean += _outward(theta[t, j], slope[t, j]) * vector[t, j]
+                mean += outward(theta[t, j], slope[t, j]) * vector[t, j]
         if count > 1:
             mean /= count
             for t in range(n_branches):
                 if state[t, j] == TIED:
-                    vector[t, j] = _outward(theta[t, j], slope[t, j]) * mean
+                    vector[t, j] = outward(theta[t, j], slope[t, j]) * mean
 
 
 @compiled
@@ -210,7 +226,7 @@ def clip_trial(theta, direction, slope, state, sparse, floor, length, moved):  #
             new = theta[t, j] + length * direction[t, j]
             # Local penalties have a kink at zero; a global one only for the row's maximum.
             kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
-            if kinked and new * _outward(theta[t, j], slope[t, j]) < 0.0:
+            if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
                 new = 0.0
             moved[t, j] = min(1.0, max(-1.0, new))
             if state[t, j] == TIED:

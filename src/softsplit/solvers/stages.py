@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.descent import Limits
+from softsplit.solvers.descent import NEVER, Limits
 from softsplit.solvers.engine import Engine, stratified, unpack
 from softsplit.tree import FloatArray
 
@@ -60,7 +60,7 @@ class LogWarmUp:
                 break
             small.forget(steepness)
             for _ in range(self.rounds):
-                limits = Limits(self.max_iter, 1e-3, 1e-4, 2)
+                limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
                 small.descend_log(theta, leaves, limits, steepness, few.weights)
                 leaves = self._expectation(small, theta, leaves, steepness)
         return leaves
@@ -68,7 +68,7 @@ class LogWarmUp:
     def _expectation(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float
     ) -> FloatArray:
-        engine.descend_log(theta, leaves, Limits(0, 0.0, 0.0, 1), steepness, engine.samples.weights)
+        engine.descend_log(theta, leaves, Limits(0, 0.0, 0.0, 1, NEVER), steepness, engine.samples.weights)
         responsibility = -leaves * engine.work.mass
         return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
 
@@ -85,7 +85,7 @@ class StrengthPath:
         engine.forget(engine.problem.steepness)
         for fraction in self.fractions:
             leaves = pure_leaves(engine.problem, theta, leaves)
-            limits = Limits(self.max_iter, 1e-4, 1e-3, 2)
+            limits = Limits(self.max_iter, 1e-4, 1e-3, 2, NEVER)
             engine.descend(theta, leaves, limits, strength=fraction)
         return leaves
 
@@ -100,6 +100,7 @@ class Polish:
 
     max_iter: int = 300
     rounds: int = 12
+    newton_from: int = 0
     margin: float = 1e-7
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
@@ -107,7 +108,7 @@ class Polish:
         target = np.minimum(problem.minimum_rates + self.margin, 1.0)
         multipliers = np.zeros(problem.n_classes)
         weight, last_shortfall = engine.rate_weight, np.inf
-        limits = Limits(self.max_iter, 1e-7, 1e-10, 5)
+        limits = Limits(self.max_iter, 1e-7, 1e-10, 5, self.newton_from)
         for _ in range(self.rounds):
             engine.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
             rates = problem.rates(unpack(theta, leaves))

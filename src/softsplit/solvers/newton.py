@@ -1,0 +1,273 @@
+"""Newton directions on the face of the penalties that the point lies on.
+
+With g_ti = dF/dz_ti from the pass and gates p, q = 1 - p, the second derivatives of the smooth
+part in the scores are
+
+    d2 / dz_t dz_t = steepness (q_t - p_t) g_t
+    d2 / dz_s dz_t = steepness q_s g_t      if t lies left of s,  - steepness p_s g_t  if right
+
+and zero for branches that are not on one path. Rows whose gates are saturated have g = 0 and drop
+out, as do coefficients that are fixed: what is left is small. Tied coefficients are one variable.
+An active rate term adds weight * (gradient of the rate)(the same)'. A multiple of the identity is
+added until the matrix is positive definite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.routing import compiled, tree_pass
+from softsplit.solvers.faces import FIXED, TIED, curvature, outward
+
+MAX_VARIABLES = 300
+NEGLIGIBLE = 1e-9
+"""Rows whose slopes are smaller than this part of the largest one do not count."""
+
+SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
+"""Relative to the largest diagonal entry of the matrix."""
+
+
+@compiled
+def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type: ignore[no-untyped-def]
+    """Newton direction to ``result``; False if there are too many variables or no rows.
+
+    ``work`` must hold the scores and slopes of ``theta``.
+    """
+    n_branches, width = theta.shape
+    index = np.empty((n_branches, width), dtype=np.int64)
+    n_variables = _number(state, index)
+    rows = _rows_that_count(work.slopes)
+    if n_variables == 0 or n_variables > MAX_VARIABLES or rows.size == 0:
+        return False
+    matrix = np.zeros((n_variables, n_variables))
+    right = np.zeros(n_variables)
+    for t in range(n_branches):
+        for j in range(width):
+            v = index[t, j]
+            if v >= 0:
+                right[v] -= _sign(theta, slope, state, t, j) * slope[t, j]
+                if j < width - 1:
+                    matrix[v, v] += curvature(theta, sparse, work.floor, state, t, j)
+        _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix)
+    if smooth.rate_weight > 0.0 and np.any(work.active > 0.0):
+        _add_rates(theta, slope, state, index, smooth, work, rows, matrix)
+    if not _solve_damped(matrix, right, work.damping):
+        return False
+    for t in range(n_branches):
+        for j in range(width):
+            v = index[t, j]
+            result[t, j] = 0.0
+            if v >= 0:
+                result[t, j] = _sign(theta, slope, state, t, j) * right[v]
+            # A coefficient leaves zero only the way that lowers F.
+            if j < width - 1 and theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
+                result[t, j] = 0.0
+    return True
+
+
+@compiled
+def _sign(theta, slope, state, t, j):  # type: ignore[no-untyped-def]
+    """How an entry follows its variable: tied entries move outwards together."""
+    return outward(theta[t, j], slope[t, j]) if state[t, j] == TIED else 1.0
+
+
+@compiled
+def _number(state, index):  # type: ignore[no-untyped-def]
+    """Variable of every entry (-1: fixed); the tied entries of a row share one."""
+    n_branches, width = state.shape
+    count = 0
+    for j in range(width):
+        shared = -1
+        for t in range(n_branches):
+            index[t, j] = -1
+            if state[t, j] == TIED:
+                if shared < 0:
+                    shared = count
+                    count += 1
+                index[t, j] = shared
+            elif state[t, j] != FIXED:
+                index[t, j] = count
+                count += 1
+    return count
+
+
+@compiled
+def _rows_that_count(slopes):  # type: ignore[no-untyped-def]
+    n_branches, n_rows = slopes.shape
+    largest = 0.0
+    for t in range(n_branches):
+        for i in range(n_rows):
+            largest = max(largest, abs(slopes[t, i]))
+    rows = np.empty(n_rows, dtype=np.int64)
+    count = 0
+    for i in range(n_rows):
+        for t in range(n_branches):
+            if abs(slopes[t, i]) > NEGLIGIBLE * largest:
+                rows[count] = i
+                count += 1
+                break
+    return rows[:count]
+
+
+@compiled
+def _design(theta, slope, state, index, features, rows, t):  # type: ignore[no-untyped-def]
+    """dz_ti over the entries of branch t that move (one line each), and their variables."""
+    width = theta.shape[1]
+    count = 0
+    for j in range(width):
+        if index[t, j] >= 0:
+            count += 1
+    lines = np.empty((count, rows.size))
+    variables = np.empty(count, dtype=np.int64)
+    k = 0
+    for j in range(width):
+        if index[t, j] < 0:
+            continue
+        variables[k] = index[t, j]
+        factor = _sign(theta, slope, state, t, j)
+        if j < width - 1:
+            factor /= width - 1
+            for r in range(rows.size):
+                lines[k, r] = factor * features[j, rows[r]]
+        else:
+            for r in range(rows.size):
+                lines[k, r] = -factor
+        k += 1
+    return lines, variables
+
+
+@compiled
+def _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix):  # type: ignore[no-untyped-def]
+    """Second derivatives of branch t with itself and with the branches above it."""
+    lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
+    weighted = np.empty_like(lines)
+    factor = np.empty(rows.size)
+    node = t
+    for r in range(rows.size):
+        v = smooth.steepness * work.scores[t, rows[r]]
+        factor[r] = -smooth.steepness * np.tanh(0.5 * v) * work.slopes[t, rows[r]]
+    _weigh(lines, factor, weighted)
+    block = np.dot(weighted, lines.T)
+    for a in range(variables.size):
+        for b in range(variables.size):
+            matrix[variables[a], variables[b]] += block[a, b]
+    while node > 0:
+        other = (node - 1) // 2
+        went_left = node == 2 * other + 1
+        for r in range(rows.size):
+            v = smooth.steepness * work.scores[other, rows[r]]
+            gate = 0.5 - 0.5 * np.tanh(0.5 * v)
+            if not went_left:
+                gate -= 1.0
+            factor[r] = smooth.steepness * gate * work.slopes[t, rows[r]]
+        _weigh(lines, factor, weighted)
+        above, above_variables = _design(
+            theta, slope, state, index, smooth.features, rows, other
+        )
+        block = np.dot(weighted, above.T)
+        for a in range(variables.size):
+            for b in range(above_variables.size):
+                matrix[variables[a], above_variables[b]] += block[a, b]
+                matrix[above_variables[b], variables[a]] += block[a, b]
+        node = other
+
+
+@compiled
+def _weigh(lines, factor, weighted):  # type: ignore[no-untyped-def]
+    for k in range(lines.shape[0]):
+        for r in range(factor.size):
+            weighted[k, r] = lines[k, r] * factor[r]
+
+
+@compiled
+def _add_rates(theta, slope, state, index, smooth, work, rows, matrix):  # type: ignore[no-untyped-def]
+    """Curvature of the active rate terms: weight * (gradient of rate_k) (the same)'."""
+    n_classes, n_leaves = smooth.table.shape
+    table = np.zeros((n_classes, n_leaves))
+    for k in range(n_classes):
+        if work.active[k] > 0.0:
+            for leaf in range(n_leaves):
+                table[k, leaf] = smooth.leaf_classes[k, leaf] / smooth.class_totals[k]
+    slopes, mass = np.empty_like(work.scores), np.empty((n_classes, n_leaves))
+    tree_pass(
+        work.scores,
+        slopes,
+        smooth.starts,
+        smooth.row_weights,
+        table,
+        smooth.steepness,
+        smooth.logarithmic,
+        mass,
+    )
+    gradients = np.zeros((n_classes, matrix.shape[0]))
+    for t in range(theta.shape[0]):
+        lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
+        for k in range(n_classes):
+            if work.active[k] <= 0.0:
+                continue
+            for r in range(rows.size):
+                if smooth.starts[k] <= rows[r] < smooth.starts[k + 1]:
+                    for a in range(variables.size):
+                        gradients[k, variables[a]] += lines[a, r] * slopes[t, rows[r]]
+    for k in range(n_classes):
+        for a in range(matrix.shape[0]):
+            step = smooth.rate_weight * gradients[k, a]
+            for b in range(matrix.shape[0]):
+                matrix[a, b] += step * gradients[k, b]
+
+
+@compiled
+def _solve_damped(matrix, right, memory):  # type: ignore[no-untyped-def]
+    """Solve (matrix + damping I) x = right in place, with about the least damping that allows it.
+
+    ``memory`` holds the damping relative to the largest diagonal entry; the next call starts a
+    little below it.
+    """
+    n = right.size
+    scale = 0.0
+    for v in range(n):
+        scale = max(scale, abs(matrix[v, v]))
+    lower = np.empty((n, n))
+    damping = max(0.1 * memory[0], SMALLEST_DAMPING)
+    while damping < LARGEST_DAMPING:
+        if _cholesky(matrix, damping * scale, lower):
+            for a in range(n):
+                right[a] /= lower[a, a]
+                for b in range(a + 1, n):
+                    right[b] -= lower[b, a] * right[a]
+            for a in range(n - 1, -1, -1):
+                right[a] /= lower[a, a]
+                for b in range(a):
+                    right[b] -= lower[a, b] * right[a]
+            memory[0] = damping
+            return True
+        damping *= 10.0
+    return False
+
+
+@compiled
+def _cholesky(matrix, damping, lower):  # type: ignore[no-untyped-def]
+    """Factor matrix + damping I; False if it is not safely positive definite.
+
+    Column by column with rank-one updates: the inner loop runs along rows.
+    """
+    n = matrix.shape[0]
+    column = np.empty(n)
+    for a in range(n):
+        for b in range(a + 1):
+            lower[a, b] = matrix[a, b]
+        lower[a, a] += damping
+    for c in range(n):
+        pivot = lower[c, c]
+        if not pivot > 0.1 * damping:
+            return False
+        root = np.sqrt(pivot)
+        lower[c, c] = root
+        for a in range(c + 1, n):
+            lower[a, c] /= root
+            column[a] = lower[a, c]
+        for a in range(c + 1, n):
+            factor = column[a]
+            for b in range(c + 1, a + 1):
+                lower[a, b] -= factor * column[b]
+    return True
