@@ -21,9 +21,10 @@ from softsplit.penalties import (
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Start, Status
-from softsplit.solvers.descent import Limits
+from softsplit.solvers.descent import NEVER, Limits, smooth_value
 from softsplit.solvers.engine import Engine, Meter, pack, preconditioner, stratified, unpack
-from softsplit.solvers.faces import FIXED, TIED, project, subgradient
+from softsplit.solvers.faces import FIXED, FREE, TIED, curvature, project, subgradient
+from softsplit.solvers.newton import newton_direction
 from softsplit.solvers.stages import LogWarmUp, Polish, StrengthPath, pure_leaves
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, multistart
@@ -51,7 +52,7 @@ def make_problem(
         Topology(depth),
         ExpectedCost.uniform(classes),
         PenaltyPair.of(surrogate or exponential(), local, overall),
-        np.full(classes, rate),
+        np.full(classes, 0.1),
     )
 
 
@@ -115,17 +116,62 @@ def test_projection_is_idempotent_and_keeps_ties_tied():
     assert once[2, 0] == 0
 
 
+@pytest.mark.parametrize("newton_from", [0, NEVER], ids=["newton", "first order"])
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-def test_descent_never_rises_and_zeros_are_exact(surrogate):
+def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, features=8)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, leaves = pack(start), start.leaf_classes
     engine = make_engine(problem)
     engine.forget(problem.steepness)
-    values = [engine.descend(theta, leaves, Limits(5, 0.0, 0.0, 100)) for _ in range(30)]
+    values = [
+        engine.descend(theta, leaves, Limits(5, 0.0, 0.0, 100, newton_from)) for _ in range(30)
+    ]
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[0]))
     sizes = np.abs(theta[:, :-1])
     assert not np.any((sizes > 0) & (sizes < 1e-12))
+
+
+@pytest.mark.parametrize("active_rate", [False, True])
+@pytest.mark.parametrize("scope", ["local", "overall"])
+def test_newton_direction_solves_the_newton_system(scope, active_rate):
+    """Against a Hessian by finite differences of the smooth gradient, on the free variables."""
+    problem = make_problem(features=3, **{scope: 0.05}).with_steepness(30.0)
+    if active_rate:
+        problem = replace(problem, minimum_rates=np.full(3, 0.95))
+    start = draw_start("groups", problem, np.random.default_rng(1)).parameters
+    theta, leaves, engine = pack(start), start.leaf_classes, make_engine(problem)
+    engine.rate_weight = 10.0
+    engine.forget(problem.steepness)
+    engine.descend(theta, leaves, Limits(15, 0.0, 0.0, 100, NEVER))
+    smooth = engine._smooth(problem.loss.table(leaves), leaves, None, None)
+    sparse, work = engine._sparse(1.0), engine.work
+
+    def gradient_at(point):
+        found = np.empty_like(theta)
+        smooth_value(point, smooth, work, found)
+        return found
+
+    slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
+    subgradient(theta, gradient_at(theta), sparse, work.free, work.floor, slope, state)
+    free = np.argwhere((state != FIXED) & (theta != 0))
+    hessian = np.empty((len(free), len(free)))
+    for column, (t, j) in enumerate(free):
+        step = np.zeros_like(theta)
+        step[t, j] = 1e-6
+        change = (gradient_at(theta + step) - gradient_at(theta - step)) / 2e-6
+        hessian[:, column] = change[tuple(free.T)]
+        if j < 3:
+            hessian[column, column] += curvature(theta, sparse, work.floor, state, t, j)
+    gradient_at(theta)  # leave the slopes of theta in the workspace
+    direction = np.zeros_like(theta)
+    assert newton_direction(theta, slope, state, smooth, sparse, work, direction)
+    damping = work.damping[0] * np.max(np.abs(np.diag(hessian)))
+    if np.all(state[tuple(free.T)] == FREE) and len(free) == np.sum(state != FIXED):
+        moved = direction[tuple(free.T)]
+        residual = (hessian + damping * np.eye(len(free))) @ moved + slope[tuple(free.T)]
+        assert np.max(np.abs(residual)) <= 1e-3 * np.max(np.abs(slope))
+    assert np.sum(slope * direction) < 0
 
 
 def test_a_descent_cut_into_slices_takes_the_same_steps():
@@ -136,7 +182,7 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
         theta, engine = pack(start), make_engine(problem)
         engine.forget(problem.steepness)
         for size in slices:
-            engine.descend(theta, start.leaf_classes, Limits(size, 0.0, 0.0, 1000))
+            engine.descend(theta, start.leaf_classes, Limits(size, 0.0, 0.0, 1000, NEVER))
         ends.append(theta)
     np.testing.assert_array_equal(ends[0], ends[1])
     np.testing.assert_array_equal(ends[0], ends[2])

@@ -1,9 +1,32 @@
 """Sparse multivariate randomized classification trees."""
 
-from softsplit.classifier import SoftTreeClassifier
-from softsplit.data import load_dataset
-from softsplit.report import export_text
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from softsplit.classifier import SoftTreeClassifier
+    from softsplit.data import load_dataset
+    from softsplit.report import export_text
 
 __version__ = "0.1.0"
 
 __all__ = ["SoftTreeClassifier", "export_text", "load_dataset"]
+
+_HOMES = {
+    "SoftTreeClassifier": "softsplit.classifier",
+    "export_text": "softsplit.report",
+    "load_dataset": "softsplit.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: scikit-learn and numba take a second or two."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'softsplit' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

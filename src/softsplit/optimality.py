@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from softsplit.constraints import leaf_step
+from softsplit.constraints import InfeasibleLeafStep, leaf_step
 from softsplit.loss import Evaluation
 from softsplit.problem import TrainingProblem
 from softsplit.tree import FloatArray, TreeParameters
@@ -129,11 +129,11 @@ def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evalu
     """What the best leaf classes would gain; the rates are priced by their multipliers."""
     free = None if problem.block is None else problem.free_leaves
     no_rates = np.zeros(problem.n_classes)
-    best = leaf_step(
-        slope.leaf_classes,
-        problem.shares(slope.mass),
-        no_rates,
-        free,
-        parameters.leaf_classes,
-    )
+    shares = problem.shares(slope.mass)
+    try:
+        best = leaf_step(slope.leaf_classes, shares, no_rates, free, parameters.leaf_classes)
+    except InfeasibleLeafStep:
+        # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
+        # and the violation is reported as such.
+        return 0.0
     return float(max(0.0, np.sum(slope.leaf_classes * (parameters.leaf_classes - best))))

@@ -87,6 +87,11 @@ class TrainingProblem:
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
         return np.max(fixed, axis=1, initial=0.0)
 
+    @cached_property
+    def cost_unit(self) -> float:
+        """The dearest error relative to the paper's 0.5: what tolerances are measured in."""
+        return max(float(np.max(self.loss.costs)) / 0.5, 1e-300)
+
     def restrict(self, block: Block, anchor: TreeParameters) -> TrainingProblem:
         """The same problem with everything outside ``block`` fixed at ``anchor``."""
         return replace(self, block=block, anchor=anchor)

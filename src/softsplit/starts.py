@@ -161,7 +161,9 @@ def _separate(
     target = on_left[on_left | on_right].astype(float)
     design = np.vstack([samples.features[:, rows], -np.ones(len(rows))])
     weight = samples.weights[rows] * rng.exponential(size=len(rows))
-    weight *= np.where(target > 0, 0.5 / np.sum(weight * target), 0.5 / np.sum(weight * (1 - target)))
+    weight *= np.where(
+        target > 0, 0.5 / np.sum(weight * target), 0.5 / np.sum(weight * (1 - target))
+    )
     solution = _ridge_logistic(design, target, weight, float(rng.choice(RIDGES)))
     # Steepness times the score should be the regression's log-odds; the box may not allow it.
     scale = min(

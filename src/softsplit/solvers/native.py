@@ -19,7 +19,7 @@ from softsplit.solvers.stages import LogWarmUp, Polish, Stage, StrengthPath
 from softsplit.tree import FloatArray, TreeParameters
 
 DEFAULT_RECIPES: dict[str, tuple[Stage, ...]] = {
-    "groups": (StrengthPath(), Polish()),
+    "groups": (StrengthPath(fractions=(1.0,), max_iter=40), Polish()),
     "points": (LogWarmUp(), StrengthPath(), Polish()),
     "uniform": (LogWarmUp(), StrengthPath(), Polish()),
     "given": (StrengthPath(fractions=(1.0,)), Polish()),
@@ -69,7 +69,7 @@ class NativeSolver:
             solver=self.name,
             message=f"{meter.calls} evaluations",
         )
-        return found.promoted(budget.tol)
+        return found.promoted(budget.tol * problem.cost_unit)
 
     def _close(
         self, problem: TrainingProblem, theta: FloatArray, leaves: FloatArray, status: Status

@@ -20,7 +20,7 @@ from softsplit.routing import compiled, tree_pass
 from softsplit.solvers.faces import FIXED, TIED, curvature, outward
 
 MAX_VARIABLES = 300
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-6
 """Rows whose slopes are smaller than this part of the largest one do not count."""
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
@@ -161,9 +161,7 @@ def _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix):  # t
                 gate -= 1.0
             factor[r] = smooth.steepness * gate * work.slopes[t, rows[r]]
         _weigh(lines, factor, weighted)
-        above, above_variables = _design(
-            theta, slope, state, index, smooth.features, rows, other
-        )
+        above, above_variables = _design(theta, slope, state, index, smooth.features, rows, other)
         block = np.dot(weighted, above.T)
         for a in range(variables.size):
             for b in range(above_variables.size):

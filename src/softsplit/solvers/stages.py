@@ -68,7 +68,9 @@ class LogWarmUp:
     def _expectation(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float
     ) -> FloatArray:
-        engine.descend_log(theta, leaves, Limits(0, 0.0, 0.0, 1, NEVER), steepness, engine.samples.weights)
+        engine.descend_log(
+            theta, leaves, Limits(0, 0.0, 0.0, 1, NEVER), steepness, engine.samples.weights
+        )
         responsibility = -leaves * engine.work.mass
         return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
 
@@ -100,7 +102,7 @@ class Polish:
 
     max_iter: int = 300
     rounds: int = 12
-    newton_from: int = 0
+    newton_from: int = 40
     margin: float = 1e-7
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
@@ -108,7 +110,8 @@ class Polish:
         target = np.minimum(problem.minimum_rates + self.margin, 1.0)
         multipliers = np.zeros(problem.n_classes)
         weight, last_shortfall = engine.rate_weight, np.inf
-        limits = Limits(self.max_iter, 1e-7, 1e-10, 5, self.newton_from)
+        tol = engine.meter.budget.tol * problem.cost_unit
+        limits = Limits(self.max_iter, tol, 1e-10, 5, self.newton_from)
         for _ in range(self.rounds):
             engine.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
             rates = problem.rates(unpack(theta, leaves))
