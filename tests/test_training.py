@@ -96,6 +96,7 @@ class Scripted:
 
     name = "scripted"
     start_rules = ("uniform",)
+    rivals = 0
     releases_gil = True
     zero_threshold = 0.0
 

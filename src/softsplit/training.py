@@ -84,7 +84,7 @@ def _run_start(
     if index > 0 and budget.remaining <= 0:
         return None
     rule = solver.start_rules[index % len(solver.start_rules)]
-    start = draw_start(rule, problem, np.random.default_rng(child))
+    start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
     if solver.releases_gil:
         solution = solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own

@@ -107,10 +107,14 @@ class Solution:
 
 @dataclass(frozen=True)
 class Start:
-    """A starting tree and the rule that made it, which tells a solver how far to trust it."""
+    """A starting tree and the rule that made it, which tells a solver how far to trust it.
+
+    ``rivals`` are other trees by the same rule; a solver may start from whichever it likes best.
+    """
 
     parameters: TreeParameters
     rule: str = "given"
+    rivals: tuple[TreeParameters, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,10 @@ class Solver(Protocol):
     @property
     def start_rules(self) -> tuple[str, ...]:
         """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
+
+    @property
+    def rivals(self) -> int:
+        """How many rivals this solver wants with each start."""
 
     @property
     def releases_gil(self) -> bool:

@@ -15,7 +15,7 @@ from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
-from softsplit.solvers.stages import LogWarmUp, Polish, Stage, StrengthPath
+from softsplit.solvers.stages import LogWarmUp, Polish, Race, Stage, StrengthPath
 from softsplit.tree import FloatArray, TreeParameters
 
 DEFAULT_RECIPES: dict[str, tuple[Stage, ...]] = {
@@ -40,7 +40,9 @@ class NativeSolver:
     """
 
     recipes: dict[str, tuple[Stage, ...]] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
-    start_rules: tuple[str, ...] = ("groups", "points", "groups", "groups", "groups")
+    race: Race = Race()
+    start_rules: tuple[str, ...] = ("groups",)
+    rivals: int = 5
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True
@@ -54,6 +56,8 @@ class NativeSolver:
         engine = Engine(problem, meter)
         status = Status.ACCEPTABLE
         try:
+            if start.rivals:
+                theta, leaves = self.race.winner(engine, (start.parameters, *start.rivals))
             for stage in self.recipes[start.rule]:
                 leaves = stage.apply(engine, theta, leaves)
         except OutOfBudget:

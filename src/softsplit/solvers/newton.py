@@ -51,7 +51,7 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
         _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix)
     if smooth.rate_weight > 0.0 and np.any(work.active > 0.0):
         _add_rates(theta, slope, state, index, smooth, work, rows, matrix)
-    if not _solve_damped(matrix, right, work.damping):
+    if not solve_damped(matrix, right, work.damping):
         return False
     for t in range(n_branches):
         for j in range(width):
@@ -215,7 +215,7 @@ def _add_rates(theta, slope, state, index, smooth, work, rows, matrix):  # type:
 
 
 @compiled
-def _solve_damped(matrix, right, memory):  # type: ignore[no-untyped-def]
+def solve_damped(matrix, right, memory):  # type: ignore[no-untyped-def]
     """Solve (matrix + damping I) x = right in place, with about the least damping that allows it.
 
     ``memory`` holds the damping relative to the largest diagonal entry; the next call starts a

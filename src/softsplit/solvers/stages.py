@@ -6,6 +6,7 @@ the leaf classes it ends with. A recipe is a sequence of stages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.descent import NEVER, Limits
-from softsplit.solvers.engine import Engine, stratified, unpack
-from softsplit.tree import FloatArray
+from softsplit.solvers.engine import Engine, pack, stratified, unpack
+from softsplit.tree import FloatArray, TreeParameters
 
 
 class Stage(Protocol):
@@ -73,6 +74,27 @@ class LogWarmUp:
         )
         responsibility = -leaves * engine.work.mass
         return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
+
+
+@dataclass(frozen=True)
+class Race:
+    """Short descents from several trees; the one with the lowest objective wins."""
+
+    max_iter: int = 20
+
+    def winner(
+        self, engine: Engine, trees: Sequence[TreeParameters]
+    ) -> tuple[FloatArray, FloatArray]:
+        """theta and leaf classes of the tree that got furthest."""
+        limits = Limits(self.max_iter, 1e-4, 1e-3, 2, NEVER)
+        runs: list[tuple[float, FloatArray, FloatArray]] = []
+        for tree in trees:
+            theta = pack(tree)
+            leaves = pure_leaves(engine.problem, theta, tree.leaf_classes)
+            engine.forget(engine.problem.steepness)
+            runs.append((engine.descend(theta, leaves, limits), theta, leaves))
+        _, theta, leaves = min(runs, key=lambda run: run[0])
+        return theta, leaves
 
 
 @dataclass(frozen=True)
