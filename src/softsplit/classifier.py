@@ -21,7 +21,7 @@ from softsplit.samples import Samples
 from softsplit.scaling import Scaling
 from softsplit.solvers import Budget, Solution, Solver, Status, make_solver
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
-from softsplit.training import NoFeasibleTreeError, best_solution, multistart
+from softsplit.training import NoFeasibleTreeError, best_solution, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,8 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     solver : str or solver object, default="native"
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``).
     n_starts : int, default=10
-        Starts; the tree with the lowest objective is kept.
+        Starts; the tree with the lowest objective is kept. The native solver then searches
+        around it, which may lower the objective further.
     max_iter : int, optional
         Iterations per start; the solver's default if not given.
     tol : float, default=1e-6
@@ -98,7 +99,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     solution_ : Solution
         The kept run with its status and first-order residuals.
     starts_ : list of Solution
-        One per start.
+        One per start; ``solution_`` may be better than the best of them.
     local_sparsity_, global_sparsity_ : float
         Percentage of zero coefficients, and of features that no split uses.
     selected_features_ : array of int
@@ -181,7 +182,8 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             budget=budget,
             n_jobs=self.n_jobs,
         )
-        self._store(self._choose(problem), solver.zero_threshold)
+        best = hop(problem, solver, self._choose(problem), seed=seed, budget=budget)
+        self._store(best, solver.zero_threshold)
         return self
 
     def _budget(self) -> Budget:

@@ -14,10 +14,33 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver
+from softsplit.solvers.base import Budget, Improver, Solution, Solver
 from softsplit.starts import draw_start
 
 logger = logging.getLogger(__name__)
+
+
+def hop(
+    problem: TrainingProblem,
+    solver: Solver,
+    best: Solution,
+    *,
+    seed: int | np.random.SeedSequence = 0,
+    budget: Budget | None = None,
+) -> Solution:
+    """Let a solver that can look for better trees near the best one; others leave it as it is."""
+    if not isinstance(solver, Improver) or solver.n_hops == 0:
+        return best
+    sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+    # A child that no start uses, however many there are.
+    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
+    fresh = draw_start("groups", problem, rng, rivals=solver.n_hops - 1)
+    trees = (fresh.parameters, *fresh.rivals)
+    with threadpool_limits(limits=1):
+        return solver.improve(problem, best, trees, budget or Budget())
+
+
+HOP_KEY = 2**31
 
 
 class NoFeasibleTreeError(ValueError):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from softsplit.optimality import KKT, kkt
 from softsplit.problem import TrainingProblem
@@ -160,3 +161,21 @@ class Solver(Protocol):
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` within ``budget``."""
+
+
+@runtime_checkable
+class Improver(Protocol):
+    """A solver that can also search around a tree it has found."""
+
+    @property
+    def n_hops(self) -> int:
+        """How many fresh trees it wants for that."""
+
+    def improve(
+        self,
+        problem: TrainingProblem,
+        best: Solution,
+        fresh: Sequence[TreeParameters],
+        budget: Budget,
+    ) -> Solution:
+        """A better solution near ``best``, or ``best`` itself."""
