@@ -9,15 +9,17 @@ if TYPE_CHECKING:
     from softsplit.classifier import SoftTreeClassifier
     from softsplit.data import load_dataset
     from softsplit.report import export_text
+    from softsplit.selection import strength_path
 
 __version__ = "0.1.0"
 
-__all__ = ["SoftTreeClassifier", "export_text", "load_dataset"]
+__all__ = ["SoftTreeClassifier", "export_text", "load_dataset", "strength_path"]
 
 _HOMES = {
     "SoftTreeClassifier": "softsplit.classifier",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
+    "strength_path": "softsplit.selection",
 }
 
 

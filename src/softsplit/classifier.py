@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -168,10 +168,8 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         budget = self._budget()
         solver = make_solver(self.solver)
-        X, labels, weight = self._validate(X, y, sample_weight)
-        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(X[weight > 0])
-        problem = self._problem(self._scaling.transform(X), labels, weight)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        problem = self._prepare(X, y, sample_weight)
+        seed = self._seed()
         if self.verbose:
             _log_to_console()
         self.starts_ = multistart(
@@ -185,6 +183,25 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         best = hop(problem, solver, self._choose(problem), seed=seed, budget=budget)
         self._store(best, solver.zero_threshold)
         return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
+        """Validate and scale; the training problem of these parameters."""
+        X, labels, weight = self._validate(X, y, sample_weight)
+        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(X[weight > 0])
+        return self._problem(self._scaling.transform(X), labels, weight)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _fitted_with(self, local: float, overall: float, found: Solution) -> Self:
+        """A fitted copy that holds ``found``, for prepared estimators."""
+        copy = clone(self).set_params(local_strength=local, global_strength=overall)
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "_scaling"):
+            if hasattr(self, name):
+                setattr(copy, name, getattr(self, name))
+        copy.starts_ = [found]
+        copy._store(found, make_solver(self.solver).zero_threshold)
+        return copy
 
     def _budget(self) -> Budget:
         limit = self.time_limit

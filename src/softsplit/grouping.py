@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.compilation import compiled
 from softsplit.problem import TrainingProblem
-from softsplit.routing import compiled
 from softsplit.samples import Samples
 from softsplit.solvers.newton import solve_damped
 from softsplit.tree import FloatArray, Topology, TreeParameters

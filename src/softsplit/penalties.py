@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numba as nb
 import numpy as np
 
+from softsplit.compilation import compiled
 from softsplit.tree import FloatArray
 
 Scope = Literal["local", "global"]
@@ -35,7 +35,7 @@ NEWTON_STEPS = 60
 """Newton on a convex function descends monotonically to its root: a few steps suffice."""
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
     """Value, slope and curvature of a surrogate at u >= 0; the single source of its formula."""
     if kind == EXPONENTIAL:
@@ -55,7 +55,7 @@ def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
     return u, 1.0, 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _map_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
     terms = np.empty((3, u.size))
     for i in range(u.size):
@@ -230,7 +230,7 @@ def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:
     return np.maximum(np.max(candidates, axis=1), 0.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untyped-def]
     """Largest b in (0, upper] with tied * (b + local slope) + global slope = total, else -1.
 
@@ -253,7 +253,7 @@ def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untype
     return b
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _row_value(sizes, best, cap, local, overall, shrunk):  # type: ignore[no-untyped-def]
     """Prox objective of a row whose entries may not exceed ``cap``; fills ``shrunk``."""
     value_zero, _, _ = surrogate_terms(local[0], local[1], local[2], 0.0)
@@ -268,7 +268,7 @@ def _row_value(sizes, best, cap, local, overall, shrunk):  # type: ignore[no-unt
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _prox_rows(sizes, local, overall, shrunk):  # type: ignore[no-untyped-def]
     """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
 

@@ -19,10 +19,10 @@ multiplies the reach. Shapes: scores (n_branches, n_rows), table (n_classes, n_l
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.compilation import compiled
 from softsplit.tree import FloatArray, TreeParameters
 
 TILE = 128
@@ -39,9 +39,6 @@ ROUND = 6755399441055744.0
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
-compiled = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-"""Fused multiply-adds are allowed, reordering is not: the bits do not depend on the tiling."""
 
 
 @compiled

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.compilation import compiled
 from softsplit.tree import FloatArray
 
 
@@ -107,7 +107,7 @@ def _first_of_equal(
     return first
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _row_hashes(X):  # type: ignore[no-untyped-def]
     """64-bit hash of every row (multiply and xor-shift over the bits of its numbers)."""
     n_rows, n_features = X.shape
@@ -124,7 +124,7 @@ def _row_hashes(X):  # type: ignore[no-untyped-def]
     return hashes
 
 
-@nb.njit(cache=True, nogil=True)
+@compiled
 def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
     """Clear ``first[r]`` where the r-th row of the order equals the row before it."""
     for r in range(1, len(order)):

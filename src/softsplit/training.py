@@ -14,7 +14,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Improver, Solution, Solver
+from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start
 from softsplit.starts import draw_start
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,47 @@ def hop(
 
 
 HOP_KEY = 2**31
+"""Spawn key of the hops' random numbers: beyond any number of starts."""
+
+
+def walk(
+    problems: Sequence[TrainingProblem],
+    solver: Solver,
+    *,
+    keep: int = 3,
+    n_starts: int = 10,
+    seed: int = 0,
+    budget: Budget | None = None,
+    n_jobs: int | None = None,
+) -> list[Solution]:
+    """Solve neighbouring problems one after the other, each from the best trees of the last.
+
+    The first is solved by multistart; of its solutions the ``keep`` best of different objective
+    go on, each as the start of the next problem. The best solution of each problem is returned.
+    """
+    budget = budget or Budget()
+    first = multistart(
+        problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
+    )
+    best = hop(problems[0], solver, best_solution(first), seed=seed, budget=budget)
+    front = _distinct([best, *first], keep)
+    path = [front[0]]
+    for problem in problems[1:]:
+        with threadpool_limits(limits=1):
+            found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
+        front = _distinct(found, keep)
+        path.append(front[0])
+    return path
+
+
+def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
+    """The best usable solutions, leaving out those of the same objective."""
+    chosen: list[Solution] = []
+    for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):
+        gap = abs(solution.objective - chosen[-1].objective) if chosen else np.inf
+        if gap > 1e-6 * abs(solution.objective):
+            chosen.append(solution)
+    return chosen[:keep]
 
 
 class NoFeasibleTreeError(ValueError):

@@ -31,7 +31,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.routing import compiled, tree_pass
+from softsplit.compilation import compiled
+from softsplit.routing import tree_pass
 from softsplit.solvers.faces import clip_trial, penalty_value, project, subgradient
 from softsplit.solvers.newton import newton_direction
 from softsplit.tree import FloatArray

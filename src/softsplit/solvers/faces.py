@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softsplit.compilation import compiled
 from softsplit.penalties import surrogate_terms
-from softsplit.routing import compiled
 
 FIXED, FREE, TIED = 0, 1, 2
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.routing import compiled, tree_pass
+from softsplit.compilation import compiled
+from softsplit.routing import tree_pass
 from softsplit.solvers.faces import FIXED, TIED, curvature, outward
 
 MAX_VARIABLES = 300

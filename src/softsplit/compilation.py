@@ -1,0 +1,48 @@
+"""How compiled functions are made: flags, and a cache that never serves stale code.
+
+Numba keeps compiled functions on disk and looks only at a function's own file to see whether it
+has changed. Ours call one another across files, so a change in one file must reach all: the stamp
+of every cache entry covers all source files of the package that compile something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+
+logger = logging.getLogger(__name__)
+
+
+@cache
+def source_stamp() -> tuple[str, int]:
+    """Hash of the package's sources, in the form of a numba cache stamp."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        if b"compiled" in text:
+            digest.update(path.relative_to(root).as_posix().encode() + text)
+    return digest.hexdigest(), 0
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on first use, cached on disk, without the interpreter lock.
+
+    Fused multiply-adds are allowed, reordering is not: the bits of a result do not depend on how
+    loops are cut into tiles. Division by zero gives infinity, as in numpy.
+    """
+    dispatcher = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})(
+        function
+    )
+    entries: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(entries, "_source_stamp"):
+        entries._source_stamp = source_stamp()
+    else:  # another numba: its own, narrower stamp serves
+        logger.debug("the cache of %s keeps numba's own stamp.", function.__name__)
+    return dispatcher

@@ -1,0 +1,176 @@
+"""Choosing a strength: trees along a path of strengths, each warm-started from its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from softsplit.classifier import SoftTreeClassifier
+from softsplit.penalties import Penalty, PenaltyPair
+from softsplit.problem import TrainingProblem
+from softsplit.settings import positive_integer, positive_number
+from softsplit.solvers import Solution, make_solver
+from softsplit.strength_bound import max_strength
+from softsplit.training import walk
+from softsplit.tree import FloatArray
+
+PathScope = Literal["local", "global", "both"]
+
+PAPER_STRENGTHS = tuple(2.0**r for r in range(-8, 6))
+SMALLEST_FRACTION = 1e-3
+"""The default grid ends at this part of the largest strength."""
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One tree of a path."""
+
+    local_strength: float
+    global_strength: float
+    solution: Solution
+    classifier: SoftTreeClassifier
+
+    @property
+    def selected_features(self) -> NDArray[np.intp]:
+        """Indices of the features in use."""
+        features: NDArray[np.intp] = self.classifier.selected_features_
+        return features
+
+
+@dataclass(frozen=True)
+class StrengthPathResult:
+    """The trees along a path, from weak to strong; ``points[i].classifier`` is fitted."""
+
+    points: tuple[PathPoint, ...]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: int) -> PathPoint:
+        return self.points[index]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per point: strengths, objective, cost, sparsity, number of features."""
+        return pd.DataFrame(
+            {
+                "local_strength": [p.local_strength for p in self.points],
+                "global_strength": [p.global_strength for p in self.points],
+                "objective": [p.solution.objective for p in self.points],
+                "cost": [p.solution.cost for p in self.points],
+                "local_sparsity": [p.classifier.local_sparsity_ for p in self.points],
+                "global_sparsity": [p.classifier.global_sparsity_ for p in self.points],
+                "n_features": [len(p.selected_features) for p in self.points],
+                "status": [p.solution.status.name for p in self.points],
+            }
+        )
+
+
+def strength_path(
+    X: Any,
+    y: Any,
+    *,
+    estimator: SoftTreeClassifier | None = None,
+    strengths: Sequence[float] | Literal["paper"] | None = None,
+    scope: PathScope = "global",
+    n_points: int = 14,
+    keep: int = 3,
+    sample_weight: Any = None,
+) -> StrengthPathResult:
+    """Trees for a whole range of strengths, from weak to strong.
+
+    The weakest strength is solved by multistart; every other one starts from the best trees of its
+    neighbour, which is cheaper than separate fits and makes neighbouring trees alike.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As in ``SoftTreeClassifier.fit``.
+    estimator : SoftTreeClassifier, optional
+        All other settings; its strength in the scope that is not walked stays as it is.
+    strengths : sequence of float or "paper", optional
+        Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
+        Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it.
+    scope : {"global", "local", "both"}
+        Which strength is walked; "both" visits every pair of the grid.
+    n_points : int
+        Length of the default grid.
+    keep : int
+        Trees carried from one strength to the next.
+    """
+    base = clone(estimator) if estimator is not None else SoftTreeClassifier()
+    if scope not in ("local", "global", "both"):
+        raise ValueError(f"scope must be 'local', 'global' or 'both', got {scope!r}.")
+    problem = base._prepare(X, y, sample_weight)
+    grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points))
+    pairs = _pairs(grid, scope, problem)
+    solver = make_solver(base.solver)
+    solutions: list[Solution] = []
+    for row in pairs:
+        solutions += walk(
+            [_with_strengths(problem, *pair) for pair in row],
+            solver,
+            keep=positive_integer("keep", keep),
+            n_starts=base.n_starts,
+            seed=base._seed(),
+            budget=base._budget(),
+            n_jobs=base.n_jobs,
+        )
+    flat = [pair for row in pairs for pair in row]
+    return StrengthPathResult(
+        tuple(
+            PathPoint(local, overall, found, base._fitted_with(local, overall, found))
+            for (local, overall), found in zip(flat, solutions, strict=True)
+        )
+    )
+
+
+def _grid(
+    problem: TrainingProblem,
+    strengths: Sequence[float] | str | None,
+    scope: PathScope,
+    n_points: int,
+) -> FloatArray:
+    """Strengths in ascending order."""
+    if isinstance(strengths, str):
+        if strengths != "paper":
+            raise ValueError(f"strengths must be numbers or 'paper', got {strengths!r}.")
+        return np.array(PAPER_STRENGTHS)
+    if strengths is not None:
+        values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
+        if not values:
+            raise ValueError("strengths is empty; name at least one strength.")
+        return np.array(values)
+    free = _with_strengths(problem, 0.0, 0.0)
+    top = max_strength(free, "local" if scope == "local" else "global")
+    if not top > 0:
+        return np.array(PAPER_STRENGTHS)
+    return np.geomspace(SMALLEST_FRACTION * top, top, n_points)
+
+
+def _pairs(
+    grid: FloatArray, scope: PathScope, problem: TrainingProblem
+) -> list[list[tuple[float, float]]]:
+    """Rows of (local, global) strengths; each row is walked from its weakest pair."""
+    local, overall = problem.penalties.local.strength, problem.penalties.overall.strength
+    if scope == "local":
+        return [[(float(s), overall) for s in grid]]
+    if scope == "global":
+        return [[(local, float(s)) for s in grid]]
+    return [[(float(a), float(b)) for b in grid] for a in grid]
+
+
+def _with_strengths(problem: TrainingProblem, local: float, overall: float) -> TrainingProblem:
+    pair = problem.penalties
+    return replace(
+        problem,
+        penalties=PenaltyPair(
+            Penalty(local, pair.local.surrogate, "local"),
+            Penalty(overall, pair.overall.surrogate, "global"),
+        ),
+    )

@@ -1,0 +1,87 @@
+"""The strength path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+from softsplit import SoftTreeClassifier, strength_path
+
+
+def quick(**parameters):
+    return SoftTreeClassifier(**({"n_starts": 4, "random_state": 0} | parameters))
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def path(wine):
+    return strength_path(*wine, estimator=quick(), strengths=[0.01, 0.1, 1.0, 10.0])
+
+
+def test_stronger_points_are_sparser_and_dearer(path):
+    frame = path.to_frame()
+    assert frame["global_strength"].tolist() == [0.01, 0.1, 1.0, 10.0]
+    assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1]
+    assert np.all(np.diff(frame["objective"]) > 0)
+    assert np.all(frame["status"] != "INFEASIBLE")
+
+
+def test_points_are_fitted_classifiers(path, wine):
+    X, y = wine
+    for point in path.points:
+        tree = point.classifier
+        assert tree.get_params()["global_strength"] == point.global_strength
+        assert tree.objective_ == point.solution.objective
+        assert list(tree.feature_names_in_) == list(X.columns)
+        np.testing.assert_array_equal(point.selected_features, tree.selected_features_)
+        assert tree.predict(X).shape == y.shape
+    assert path[1].classifier.score(X, y) > 0.95
+
+
+def test_walking_is_about_as_good_as_separate_fits(path, wine):
+    X, y = wine
+    for point in path.points:
+        alone = quick(global_strength=point.global_strength).fit(X, y)
+        assert point.solution.objective <= 1.25 * alone.objective_
+
+
+def test_default_grid_ends_at_the_bound_of_proposition_1():
+    X, y = load_iris(return_X_y=True)
+    path = strength_path(X, y, estimator=quick(), n_points=5)
+    strengths = path.to_frame()["global_strength"].to_numpy()
+    assert len(path) == 5
+    assert strengths[0] == pytest.approx(1e-3 * strengths[-1])
+
+
+def test_paper_grid_local_scope_and_two_dimensions():
+    X, y = load_iris(return_X_y=True)
+    local = strength_path(X, y, estimator=quick(), strengths="paper", scope="local")
+    assert local.to_frame()["local_strength"].tolist() == [2.0**r for r in range(-8, 6)]
+    both = strength_path(X, y, estimator=quick(), strengths=[0.1, 1.0], scope="both")
+    assert [(p.local_strength, p.global_strength) for p in both.points] == [
+        (0.1, 0.1),
+        (0.1, 1.0),
+        (1.0, 0.1),
+        (1.0, 1.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"scope": "all"}, "scope must be"),
+        ({"strengths": "thesis"}, "strengths must be numbers or 'paper'"),
+        ({"strengths": []}, "strengths is empty"),
+        ({"strengths": [-1.0]}, "strengths must be a finite number >= 0"),
+        ({"n_points": 0}, "n_points must be a positive integer"),
+    ],
+)
+def test_bad_arguments(arguments, sentence):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=sentence):
+        strength_path(X, y, **arguments)
