@@ -180,15 +180,17 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             budget=budget,
             n_jobs=self.n_jobs,
         )
-        best = hop(problem, solver, self._choose(problem), seed=seed, budget=budget)
+        chosen, count = self._choose(problem), len(self.starts_)
+        best = hop(problem, solver, chosen, n_starts=count, seed=seed, budget=budget)
         self._store(best, solver.zero_threshold)
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
-        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(X[weight > 0])
-        return self._problem(self._scaling.transform(X), labels, weight)
+        counted = X if np.all(weight > 0) else X[weight > 0]
+        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(counted)
+        return self._problem(X, labels, weight)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -220,7 +222,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         _refuse_text(X)
         # scikit-learn's own check for infinities adds the numbers up, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            X, y = validate_data(self, X, y, dtype=np.float64, order="C")
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = np.unique(y[weight > 0])
@@ -236,7 +238,9 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _problem(
         self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
     ) -> TrainingProblem:
-        samples = Samples.from_arrays(X, labels, len(self.classes_), weight)
+        samples = Samples.from_arrays(
+            X, labels, len(self.classes_), weight, self._scaling.transform
+        )
         return TrainingProblem(
             samples=samples,
             topology=settings.make_topology(self.depth, len(self.classes_)),

@@ -9,6 +9,7 @@ single bit of the result; and the first rows of a class are as good as a random 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,12 +64,14 @@ class Samples:
         y: NDArray[np.integer],
         n_classes: int,
         sample_weight: FloatArray | None = None,
+        transform: Callable[[FloatArray], FloatArray] | None = None,
     ) -> Samples:
         """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
 
-        Rows of zero weight are dropped: they are no different from absent rows.
+        Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
+        applied to the rows as they are copied, so that no scaled copy of X is needed besides.
         """
-        values: FloatArray = np.asarray(X, dtype=np.float64) + 0.0  # -0.0 and 0.0 are equal
+        values: FloatArray = np.ascontiguousarray(X, dtype=np.float64)
         classes = np.asarray(y, dtype=np.int64)
         weight = (
             np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -79,7 +82,7 @@ class Samples:
             raise ValueError("sample weights must be numbers >= 0.")
         order = _canonical_order(values, classes, weight)
         first = _first_of_equal(values, classes, order)
-        features = np.ascontiguousarray(values[order[first]].T)
+        features = _copy_rows(values, order[first], transform)
         labels = classes[order[first]]
         # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
@@ -90,6 +93,23 @@ class Samples:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         totals = np.add.reduceat(merged, starts[:-1])
         return cls(features, starts, merged, totals)
+
+
+def _copy_rows(
+    X: FloatArray,
+    rows: NDArray[np.intp],
+    transform: Callable[[FloatArray], FloatArray] | None,
+    chunk: int = 16_384,
+) -> FloatArray:
+    """Chosen rows, transformed, one line per feature; copied in chunks."""
+    features = np.empty((X.shape[1], len(rows)))
+    for low in range(0, len(rows), chunk):
+        block = X[rows[low : low + chunk]]
+        if transform is not None:
+            block = transform(block)
+        features[:, low : low + chunk] = block.T
+    features += 0.0  # -0.0 becomes 0.0
+    return features
 
 
 def _canonical_order(X: FloatArray, y: NDArray[np.integer], weight: FloatArray) -> NDArray[np.intp]:
@@ -117,7 +137,7 @@ def _row_hashes(X):  # type: ignore[no-untyped-def]
     for i in range(n_rows):
         state = np.uint64(0x9E3779B97F4A7C15)
         for j in range(n_features):
-            cell[0] = X[i, j]
+            cell[0] = X[i, j] + 0.0  # -0.0 and 0.0 are the same number
             state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
             state ^= state >> np.uint64(29)
         hashes[i] = state

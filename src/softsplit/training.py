@@ -25,16 +25,17 @@ def hop(
     solver: Solver,
     best: Solution,
     *,
+    n_starts: int = 10,
     seed: int | np.random.SeedSequence = 0,
     budget: Budget | None = None,
 ) -> Solution:
     """Let a solver that can look for better trees near the best one; others leave it as it is."""
-    if not isinstance(solver, Improver) or solver.n_hops == 0:
+    if not isinstance(solver, Improver) or solver.hops_per_start == 0:
         return best
     sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     # A child that no start uses, however many there are.
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
-    fresh = draw_start("groups", problem, rng, rivals=solver.n_hops - 1)
+    fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
     trees = (fresh.parameters, *fresh.rivals)
     with threadpool_limits(limits=1):
         return solver.improve(problem, best, trees, budget or Budget())
@@ -63,7 +64,9 @@ def walk(
     first = multistart(
         problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
     )
-    best = hop(problems[0], solver, best_solution(first), seed=seed, budget=budget)
+    best = hop(
+        problems[0], solver, best_solution(first), n_starts=len(first), seed=seed, budget=budget
+    )
     front = _distinct([best, *first], keep)
     path = [front[0]]
     for problem in problems[1:]:

@@ -168,8 +168,8 @@ class Improver(Protocol):
     """A solver that can also search around a tree it has found."""
 
     @property
-    def n_hops(self) -> int:
-        """How many fresh trees it wants for that."""
+    def hops_per_start(self) -> int:
+        """How many fresh trees it wants for that, for each start there was."""
 
     def improve(
         self,

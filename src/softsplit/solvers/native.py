@@ -49,8 +49,8 @@ class NativeSolver:
         The search around the best tree after all starts.
     start_rules : tuple of str
         Rules of the starts, used in turn.
-    rivals, n_hops : int
-        Rivals of each start, and hops after the last one.
+    rivals, hops_per_start : int
+        Rivals of each start, and hops after the last one for each start there was.
     max_iter : int
         Iterations of one start where the budget has no limit.
     """
@@ -60,7 +60,7 @@ class NativeSolver:
     hops: Hops = field(default_factory=Hops)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 2
-    n_hops: int = 20
+    hops_per_start: int = 2
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True
