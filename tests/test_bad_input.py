@@ -6,10 +6,12 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.datasets import load_iris
 
 from softsplit import SoftTreeClassifier
+from softsplit.solvers import NativeSolver
 from softsplit.training import NoFeasibleTreeError
 
 X, Y = load_iris(return_X_y=True)
@@ -27,8 +29,8 @@ def changed(value):
 
 
 WRONG = {
-    "nan": ({"X": changed(np.nan)}, "NaN"),
-    "infinity": ({"X": changed(np.inf)}, "infinity"),
+    "nan": ({"X": changed(np.nan)}, "X holds NaN in column 1, row 3; impute it"),
+    "infinity": ({"X": changed(np.inf)}, "X holds infinity in column 1, row 3; impute it"),
     "one class": ({"y": np.zeros(150)}, "one class"),
     "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
     "negative weight": ({"sample_weight": np.full(150, -1.0)}, "[Nn]egative"),
@@ -47,7 +49,17 @@ WRONG = {
     "strength without penalty": ({"penalty": None, "local_strength": 1}, "penalty=None"),
     "unknown penalty": ({"penalty": "l2"}, "penalty 'l2' is unknown; choose one of"),
     "unknown solver": ({"solver": "magic"}, "solver 'magic' is unknown; choose one of"),
-    "solver object": ({"solver": 3}, "a solve method"),
+    "solver object": ({"solver": 3}, "an object with solve"),
+    "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
+    "later solver": ({"solver": "decomposition"}, "is not part of this version"),
+    "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
+    "scale": ({"scale": "no"}, "scale must be True or False"),
+    "huge steepness": ({"steepness": 1e300}, "steepness must be at most"),
+    "huge weights": ({"sample_weight": np.full(150, 1e307)}, "too large to compute with"),
+    "tiny weights": ({"sample_weight": np.full(150, 5e-324)}, "too small to compute with"),
+    "class_weight value": ({"class_weight": {0: "a"}}, "class_weight must map classes to numbers"),
+    "penalty array": ({"penalty": np.zeros(3)}, "is unknown; choose one of"),
+    "overflowing penalty": ({"penalty": "inverse_power", "exponent": 100.0}, "overflow at zero"),
     "steepness": ({"steepness": 0}, "steepness must be a finite number > 0"),
     "sharpness": ({"sharpness": -1}, "sharpness must be"),
     "exponent": ({"penalty": "power", "exponent": 2.0}, r"exponent of 'power' must be in \(0, 1\]"),
@@ -78,6 +90,57 @@ def test_text_column_is_named():
     frame = pd.DataFrame({"age": [1.0, 2.0, 3.0, 4.0], "city": ["a", "b", "a", "b"]})
     with pytest.raises(ValueError, match="column 'city' of X holds text; encode it"):
         fit(frame, [0, 1, 0, 1])
+
+
+TEXT = {
+    "pandas object": (pd.DataFrame({"age": [1, 2], "city": ["a", "b"]}, dtype=object), "'city'"),
+    "pandas category": (pd.DataFrame({"city": pd.Categorical(["a", "b"])}), "'city'"),
+    "polars": (pl.DataFrame({"age": [1.0, 2.0], "city": ["a", "b"]}), "'city'"),
+    "object array": (np.array([[1.0, "a"], [2.0, "b"]], dtype=object), "1"),
+    "string array": (np.array([["a", "b"], ["c", "d"]]), "0"),
+}
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_every_kind_of_text_column_is_named(name):
+    X, column = TEXT[name]
+    with pytest.raises(ValueError, match=f"column {column} of X holds text; encode it"):
+        fit(X, [0, 1])
+
+
+def test_dates_and_lazy_frames_are_named():
+    dates = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+    with pytest.raises(ValueError, match="column 'when' of X holds dates"):
+        fit(dates, [0, 1])
+    with pytest.raises(ValueError, match=r"lazy frame; call its collect\(\)"):
+        fit(pl.LazyFrame({"a": [1.0, 2.0]}), [0, 1])
+
+
+def test_categories_that_are_numbers_work():
+    frame = pd.DataFrame({"a": pd.Categorical([1, 2, 1, 2]), "b": [0.0, 1.0, 0.0, 1.0]})
+    assert fit(frame, [0, 1, 0, 1]).score(frame, [0, 1, 0, 1]) == 1.0
+
+
+def test_predicting_far_outside_the_training_data_is_quiet():
+    tree = fit()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        proba = tree.predict_proba(X * 1e306)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_a_parameter_changed_after_fit_changes_no_prediction():
+    tree = fit()
+    before = tree.predict_proba(X)
+    np.testing.assert_array_equal(tree.set_params(steepness=2.0).predict_proba(X), before)
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e6])
+def test_the_scale_of_weights_and_strengths_does_not_matter(factor):
+    """Only the ratio of costs and strengths counts; the tolerance follows the scale."""
+    plain = fit(global_strength=1.0, n_starts=3)
+    scaled = fit(global_strength=factor, sample_weight=np.full(150, factor), n_starts=3)
+    assert scaled.objective_ / factor == pytest.approx(plain.objective_, rel=0.02)
 
 
 def test_impossible_rate_names_the_class():

@@ -1,10 +1,10 @@
-"""Sparsity indices, selected features and snapping."""
+"""Sparsity indices, and selected features."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from softsplit.sparsity import global_sparsity, local_sparsity, selected_features, snap
+from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 
 WEIGHTS = np.array(
     [
@@ -32,17 +32,6 @@ def test_a_coefficient_at_the_threshold_is_zero():
     weights = np.array([[1e-7, -1e-7], [1.1e-7, 0.0]])
     assert local_sparsity(weights, 1e-7) == 75.0
     assert global_sparsity(weights, 1e-7) == 50.0
-    assert_array_equal(snap(weights, 1e-7), [[0, 0], [1.1e-7, 0]])
-
-
-def test_snapping_keeps_the_large_entries_and_the_argument():
-    before = WEIGHTS.copy()
-    found = snap(WEIGHTS, 1e-7)
-    assert_array_equal(WEIGHTS, before)
-    assert np.count_nonzero(found) == 4
-    assert_array_equal(found[np.abs(WEIGHTS) > 1e-7], WEIGHTS[np.abs(WEIGHTS) > 1e-7])
-    for threshold in (0.0, 1e-7):
-        assert local_sparsity(snap(WEIGHTS, threshold)) == local_sparsity(WEIGHTS, threshold)
 
 
 def test_the_extremes():

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -108,7 +113,13 @@ class Scripted:
             raise KeyboardInterrupt
         self.count += 1
         return Solution.measure(
-            problem, start.parameters, self.ends[self.count - 1], n_iter=1, seconds=0.0, solver="x"
+            problem,
+            start.parameters,
+            self.ends[self.count - 1],
+            tol=np.inf,
+            n_iter=1,
+            seconds=0.0,
+            solver="x",
         )
 
 
@@ -129,15 +140,49 @@ def test_no_usable_start_is_an_error(problem):
 def test_infeasible_point_cannot_pose_as_solved(problem):
     outside = TreeParameters.neutral(4, 3, Topology(2))
     outside.weights[0, 0] = 2.0
-    found = Solution.measure(problem, outside, Status.OPTIMAL, n_iter=1, seconds=0.0, solver="x")
+    found = Solution.measure(
+        problem, outside, Status.OPTIMAL, tol=1e-6, n_iter=1, seconds=0.0, solver="x"
+    )
     assert found.status is Status.INFEASIBLE
     assert found.violation == pytest.approx(1.0)
 
 
-def test_interruption_keeps_finished_starts(problem, caplog):
-    found = multistart(problem, Scripted([Status.OPTIMAL] * 5, interrupt_at=2), n_starts=5)
+def test_interruption_keeps_finished_starts(problem):
+    budget = Budget()
+    solver = Scripted([Status.OPTIMAL] * 5, interrupt_at=2)
+    found = multistart(problem, solver, n_starts=5, budget=budget)
     assert len(found) == 2
-    assert "interrupted after 2 of 5 starts" in caplog.text
+    assert budget.cancel.requested
+
+
+def test_a_start_that_was_interrupted_is_the_last(problem):
+    ends = [Status.OPTIMAL, Status.INTERRUPTED, Status.OPTIMAL]
+    assert len(multistart(problem, Scripted(ends), n_starts=3)) == 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_real_interrupt_stops_the_native_solver(n_jobs):
+    """SIGINT to a process in the middle of a long fit: it ends soon, with a fitted tree."""
+    script = """
+import sys, warnings, numpy as np
+from softsplit import SoftTreeClassifier
+rng = np.random.default_rng(0)
+X = rng.random((4000, 20)); y = rng.integers(0, 4, 4000)
+SoftTreeClassifier(n_starts=1, random_state=0).fit(X[:200], y[:200])
+print("ready", flush=True)
+warnings.simplefilter("ignore")
+try:
+    tree = SoftTreeClassifier(n_starts=10_000, n_jobs=N, random_state=0).fit(X, y)
+    print("fitted", len(tree.starts_) < 10_000, tree.solution_.violation < 1e-5, flush=True)
+except KeyboardInterrupt:
+    print("nothing finished yet", flush=True)
+""".replace("N,", f"{n_jobs},")
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline().strip() == "ready"
+    time.sleep(4)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert out.strip() == "fitted True True"
 
 
 def test_interruption_before_the_first_result_is_passed_on(problem):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +27,9 @@ from softsplit.training import NoFeasibleTreeError, best_solution, hop, multista
 from softsplit.tree import FloatArray, TreeParameters
 
 logger = logging.getLogger(__name__)
+
+FAR = 1e100
+"""Scaled values are cut here: so far outside the training data only the side matters."""
 
 CHUNK = 65_536
 """Rows predicted at once: the arrays of a chunk stay small however long X is."""
@@ -168,20 +173,19 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         budget = self._budget()
         solver = make_solver(self.solver)
+        if not isinstance(self.scale, bool | np.bool_):
+            raise ValueError(f"scale must be True or False, got {self.scale!r}.")
         problem = self._prepare(X, y, sample_weight)
         seed = self._seed()
-        if self.verbose:
-            _log_to_console()
-        self.starts_ = multistart(
-            problem,
-            solver,
-            n_starts=settings.positive_integer("n_starts", self.n_starts),
-            seed=seed,
-            budget=budget,
-            n_jobs=self.n_jobs,
-        )
-        chosen, count = self._choose(problem), len(self.starts_)
-        best = hop(problem, solver, chosen, n_starts=count, seed=seed, budget=budget)
+        n_starts = settings.positive_integer("n_starts", self.n_starts)
+        n_jobs = settings.make_jobs(self.n_jobs)
+        with _console(self.verbose):
+            self.starts_ = multistart(
+                problem, solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
+            )
+            chosen = self._choose(problem, budget)
+            count = len(self.starts_)
+            best = hop(problem, solver, chosen, n_starts=count, seed=seed, budget=budget)
         self._store(best, solver.zero_threshold)
         return self
 
@@ -222,9 +226,12 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         _refuse_text(X)
         # scikit-learn's own check for infinities adds the numbers up, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(self, X, y, dtype=np.float64, order="C")
+            X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
+        self._refuse_infinite(X)
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = settings.make_weights(
+            _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        )
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
@@ -256,15 +263,37 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
                 offset=self.offset,
             ),
             minimum_rates=settings.make_rates(self.min_class_rate, self.classes_),
-            steepness=settings.positive_number("steepness", self.steepness),
+            steepness=settings.make_steepness(self.steepness),
         )
 
-    def _choose(self, problem: TrainingProblem) -> Solution:
+    def _refuse_infinite(self, X: FloatArray) -> None:
+        """NaN and infinity get a sentence that names the first place."""
+        if np.all(np.isfinite(X)):
+            return
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        names = getattr(self, "feature_names_in_", None)
+        label = column if names is None else repr(str(names[column]))
+        what = "NaN" if np.isnan(X[row, column]) else "infinity"
+        raise ValueError(
+            f"X holds {what} in column {label}, row {row}; impute it or drop the row before "
+            "calling SoftTreeClassifier."
+        )
+
+    def _choose(self, problem: TrainingProblem, budget: Budget) -> Solution:
         try:
-            chosen = best_solution(self.starts_)
+            chosen = best_solution(self.starts_, budget)
         except NoFeasibleTreeError as error:
+            if budget.exhausted:
+                raise
             raise _name_rates(error, problem, self.starts_, self.classes_) from None
-        if chosen.status in (Status.MAX_ITER, Status.TIME_LIMIT):
+        if budget.cancel.requested:
+            warnings.warn(
+                f"SoftTreeClassifier was interrupted; the best of {len(self.starts_)} starts so "
+                "far is kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif chosen.status in (Status.MAX_ITER, Status.TIME_LIMIT):
             warnings.warn(
                 f"SoftTreeClassifier: {chosen.status.value}.", ConvergenceWarning, stacklevel=3
             )
@@ -273,6 +302,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _store(self, chosen: Solution, zero_threshold: float) -> None:
         parameters = chosen.parameters
         self.solution_ = chosen
+        self._steepness = float(self.steepness)
         self.objective_ = chosen.objective
         self.n_iter_ = max(1, chosen.n_iter)
         self.weights_ = parameters.weights
@@ -285,13 +315,18 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: FloatArray) -> FloatArray:
         tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
-        return split_scores(tree, self._scaling.transform(X).T)
+        with np.errstate(over="ignore"):
+            scaled = np.clip(self._scaling.transform(X), -FAR, FAR)
+        return split_scores(tree, scaled.T)
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         _refuse_text(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+            checked: FloatArray = validate_data(
+                self, X, dtype=np.float64, reset=False, ensure_all_finite=False
+            )
+        self._refuse_infinite(checked)
         return checked
 
     def leaf_proba(self, X: Any) -> FloatArray:
@@ -300,12 +335,12 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         proba = np.empty((len(X), self.leaf_classes_.shape[1]))
         for low in range(0, len(X), CHUNK):
             scores = self._scores(X[low : low + CHUNK])
-            proba[low : low + CHUNK] = leaf_probabilities(scores, self.steepness).T
+            proba[low : low + CHUNK] = leaf_probabilities(scores, self._steepness).T
         return proba
 
     def decision_path(self, X: Any) -> FloatArray:
         """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return gate_probabilities(self._scores(self._check(X)), self.steepness)[0].T
+        return gate_probabilities(self._scores(self._check(X)), self._steepness)[0].T
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
@@ -329,17 +364,35 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _refuse_text(X: Any) -> None:
-    """A frame with text columns gets a sentence that names the first one."""
-    dtypes = getattr(X, "dtypes", None)
-    columns = getattr(X, "columns", None)
-    if dtypes is None or columns is None:
+    """Text and dates get a sentence that names the first column that holds them."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        columns = [(repr(str(name)), X[name]) for name in X.columns]
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
+        columns = [(str(j), X[:, j]) for j in range(X.shape[1])]
+    else:
         return
-    for name, dtype in zip(columns, dtypes, strict=False):
-        if any(word in str(dtype).lower() for word in ("str", "utf8", "categor", "enum")):
+    for label, column in columns:
+        kind = _kind_of_column(column)
+        if kind:
             raise ValueError(
-                f"column {name!r} of X holds text; encode it as numbers first, for example with "
+                f"column {label} of X holds {kind}; encode it as numbers first, for example with "
                 "sklearn.preprocessing.OneHotEncoder."
             )
+
+
+def _kind_of_column(column: Any) -> str:
+    """ "text" or "dates" if the column holds them, else nothing."""
+    name = str(getattr(column, "dtype", "")).lower()
+    if name.startswith(("date", "time", "duration", "<m8", ">m8")):
+        return "dates"
+    if name in ("str", "string", "utf8", "categorical", "enum") or name.startswith(("<u", "|s")):
+        return "text"
+    if name.startswith(("object", "categor")):
+        values = np.asarray(column, dtype=object)
+        return "text" if any(isinstance(value, str) for value in values) else ""
+    return ""
 
 
 def _name_rates(
@@ -361,11 +414,20 @@ def _name_rates(
     )
 
 
-def _log_to_console() -> None:
-    """Show the library's messages unless the application has set up logging itself."""
+@contextmanager
+def _console(verbose: int) -> Iterator[None]:
+    """Show the library's messages while a fit runs, unless logging is set up already."""
     package = logging.getLogger("softsplit")
-    package.setLevel(min(package.level or logging.INFO, logging.INFO))
-    if not package.hasHandlers():
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("softsplit: %(message)s"))
-        package.addHandler(handler)
+    level, handler = package.level, None
+    if verbose:
+        package.setLevel(min(level or logging.INFO, logging.INFO))
+        if not package.hasHandlers():
+            handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter("softsplit: %(message)s"))
+            package.addHandler(handler)
+    try:
+        yield
+    finally:
+        package.setLevel(level)
+        if handler is not None:
+            package.removeHandler(handler)

@@ -29,6 +29,8 @@ from softsplit.tree import FloatArray, TreeParameters
 ACTIVE_RATE = 1e-5
 """A rate within this of its minimum may carry a multiplier."""
 
+RIDGE = 1e-7
+
 SMALL_WEIGHT = 1e-4
 """Weights below this do not help to determine the multipliers: they may be zeros."""
 
@@ -107,7 +109,10 @@ def rate_multipliers(
     matrix = np.column_stack(columns)
     scale = np.max(np.abs(matrix), initial=0.0)
     if scale > 0:
-        multipliers[active] = nnls(matrix / scale, target / scale)[0]
+        # A little ridge: a rate that no variable moves must not get a huge multiplier.
+        ridged = np.vstack([matrix / scale, RIDGE * np.eye(len(active))])
+        padded = np.concatenate([target / scale, np.zeros(len(active))])
+        multipliers[active] = nnls(ridged, padded)[0]
     return multipliers
 
 

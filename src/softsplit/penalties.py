@@ -115,6 +115,11 @@ def inverse_power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
         f"exponent of 'inverse_power' must be positive and finite, got {exponent}.",
     )
     _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
+    _require(
+        -exponent * np.log(offset) < 230,
+        f"exponent {exponent} with offset {offset} makes 'inverse_power' overflow at zero; lower "
+        "the exponent or raise the offset.",
+    )
     return Surrogate("inverse_power", INVERSE_POWER, float(exponent), float(offset))
 
 

@@ -89,8 +89,9 @@ class TrainingProblem:
 
     @cached_property
     def cost_unit(self) -> float:
-        """The dearest error relative to the paper's 0.5: what tolerances are measured in."""
-        return max(float(np.max(self.loss.costs)) / 0.5, 1e-300)
+        """The dearest error at the mean row weight, relative to 0.5: the unit of tolerances."""
+        dearest = float(np.max(self.loss.costs)) / 0.5
+        return max(dearest * float(self.samples.weights.mean()), 1e-300)
 
     def restrict(self, block: Block, anchor: TreeParameters) -> TrainingProblem:
         """The same problem with everything outside ``block`` fixed at ``anchor``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -167,10 +167,9 @@ def _pairs(
 
 def _with_strengths(problem: TrainingProblem, local: float, overall: float) -> TrainingProblem:
     pair = problem.penalties
-    return replace(
-        problem,
-        penalties=PenaltyPair(
+    return problem.with_penalties(
+        PenaltyPair(
             Penalty(local, pair.local.surrogate, "local"),
             Penalty(overall, pair.overall.surrogate, "global"),
-        ),
+        )
     )

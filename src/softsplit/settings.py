@@ -21,6 +21,9 @@ from softsplit.penalties import (
 )
 from softsplit.tree import FloatArray, Topology
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
+LARGEST_STEEPNESS = 1e12
+
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
 
 
@@ -56,7 +59,7 @@ def make_penalties(
 
 
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
-    if penalty not in PENALTIES:
+    if not isinstance(penalty, str | None) or penalty not in PENALTIES:
         raise ValueError(
             f"penalty {penalty!r} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
         )
@@ -148,10 +151,40 @@ def _by_class(
     unknown = [key for key in values if key not in known]
     if unknown:
         raise ValueError(f"{name} names {unknown[0]!r}, which is not a class of y.")
-    found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
+    try:
+        found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must map classes to numbers.") from None
     if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
         raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
     return found
+
+
+def make_weights(sample_weight: FloatArray) -> FloatArray:
+    """Checked sample weights: sums and products of them must stay within floats."""
+    largest = float(np.max(sample_weight, initial=0.0))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight holds numbers up to {largest:.3g}, which are too "
+            f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
+        )
+    return sample_weight
+
+
+def make_jobs(n_jobs: Any) -> int | None:
+    """``None`` or a nonzero integer."""
+    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0
+    if n_jobs is not None and not good:
+        raise ValueError(f"n_jobs must be None or a nonzero integer, got {n_jobs!r}.")
+    return None if n_jobs is None else int(n_jobs)
+
+
+def make_steepness(steepness: Any) -> float:
+    """gamma, below the point where gates turn into steps that no float can tell apart."""
+    value = positive_number("steepness", steepness)
+    if value > LARGEST_STEEPNESS:
+        raise ValueError(f"steepness must be at most {LARGEST_STEEPNESS:g}, got {steepness!r}.")
+    return value
 
 
 def positive_number(name: str, value: Any, zero: bool = False) -> float:

@@ -28,8 +28,3 @@ def global_sparsity(weights: FloatArray, threshold: float = 0.0) -> float:
 def selected_features(weights: FloatArray, threshold: float = 0.0) -> NDArray[np.intp]:
     """Indices of the features that at least one branch uses."""
     return np.flatnonzero(np.max(np.abs(weights), axis=1) > threshold)
-
-
-def snap(weights: FloatArray, threshold: float) -> FloatArray:
-    """Copy of ``weights`` with every entry of size at most ``threshold`` set to exact zero."""
-    return np.where(np.abs(weights) <= threshold, 0.0, weights)

@@ -14,7 +14,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start
+from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start, Status
 from softsplit.starts import draw_start
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,8 @@ def hop(
     budget: Budget | None = None,
 ) -> Solution:
     """Let a solver that can look for better trees near the best one; others leave it as it is."""
-    if not isinstance(solver, Improver) or solver.hops_per_start == 0:
+    budget = budget or Budget()
+    if not isinstance(solver, Improver) or solver.hops_per_start == 0 or budget.exhausted:
         return best
     sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     # A child that no start uses, however many there are.
@@ -38,7 +39,7 @@ def hop(
     fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
     trees = (fresh.parameters, *fresh.rivals)
     with threadpool_limits(limits=1):
-        return solver.improve(problem, best, trees, budget or Budget())
+        return solver.improve(problem, best, trees, budget)
 
 
 HOP_KEY = 2**31
@@ -113,8 +114,9 @@ def multistart(
     with threadpool_limits(limits=1):
         if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
             return _one_after_another(problem, solver, jobs, budget)
-        prefer = "threads" if solver.releases_gil else "processes"
-        found = Parallel(n_jobs=n_jobs, prefer=prefer)(
+        if solver.releases_gil:
+            return _side_by_side(problem, solver, jobs, budget, n_jobs)
+        found = Parallel(n_jobs=n_jobs, prefer="processes")(
             delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
         )
     return [solution for solution in found if solution is not None]
@@ -130,15 +132,40 @@ def _one_after_another(
     try:
         for i, child in jobs:
             solution = _run_start(problem, solver, i, child, budget)
-            if solution is not None:
-                found.append(solution)
+            if solution is None:
+                continue
+            found.append(solution)
+            if solution.status is Status.INTERRUPTED:
+                budget.cancel.requested = True
+                break
     except KeyboardInterrupt:
+        budget.cancel.requested = True
         if not found:
             raise
-        logger.warning(
-            "interrupted after %d of %d starts; the best is kept.", len(found), len(jobs)
-        )
     return found
+
+
+def _side_by_side(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    budget: Budget,
+    n_jobs: int | None,
+) -> list[Solution]:
+    finished: dict[int, Solution] = {}
+
+    def run(i: int, child: np.random.SeedSequence) -> None:
+        solution = _run_start(problem, solver, i, child, budget)
+        if solution is not None:
+            finished[i] = solution
+
+    try:
+        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
+    except KeyboardInterrupt:
+        budget.cancel.requested = True  # the threads stop at their next look at the budget
+        if not finished:
+            raise
+    return [finished[i] for i in sorted(finished)]
 
 
 def _run_start(
@@ -148,7 +175,7 @@ def _run_start(
     child: np.random.SeedSequence,
     budget: Budget,
 ) -> Solution | None:
-    if index > 0 and budget.remaining <= 0:
+    if index > 0 and budget.exhausted:
         return None
     rule = solver.start_rules[index % len(solver.start_rules)]
     start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
@@ -168,7 +195,7 @@ def _run_start(
     return solution
 
 
-def best_solution(solutions: Sequence[Solution]) -> Solution:
+def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -> Solution:
     """The lowest objective among the usable solutions; the first of equals.
 
     Raises
@@ -183,8 +210,10 @@ def best_solution(solutions: Sequence[Solution]) -> Solution:
         {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
     )
     least = min(solution.violation for solution in solutions)
+    advice = "lower min_class_rate, or raise depth or n_starts"
+    if budget is not None and budget.exhausted:
+        advice = "raise time_limit"
     raise NoFeasibleTreeError(
         f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
-        f"violation {least:.2g}; ends: {', '.join(ends)}); lower min_class_rate, or raise depth "
-        "or n_starts."
+        f"violation {least:.2g}; ends: {', '.join(ends)}); {advice}."
     )

@@ -61,16 +61,11 @@ class Topology:
 
     def path(self, leaf: int) -> tuple[Step, ...]:
         """The decisions that lead from the root to ``leaf``: N_L(t) and N_R(t) of the paper."""
-        node, steps = self.n_branches + leaf, []
-        while node > 0:
-            parent = (node - 1) // 2
-            steps.append(Step(parent, node == 2 * parent + 1))
-            node = parent
-        return tuple(reversed(steps))
+        return self.ancestors(self.n_branches + leaf)
 
-    def ancestors(self, branch: int) -> tuple[Step, ...]:
-        """The decisions that lead from the root to ``branch``."""
-        node, steps = branch, []
+    def ancestors(self, node: int) -> tuple[Step, ...]:
+        """The decisions that lead from the root to ``node``."""
+        steps = []
         while node > 0:
             parent = (node - 1) // 2
             steps.append(Step(parent, node == 2 * parent + 1))

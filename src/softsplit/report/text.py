@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.tree import FloatArray, Topology
@@ -38,6 +39,7 @@ def export_text(
     precision : int, default=4
         Significant digits.
     """
+    check_is_fitted(classifier)
     names = _names(classifier, feature_names)
     topology = Topology.with_branches(len(classifier.intercept_))
     lines: list[str] = []

@@ -15,17 +15,30 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 
 
+SOLVER_PARTS = ("solve", "name", "start_rules", "rivals", "releases_gil", "zero_threshold")
+
+
 def make_solver(solver: str | Solver) -> Solver:
     """The solver of that name, or the solver object itself."""
     if isinstance(solver, str):
+        if solver == "decomposition":
+            raise ValueError(
+                "solver 'decomposition' is not part of this version; choose one of "
+                f"{', '.join(map(repr, SOLVERS))}."
+            )
         if solver not in SOLVERS:
             raise ValueError(
                 f"solver {solver!r} is unknown; choose one of {', '.join(map(repr, SOLVERS))} or "
                 "pass a solver object."
             )
         return SOLVERS[solver]()
-    if not callable(getattr(solver, "solve", None)):
-        raise ValueError(f"solver must be a name or an object with a solve method, got {solver!r}.")
+    missing = [name for name in SOLVER_PARTS if not hasattr(solver, name)]
+    if isinstance(solver, type):
+        raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
+    if missing:
+        raise ValueError(
+            f"solver must be a name or an object with {', '.join(missing)}, got {solver!r}."
+        )
     return solver
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
@@ -19,8 +19,8 @@ FEASIBLE = 1e-5
 class Status(Enum):
     """How a run ended, and what to do about it."""
 
-    OPTIMAL = "the first-order conditions hold to the tolerance"
-    ACCEPTABLE = "feasible, and no further progress was possible; the residuals say how close"
+    OPTIMAL = "feasible, and the first-order conditions hold to the tolerance"
+    ACCEPTABLE = "feasible, and ended by the solver's own test; the residuals say how close"
     MAX_ITER = "the iteration limit was reached; raise max_iter to go on"
     TIME_LIMIT = "the time limit was reached; raise time_limit to go on"
     INTERRUPTED = "interrupted by the user; this is the best point so far"
@@ -75,15 +75,23 @@ class Solution:
         parameters: TreeParameters,
         status: Status,
         *,
+        tol: float,
         n_iter: int,
         seconds: float,
         solver: str,
         message: str = "",
     ) -> Solution:
-        """Evaluate the point on the problem itself: nothing is taken on a solver's word."""
+        """Evaluate the point on the problem itself: nothing is taken on a solver's word.
+
+        Residuals within ``tol`` (times the cost unit of the problem) make a run that ended by
+        itself optimal; otherwise it is acceptable at best, whatever the solver called it.
+        """
         residuals = kkt(problem, parameters)
         if status.usable and not residuals.violation <= FEASIBLE:
             status = Status.INFEASIBLE
+        if status in (Status.OPTIMAL, Status.ACCEPTABLE):
+            close = residuals.residual <= tol * problem.cost_unit
+            status = Status.OPTIMAL if close else Status.ACCEPTABLE
         cost = problem.cost(parameters)
         return cls(
             parameters=parameters,
@@ -99,12 +107,6 @@ class Solution:
             message=message,
         )
 
-    def promoted(self, tol: float) -> Solution:
-        """The same solution, called optimal if all its first-order residuals are within tol."""
-        if self.status is Status.ACCEPTABLE and self.kkt.residual <= tol:
-            return replace(self, status=Status.OPTIMAL)
-        return self
-
 
 @dataclass(frozen=True)
 class Start:
@@ -118,6 +120,13 @@ class Start:
     rivals: tuple[TreeParameters, ...] = ()
 
 
+@dataclass
+class Cancel:
+    """Set by whoever wants all runs of a budget to stop; threads look at it between slices."""
+
+    requested: bool = False
+
+
 @dataclass(frozen=True)
 class Budget:
     """Limits of one run; ``None`` means the solver's own default."""
@@ -126,6 +135,7 @@ class Budget:
     tol: float = 1e-6
     time_limit: float | None = None
     began: float = field(default_factory=time.perf_counter)
+    cancel: Cancel = field(default_factory=Cancel)
 
     @property
     def elapsed(self) -> float:
@@ -134,6 +144,18 @@ class Budget:
     @property
     def remaining(self) -> float:
         return float("inf") if self.time_limit is None else self.time_limit - self.elapsed
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether a run should stop now, for lack of time or because it was cancelled."""
+        return self.cancel.requested or self.remaining <= 0
+
+    @property
+    def verdict(self) -> Status:
+        """The status of a run that stopped before its own end."""
+        if self.cancel.requested:
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self.remaining <= 0 else Status.MAX_ITER
 
 
 class Solver(Protocol):

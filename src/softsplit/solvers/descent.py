@@ -33,7 +33,13 @@ from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
 from softsplit.routing import tree_pass
-from softsplit.solvers.faces import clip_trial, penalty_value, project, subgradient
+from softsplit.solvers.faces import (
+    clip_trial,
+    penalty_value,
+    project,
+    snap_near_kinks,
+    subgradient,
+)
 from softsplit.solvers.newton import newton_direction
 from softsplit.tree import FloatArray
 
@@ -42,6 +48,9 @@ MEMORY = 10
 
 SUFFICIENT = 1e-4
 MAX_CUTS = 20
+ROUNDING = 1e-9
+"""F may rise by this part of itself when a stuck point is put on the kinks beside it."""
+
 NEVER = 1_000_000_000
 """For ``Limits.newton_from``: first-order steps only."""
 FIRST_MOVE = 0.1
@@ -68,7 +77,7 @@ class Limits(NamedTuple):
     """When a descent ends."""
 
     max_iter: int
-    tol: float  # largest entry of the subgradient
+    tol: float  # largest entry of the subgradient, in cost units of the problem
     decrease: float  # relative decrease of F below which an iteration counts as stalled
     patience: int  # stalled iterations in a row before giving up
     newton_from: int  # first iteration that tries a Newton direction
@@ -247,7 +256,7 @@ def _search(  # type: ignore[no-untyped-def]
         length = min(1.0, FIRST_MOVE / max(largest, 1e-300))
     a, b, g = moved.reshape(-1), theta.reshape(-1), slope.reshape(-1)
     for cut in range(MAX_CUTS):
-        clip_trial(theta, direction, slope, state, sparse, work.floor, length, moved)
+        clip_trial(theta, direction, slope, state, sparse, work.free, work.floor, length, moved)
         gain = 0.0
         for i in range(a.size):
             gain += g[i] * (a[i] - b[i])
@@ -315,6 +324,18 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
                 newton_allowed = False
             elif work.counters[0] > 0:
                 work.counters[0] = 0
+            elif snap_near_kinks(theta, sparse, work.free, work.floor, moved):
+                new = smooth_value(moved, smooth, work, fresh)
+                new += penalty_value(moved, sparse, work.floor)
+                calls += 1
+                if not new <= value + ROUNDING * abs(value):
+                    return value, iteration, calls, residual, True
+                for t in range(theta.shape[0]):
+                    for j in range(theta.shape[1]):
+                        theta[t, j] = moved[t, j]
+                        gradient[t, j] = fresh[t, j]
+                value = new
+                newton_allowed = True
             else:
                 return value, iteration, calls, residual, True
     return value, iteration, calls, residual, False

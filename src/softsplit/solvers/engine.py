@@ -36,11 +36,14 @@ class Meter:
     calls: int = 0
     seconds_per_iteration: float = 0.0
 
-    def allowance(self, wanted: int) -> int:
-        """Iterations that may be run before the clock is looked at again."""
-        if self.iterations >= self.max_iter or self.budget.remaining <= 0:
+    def allowance(self, wanted: int, guess: float) -> int:
+        """Iterations that may be run before the clock is looked at again.
+
+        ``guess`` is the time of an iteration in seconds, used until one has been measured.
+        """
+        if self.iterations >= self.max_iter or self.budget.exhausted:
             raise OutOfBudget
-        pace = max(self.seconds_per_iteration, 1e-9)
+        pace = max(self.seconds_per_iteration or guess, 1e-9)
         return max(1, min(wanted, self.max_iter - self.iterations, int(SLICE_SECONDS / pace)))
 
     def record(self, iterations: int, calls: int, seconds: float) -> None:
@@ -58,6 +61,8 @@ class Engine:
         self.problem = problem
         self.meter = meter
         self.samples = samples or problem.samples
+        self.ended = False
+        """Whether the last descent ended by itself rather than by its iteration limit."""
         self.rate_weight = 20.0 * float(problem.samples.class_totals.sum())
         self._inverse, self._diagonal = preconditioner(self.samples)
         branches, width = problem.topology.n_branches, problem.n_features + 1
@@ -151,9 +156,13 @@ class Engine:
 
     def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
         left = limits.max_iter
+        limits = limits._replace(tol=limits.tol * self.problem.cost_unit)
         self.work.counters[1] = 0
+        if left == 0:
+            value, *_ = descend(theta, smooth, sparse, limits, self.work)
+            return float(value)
         while True:
-            allowed = self.meter.allowance(left) if left else 0
+            allowed = self.meter.allowance(left, 1e-8 * self.work.scores.size * theta.shape[1])
             began = time.perf_counter()
             value, iterations, calls, _, ended = descend(
                 theta, smooth, sparse, limits._replace(max_iter=allowed), self.work
@@ -161,6 +170,7 @@ class Engine:
             self.meter.record(iterations, calls, time.perf_counter() - began)
             left -= iterations
             if ended or left <= 0:
+                self.ended = bool(ended)
                 return float(value)
 
 

@@ -25,6 +25,9 @@ from softsplit.penalties import surrogate_terms
 
 FIXED, FREE, TIED = 0, 1, 2
 
+ON_KINK, NEAR_KINK = 1e-9, 1e-6
+"""Closer than the first is on a kink; a descent that is stuck tries the second."""
+
 
 class Sparse(NamedTuple):
     """Both penalties: kind and two numbers of each surrogate, and the strengths."""
@@ -217,7 +220,7 @@ def project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def clip_trial(theta, direction, slope, state, sparse, floor, length, moved):  # type: ignore[no-untyped-def]
+def clip_trial(theta, direction, slope, state, sparse, free, floor, length, moved):  # type: ignore[no-untyped-def]
     """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
     n_branches, width = theta.shape
     for j in range(width):
@@ -234,3 +237,42 @@ def clip_trial(theta, direction, slope, state, sparse, floor, length, moved):  #
         for t in range(n_branches):
             if cap < 1.0 and state[t, j] != FIXED and abs(moved[t, j]) > cap:
                 moved[t, j] = np.copysign(cap, moved[t, j])
+        if j < width - 1:
+            _snap_row(sparse, free, floor[j], j, ON_KINK, moved)
+
+
+@compiled
+def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyped-def]
+    """moved = theta with entries near a kink put on it; whether any was.
+
+    From a hair beside a kink every step fails on the other side of it, and a descent would end
+    there although F falls along the kink.
+    """
+    n_branches, width = theta.shape
+    changed = False
+    for t in range(n_branches):
+        for j in range(width):
+            moved[t, j] = theta[t, j]
+    for j in range(width - 1):
+        _snap_row(sparse, free, floor[j], j, NEAR_KINK, moved)
+        for t in range(n_branches):
+            changed = changed or moved[t, j] != theta[t, j]
+    return changed
+
+
+@compiled
+def _snap_row(sparse, free, floor, j, close, moved):  # type: ignore[no-untyped-def]
+    """Put entries closer than ``close`` to zero or to the row's maximum on it."""
+    top = floor
+    for t in range(moved.shape[0]):
+        top = max(top, abs(moved[t, j]))
+    for t in range(moved.shape[0]):
+        size = abs(moved[t, j])
+        if not free[t] or size == 0.0:
+            continue
+        near_zero = size < close and (sparse.local_strength > 0.0 or top < close)
+        near_top = sparse.global_strength > 0.0 and size > top * (1.0 - close)
+        if near_zero and (sparse.local_strength > 0.0 or sparse.global_strength > 0.0):
+            moved[t, j] = 0.0
+        elif near_top:
+            moved[t, j] = np.copysign(top, moved[t, j])

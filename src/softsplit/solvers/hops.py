@@ -47,8 +47,8 @@ class Hops:
                 value, labels = self._descend(engine, moved, labels, lowest)
                 if value < lowest and self._feasible(engine, moved, labels):
                     lowest, theta, leaves = value, moved, labels
-        except OutOfBudget:
-            pass
+        except (OutOfBudget, KeyboardInterrupt):
+            pass  # the best so far is what was asked for
         return unpack(theta, leaves)
 
     def _move(

@@ -89,6 +89,7 @@ class IpoptSolver:
             problem,
             outcome.parameters,
             outcome.status,
+            tol=budget.tol,
             n_iter=outcome.n_iter,
             seconds=time.perf_counter() - began,
             solver=self.name,

@@ -14,12 +14,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
 from softsplit.solvers.hops import Hops
-from softsplit.solvers.stages import LogWarmUp, Polish, Race, Stage, StrengthPath
+from softsplit.solvers.stages import FixedLeaves, LogWarmUp, Polish, Race, Stage, StrengthPath
 from softsplit.tree import FloatArray, TreeParameters
 
 Recipe = tuple[Stage, ...]
@@ -35,6 +37,8 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
+LEAF_ROUNDS = 3
+
 
 @dataclass(frozen=True)
 class NativeSolver:
@@ -47,6 +51,8 @@ class NativeSolver:
         Decides between a start and its rivals.
     hops : Hops
         The search around the best tree after all starts.
+    finish : FixedLeaves
+        The descent after a leaf step that mixed leaves.
     start_rules : tuple of str
         Rules of the starts, used in turn.
     rivals, hops_per_start : int
@@ -58,6 +64,7 @@ class NativeSolver:
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
     hops: Hops = field(default_factory=Hops)
+    finish: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 2
     hops_per_start: int = 2
@@ -69,8 +76,7 @@ class NativeSolver:
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        meter = Meter(budget, budget.max_iter or self.max_iter)
-        engine = Engine(problem, meter)
+        engine = Engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (pack(start.parameters), start.parameters.leaf_classes)
         ends: list[Point] = []
         status = Status.ACCEPTABLE
@@ -83,10 +89,11 @@ class NativeSolver:
             if start.rule == "groups" and problem.topology.depth == 1:
                 ends.append(self._follow(COLD, engine, cold))
         except OutOfBudget:
-            over_time = budget.remaining <= 0
-            status = Status.TIME_LIMIT if over_time else Status.MAX_ITER
+            status = budget.verdict
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
         theta, leaves = min(ends or [point], key=lambda end: problem.objective(unpack(*end)))
-        return self._measure(problem, theta, leaves, status, meter, began)
+        return self._measure(engine, theta, leaves, status, began)
 
     def _follow(self, recipe: Recipe, engine: Engine, point: Point) -> Point:
         theta, leaves = point
@@ -103,41 +110,51 @@ class NativeSolver:
     ) -> Solution:
         """Hop from ``best``; it is returned itself if no hop was lower."""
         began = time.perf_counter()
-        meter = Meter(budget, self.max_iter)
-        tree = self.hops.improve(Engine(problem, meter), best.parameters, fresh)
-        found = self._measure(
-            problem, pack(tree), tree.leaf_classes, Status.ACCEPTABLE, meter, began
-        )
+        engine = Engine(problem, Meter(budget, self.max_iter))
+        tree = self.hops.improve(engine, best.parameters, fresh)
+        found = self._measure(engine, pack(tree), tree.leaf_classes, Status.ACCEPTABLE, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
 
     def _measure(
-        self,
-        problem: TrainingProblem,
-        theta: FloatArray,
-        leaves: FloatArray,
-        status: Status,
-        meter: Meter,
-        began: float,
+        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status, began: float
     ) -> Solution:
-        tree, status = self._close(problem, theta, leaves, status)
-        found = Solution.measure(
-            problem,
+        tree, status = self._close(engine, theta, leaves, status)
+        return Solution.measure(
+            engine.problem,
             tree,
             status,
-            n_iter=meter.iterations,
+            tol=engine.meter.budget.tol,
+            n_iter=engine.meter.iterations,
             seconds=time.perf_counter() - began,
             solver=self.name,
-            message=f"{meter.calls} evaluations",
+            message=f"{engine.meter.calls} evaluations",
         )
-        return found.promoted(meter.budget.tol * problem.cost_unit)
 
     def _close(
-        self, problem: TrainingProblem, theta: FloatArray, leaves: FloatArray, status: Status
+        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status
     ) -> tuple[TreeParameters, Status]:
-        """The exact leaf step."""
+        """The exact leaf step, and descents for as long as it changes leaves for the better.
+
+        Where rates bind, the best leaves may be mixed, and the branches must follow them.
+        """
+        problem = engine.problem
         tree = problem.pin(unpack(theta, leaves))
         try:
-            return problem.best_leaves(tree), status
+            best = problem.best_leaves(tree)
         except InfeasibleLeafStep:
             return tree, Status.INFEASIBLE
+        for _ in range(LEAF_ROUNDS):
+            if status is not Status.ACCEPTABLE or np.allclose(best.leaf_classes, leaves):
+                break
+            leaves = best.leaf_classes
+            try:
+                theta = pack(best)
+                self.finish.apply(engine, theta, leaves)
+                tree = problem.best_leaves(unpack(theta, leaves))
+            except (OutOfBudget, InfeasibleLeafStep):
+                break
+            if not problem.objective(tree) < problem.objective(best):
+                break
+            best = tree
+        return best, status

@@ -132,18 +132,43 @@ class Polish:
         target = np.minimum(problem.minimum_rates + self.margin, 1.0)
         multipliers = np.zeros(problem.n_classes)
         weight, last_shortfall = engine.rate_weight, np.inf
-        tol = engine.meter.budget.tol * problem.cost_unit
-        limits = Limits(self.max_iter, tol, 1e-10, 5, self.newton_from)
+        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, self.newton_from)
+        look = limits._replace(max_iter=0)
         for _ in range(self.rounds):
-            engine.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
+            value = engine.descend(
+                theta, leaves, limits, multipliers=multipliers, rate_weight=weight
+            )
+            if not engine.ended:
+                continue
             rates = problem.rates(unpack(theta, leaves))
+            # Other leaves only if they are better with the rate terms too: the cheapest leaves
+            # may starve a class, and the next round would change them back.
             better = pure_leaves(problem, theta, leaves)
-            if np.all(rates >= problem.minimum_rates) and np.array_equal(better, leaves):
+            if not np.array_equal(better, leaves):
+                other = engine.descend(
+                    theta, better, look, multipliers=multipliers, rate_weight=weight
+                )
+                if other < value:
+                    leaves = better
+                    continue
+            if np.all(rates >= problem.minimum_rates):
                 break
-            leaves = better
             multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
             shortfall = float(np.max(target - rates))
             if shortfall > 0.1 * last_shortfall:
                 weight *= 10.0
             last_shortfall = shortfall
         return leaves
+
+
+@dataclass(frozen=True)
+class FixedLeaves:
+    """A tight descent with the leaf classes as they are, mixed or not."""
+
+    max_iter: int = 100
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, 0)
+        weight = 100.0 * engine.rate_weight
+        engine.descend(theta, leaf_classes, limits, rate_weight=weight)
+        return leaf_classes
