@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench-kernel bench-ipopt picture clean
+.PHONY: help demo test lint bench bench-kernel bench-ipopt picture clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -28,6 +28,9 @@ bench-kernel: $(VENV)/.test ## cost of the compiled pass against two matrix prod
 
 bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
 	$(BIN)/python benchmarks/ipopt.py $(ARGS)
+
+bench: $(VENV)/.test ## native solver: PART=objective, speed, growth or first-use
+	$(BIN)/python benchmarks/solvers.py $(or $(PART),objective) $(ARGS)
 
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py

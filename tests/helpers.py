@@ -29,7 +29,10 @@ SURROGATES = [
     inverse_power(1.0, 1e-2),
     logarithmic(),
 ]
-"""Every surrogate, and more than one setting of those that have parameters."""
+"""Every surrogate, and more than one setting of those that have parameters.
+
+The one list of the tests: a surrogate that is added here is put under every check.
+"""
 
 SCOPES = {"local": (0.7, 0.0), "global": (0.0, 1.3), "both": (0.4, 0.9)}
 """Local and global strength for each use of the penalties."""
@@ -92,11 +95,13 @@ def classes_for(depth):
     return {1: 2, 2: 3}.get(depth, 4)
 
 
-def random_case(seed, depth, steepness=5.0, penalties=None, loss=None, rates=0.0) -> Case:
+def random_case(
+    seed, depth, steepness=5.0, penalties=None, loss=None, rates=0.0, n_rows=20
+) -> Case:
     """A problem with weights and unequal costs, and a tree anywhere in the box."""
     rng = np.random.default_rng([seed, depth])
     n_classes = classes_for(depth)
-    rows = random_rows(rng, n_classes=n_classes)
+    rows = random_rows(rng, n_rows, n_classes=n_classes)
     problem = TrainingProblem(
         samples=rows.samples,
         topology=Topology(depth),
@@ -108,13 +113,13 @@ def random_case(seed, depth, steepness=5.0, penalties=None, loss=None, rates=0.0
     return Case(rows, problem, random_tree(rng, 3, n_classes, depth))
 
 
-def sensitive_case(seed, depth, steepness, penalties=None, loss=None) -> Case:
+def sensitive_case(seed, depth, steepness, penalties=None, loss=None, rates=0.0, n_rows=20) -> Case:
     """As ``random_case``, but with every gate far from saturated, however steep it is.
 
     The rows lie close together and the thresholds put the splits between them, so that the
     weights may be large while steepness * score stays below 3.
     """
-    case = random_case(seed, depth, steepness, penalties, loss)
+    case = random_case(seed, depth, steepness, penalties, loss, rates, n_rows)
     rng = np.random.default_rng([seed, depth, 1])
     centre = rng.uniform(0.2, 0.8, 3)
     width = min(1.0, 4.0 / steepness)

@@ -1,4 +1,4 @@
-"""IPOPT: derivatives of both strategies, and what a run may and may not claim."""
+"""IPOPT: both programs stand for the problem, and what a run may and may not claim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from softsplit.loss import ExpectedCost
 from softsplit.penalties import (
     Penalty,
     PenaltyPair,
-    Surrogate,
     exponential,
     inverse_power,
     linear,
@@ -29,7 +28,6 @@ from softsplit.solvers.base import Budget, Start, Status
 from softsplit.solvers.ipopt import IpoptSolver
 from softsplit.solvers.ipopt_progress import Outcome, Progress
 from softsplit.solvers.ipopt_worker import run_with_limit
-from softsplit.solvers.nlp import NonlinearProgram, Pattern
 from softsplit.solvers.nlp_explicit import ExplicitProgram
 from softsplit.solvers.nlp_substituted import SubstitutedProgram
 from softsplit.starts import draw_start
@@ -38,14 +36,6 @@ from softsplit.tree import Block, Topology, TreeParameters
 pytest.importorskip("casadi")
 
 PROGRAMS = {"substituted": SubstitutedProgram, "explicit": ExplicitProgram}
-# Offsets as large as the finite differences need: the formulas are the same at 1e-5.
-SURROGATES = [
-    linear(),
-    exponential(),
-    power(0.5, 0.05),
-    inverse_power(0.5, 0.05),
-    logarithmic(0.05),
-]
 SCOPES = {"local": (0.7, 0.0), "global": (0.0, 0.9), "both": (0.7, 0.9), "none": (0.0, 0.0)}
 
 
@@ -79,81 +69,6 @@ def open_tree(problem: TrainingProblem, seed: int = 1) -> TreeParameters:
     centre = weights.T @ problem.samples.features.mean(axis=1) / p
     c = rng.dirichlet(np.ones(problem.n_classes), problem.topology.n_leaves).T
     return TreeParameters(weights, np.clip(centre, -1, 1), c)
-
-
-def dense(pattern: Pattern, values: np.ndarray) -> np.ndarray:
-    matrix = np.zeros(pattern.shape)
-    columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.column_starts))
-    matrix[pattern.row_indices, columns] = pattern.gather(values)
-    return matrix
-
-
-def differences(function, x: np.ndarray, step: float) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Fourth-order central differences, one column per variable."""
-    columns = []
-    for i in range(len(x)):
-        unit = np.zeros(len(x))
-        unit[i] = step
-        near = np.atleast_1d(function(x + unit)) - np.atleast_1d(function(x - unit))
-        far = np.atleast_1d(function(x + 2 * unit)) - np.atleast_1d(function(x - 2 * unit))
-        columns.append((8 * near - far) / (12 * step))
-    return np.array(columns).T
-
-
-def check_derivatives(program: NonlinearProgram, x: np.ndarray, step: float) -> None:
-    rng = np.random.default_rng(3)
-    multipliers = rng.normal(size=len(program.constraint_lower))
-    factor = 1.7
-
-    def slope(at: np.ndarray) -> np.ndarray:
-        jacobian = dense(program.jacobian_pattern, program.jacobian(at))
-        return factor * program.gradient(at) + jacobian.T @ multipliers
-
-    gradient = program.gradient(x)
-    jacobian = dense(program.jacobian_pattern, program.jacobian(x))
-    upper = dense(program.hessian_pattern, program.hessian(x, factor, multipliers))
-    assert np.all(np.tril(upper, -1) == 0)
-    hessian = upper + np.triu(upper, 1).T
-    for found, function in [
-        (gradient[None], program.objective),
-        (jacobian, program.constraints),
-        (hessian, slope),
-    ]:
-        expected = differences(function, x, step)
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
-
-
-def check_program(strategy: str, problem: TrainingProblem) -> None:
-    program = PROGRAMS[strategy](problem)
-    x = program.start(open_tree(problem))
-    # Off the bounds, and with P off its routing: the formulas hold everywhere.
-    x = x + np.random.default_rng(5).uniform(1e-2, 2e-2, len(x)) * min(1.0, 32 / problem.steepness)
-    check_derivatives(program, x, 1e-3 * min(1.0, 8 / problem.steepness))
-
-
-@pytest.mark.parametrize("strategy", PROGRAMS)
-@pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("steepness", [2.0, 32.0, 512.0])
-@pytest.mark.parametrize("scope", SCOPES)
-def test_derivatives(strategy: str, depth: int, steepness: float, scope: str) -> None:
-    check_program(
-        strategy, make_problem(depth, steepness, PenaltyPair.of(exponential(), *SCOPES[scope]))
-    )
-
-
-@pytest.mark.parametrize("strategy", PROGRAMS)
-@pytest.mark.parametrize("scope", ["local", "global", "both"])
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-def test_derivatives_of_every_surrogate(strategy: str, scope: str, surrogate: Surrogate) -> None:
-    check_program(strategy, make_problem(2, 32.0, PenaltyPair.of(surrogate, *SCOPES[scope])))
-
-
-@pytest.mark.parametrize("strategy", PROGRAMS)
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("block", [Block((1,), (0, 1)), Block((0, 2), (1, 3)), Block((), (2,))])
-def test_derivatives_of_a_restricted_problem(strategy: str, scope: str, block: Block) -> None:
-    whole = make_problem(2, 32.0, PenaltyPair.of(exponential(), *SCOPES[scope]))
-    check_program(strategy, whole.restrict(block, open_tree(whole, seed=9)))
 
 
 @pytest.mark.parametrize("strategy", PROGRAMS)
@@ -235,7 +150,9 @@ def test_strategies_agree_on_separable_classes(n_classes: int) -> None:
         runs = [solver.solve(problem, begin(problem, seed), Budget()) for seed in range(3)]
         best[strategy] = min((r for r in runs if r.status.usable), key=lambda r: r.objective)
     for solution in best.values():
-        assert solution.status is Status.OPTIMAL
+        assert solution.message == "Solve_Succeeded"
+        assert solution.status in (Status.OPTIMAL, Status.ACCEPTABLE)
+        assert solution.kkt.residual < 1e-2
         assert solution.cost < 0.02
         assert solution.violation < 1e-8
         assert solution.stationarity < 1e-2

@@ -3,123 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softsplit.grouping import draw_plan, ridge_logistic, structure
+from helpers import SURROGATES, surrogate_id
+from native_cases import make_engine, make_problem, solve
 from softsplit.loss import ExpectedCost
-from softsplit.penalties import (
-    PenaltyPair,
-    exponential,
-    inverse_power,
-    linear,
-    logarithmic,
-    power,
-)
+from softsplit.penalties import PenaltyPair, exponential, linear
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Start, Status
-from softsplit.solvers.descent import NEVER, Limits, smooth_value
-from softsplit.solvers.engine import Engine, Meter, pack, preconditioner, stratified, unpack
-from softsplit.solvers.faces import FIXED, FREE, TIED, curvature, project, subgradient
-from softsplit.solvers.hops import regrow
-from softsplit.solvers.newton import newton_direction
-from softsplit.solvers.stages import LogWarmUp, Polish, Race, StrengthPath, pure_leaves
+from softsplit.solvers.descent import NEVER, Limits
+from softsplit.solvers.engine import pack, preconditioner, stratified, unpack
+from softsplit.solvers.stages import LogWarmUp, Polish, StrengthPath, pure_leaves
 from softsplit.starts import draw_start
-from softsplit.training import best_solution, hop, multistart
+from softsplit.training import best_solution, multistart
 from softsplit.tree import Block, Topology, TreeParameters
-
-SURROGATES = [linear(), exponential(), power(), inverse_power(1.0, 1e-2), logarithmic(1e-2)]
-
-
-def make_problem(
-    seed=0,
-    rows=80,
-    features=4,
-    classes=3,
-    depth=2,
-    surrogate=None,
-    local=0.0,
-    overall=0.0,
-    rate=0.1,
-):
-    rng = np.random.default_rng(seed)
-    y = np.concatenate([np.arange(classes), rng.integers(0, classes, rows - classes)])
-    X = rng.uniform(size=(rows, features)) + 0.4 * rng.uniform(size=(classes, features))[y]
-    return TrainingProblem(
-        Samples.from_arrays(X / 1.4, y, classes),
-        Topology(depth),
-        ExpectedCost.uniform(classes),
-        PenaltyPair.of(surrogate or exponential(), local, overall),
-        np.full(classes, 0.1),
-    )
-
-
-def make_engine(problem):
-    return Engine(problem, Meter(Budget(), 10_000))
-
-
-def solve(problem, seed=0, rule="groups", **budget):
-    start = draw_start(rule, problem, np.random.default_rng(seed))
-    return NativeSolver().solve(problem, start, Budget(**budget))
-
 
 # --- compiled parts -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@pytest.mark.parametrize("scope", ["local", "overall"])
-def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
-    """-|slope|^2 is the directional derivative of F along -slope, kinks and ties included."""
-    problem = make_problem(surrogate=surrogate, **{scope: 0.3}).with_steepness(20.0)
-    rng = np.random.default_rng(1)
-    theta = rng.uniform(-0.8, 0.8, (3, 5))
-    theta[1, 0], theta[:, 1] = 0.0, 0.0
-    theta[:, 2] = [0.5, -0.5, 0.2]  # two tied at the maximum
-    leaves = pure_leaves(problem, theta, np.full((3, 4), 1 / 3))
-    tree = unpack(theta, leaves)
-    found = problem.evaluate_cost(tree)
-    gradient = np.ascontiguousarray(np.vstack([found.weights, found.thresholds]).T)
-    engine = make_engine(problem)
-    slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
-    sparse = engine._sparse(1.0)
-    subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
-    length = 1e-7 / np.max(np.abs(slope))
-    ahead = problem.objective(unpack(theta - length * slope, leaves))
-    rate = (ahead - problem.objective(tree)) / length
-    assert rate == pytest.approx(-np.sum(slope**2), rel=1e-3)
-
-
-def test_zero_row_under_a_strong_global_penalty_is_fixed():
-    problem = make_problem(overall=1e6)
-    theta, slope = np.zeros((3, 5)), np.empty((3, 5))
-    gradient, state = np.ones((3, 5)), np.empty((3, 5), dtype=np.int8)
-    sparse = make_engine(problem)._sparse(1.0)
-    subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
-    assert not np.any(slope[:, :4])
-    assert np.all(state[:, :4] == FIXED)
-    assert np.all(slope[:, 4] == 1)
-
-
-def test_projection_is_idempotent_and_keeps_ties_tied():
-    rng = np.random.default_rng(0)
-    theta = np.array([[0.5, 0.1], [-0.5, 0.2], [0.0, 0.3]])
-    slope = rng.normal(size=(3, 2))
-    state = np.array([[TIED, 1], [TIED, 1], [FIXED, 1]], dtype=np.int8)
-    once = rng.normal(size=(3, 2))
-    project(once, theta, slope, state)
-    twice = once.copy()
-    project(twice, theta, slope, state)
-    np.testing.assert_allclose(once, twice)
-    assert once[0, 0] == pytest.approx(-once[1, 0])
-    assert once[2, 0] == 0
-
-
 @pytest.mark.parametrize("newton_from", [0, NEVER], ids=["newton", "first order"])
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, features=8)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
@@ -132,48 +41,6 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[0]))
     sizes = np.abs(theta[:, :-1])
     assert not np.any((sizes > 0) & (sizes < 1e-12))
-
-
-@pytest.mark.parametrize("active_rate", [False, True])
-@pytest.mark.parametrize("scope", ["local", "overall"])
-def test_newton_direction_solves_the_newton_system(scope, active_rate):
-    """Against a Hessian by finite differences of the smooth gradient, on the free variables."""
-    problem = make_problem(features=3, **{scope: 0.05}).with_steepness(30.0)
-    if active_rate:
-        problem = replace(problem, minimum_rates=np.full(3, 0.95))
-    start = draw_start("groups", problem, np.random.default_rng(1)).parameters
-    theta, leaves, engine = pack(start), start.leaf_classes, make_engine(problem)
-    engine.rate_weight = 10.0
-    engine.forget(problem.steepness)
-    engine.descend(theta, leaves, Limits(15, 0.0, 0.0, 100, NEVER))
-    smooth = engine._smooth(problem.loss.table(leaves), leaves, None, None)
-    sparse, work = engine._sparse(1.0), engine.work
-
-    def gradient_at(point):
-        found = np.empty_like(theta)
-        smooth_value(point, smooth, work, found)
-        return found
-
-    slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
-    subgradient(theta, gradient_at(theta), sparse, work.free, work.floor, slope, state)
-    free = np.argwhere((state != FIXED) & (theta != 0))
-    hessian = np.empty((len(free), len(free)))
-    for column, (t, j) in enumerate(free):
-        step = np.zeros_like(theta)
-        step[t, j] = 1e-6
-        change = (gradient_at(theta + step) - gradient_at(theta - step)) / 2e-6
-        hessian[:, column] = change[tuple(free.T)]
-        if j < 3:
-            hessian[column, column] += curvature(theta, sparse, work.floor, state, t, j)
-    gradient_at(theta)  # leave the slopes of theta in the workspace
-    direction = np.zeros_like(theta)
-    assert newton_direction(theta, slope, state, smooth, sparse, work, direction)
-    damping = work.damping[0] * np.max(np.abs(np.diag(hessian)))
-    if np.all(state[tuple(free.T)] == FREE) and len(free) == np.sum(state != FIXED):
-        moved = direction[tuple(free.T)]
-        residual = (hessian + damping * np.eye(len(free))) @ moved + slope[tuple(free.T)]
-        assert np.max(np.abs(residual)) <= 1e-3 * np.max(np.abs(slope))
-    assert np.sum(slope * direction) < 0
 
 
 def test_a_descent_cut_into_slices_takes_the_same_steps():
@@ -234,6 +101,31 @@ def test_strength_path_and_polish_lower_the_objective():
     leaves = Polish().apply(engine, theta, leaves)
     end = problem.objective(unpack(theta, leaves))
     assert end <= middle + 1e-9 < problem.objective(start)
+
+
+def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch):
+    """m_k <- max(0, m_k + weight (rho_k - r_k)), seen from the descents it asks for."""
+    start = solve(make_problem()).parameters
+    problem = make_problem(rate=0.65)
+    theta, engine = pack(start), make_engine(problem)
+    engine.rate_weight = 30.0  # little, so that the terms alone do not reach the rates
+    rounds = []
+    right = engine.descend
+
+    def watched(theta, leaves, limits, **options):
+        value = right(theta, leaves, limits, **options)
+        rates = problem.rates(unpack(theta, leaves))
+        rounds.append((options["multipliers"].copy(), options["rate_weight"], rates))
+        return value
+
+    monkeypatch.setattr(engine, "descend", watched)
+    Polish().apply(engine, theta, start.leaf_classes)
+    assert len(rounds) >= 3
+    assert not rounds[0][0].any()
+    for (before, weight, rates), (after, *_) in pairwise(rounds):
+        target = problem.minimum_rates + Polish().margin
+        np.testing.assert_allclose(after, np.maximum(0, before + weight * (target - rates)))
+    assert np.max(rounds[-1][0]) > 1.0
 
 
 # --- known answers --------------------------------------------------------------------------
@@ -374,78 +266,3 @@ def test_a_restricted_problem_moves_only_its_block():
         found.parameters.weights[:, [0, 2]], whole.parameters.weights[:, [0, 2]]
     )
     assert found.violation <= 1e-6
-
-
-# --- portfolio ------------------------------------------------------------------------------
-
-
-def test_mirrored_labellings_are_one_structure():
-    assert structure((0, 1, 0, 2)) == structure((2, 0, 1, 0)) == structure((0, 2, 0, 1))
-    assert structure((0, 1, 0, 2)) != structure((0, 0, 1, 2))
-
-
-@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (2, 3)])
-def test_plans_give_every_class_a_leaf(classes, depth):
-    rng = np.random.default_rng(0)
-    centres = rng.uniform(size=(classes, 3))
-    for _ in range(50):
-        plan = draw_plan(Topology(depth), centres, rng)
-        assert set(plan.leaf_labels) == set(range(classes))
-        assert len(plan.leaf_labels) == 2**depth
-
-
-def test_rival_starts_have_different_structures():
-    problem = make_problem(classes=3, depth=2)
-    start = draw_start("groups", problem, np.random.default_rng(0), rivals=5)
-    keys = {
-        structure(tuple(tree.leaf_classes.argmax(axis=0).tolist()))
-        for tree in (start.parameters, *start.rivals)
-    }
-    assert len(keys) == 6  # all there are for three classes on four leaves
-
-
-def test_ridge_logistic_solves_the_regression():
-    rng = np.random.default_rng(0)
-    X, target = rng.normal(size=(3, 200)), (rng.uniform(size=200) < 0.5).astype(float)
-    weight = rng.uniform(0.5, 1.5, 200) / 200
-    found = ridge_logistic(X, target, weight, 1e-2, 20)
-    probability = 1 / (1 + np.exp(-(found[:3] @ X - found[3])))
-    slope = X @ (weight * (probability - target)) + 1e-2 * found[:3]
-    assert np.max(np.abs(slope)) < 1e-8
-    assert abs(np.sum(weight * (probability - target))) < 1e-6
-
-
-def test_a_race_is_won_by_the_lowest_objective():
-    problem = make_problem(overall=0.3)
-    start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
-    trees = (start.parameters, *start.rivals)
-    theta, leaves = Race().winner(make_engine(problem), trees)
-    alone = [
-        problem.objective(unpack(*Race().winner(make_engine(problem), (tree,)))) for tree in trees
-    ]
-    assert problem.objective(unpack(theta, leaves)) == pytest.approx(min(alone))
-
-
-def test_regrow_replaces_exactly_one_subtree():
-    theta, other = np.zeros((7, 3)), np.ones((7, 3))
-    regrow(theta, other, 1)
-    assert theta.sum(axis=1).tolist() == [0, 3, 0, 3, 3, 0, 0]
-
-
-def test_hops_never_worsen_and_sometimes_improve():
-    gains = []
-    for seed in range(6):
-        problem = make_problem(seed=seed, rows=120, features=6, overall=0.2)
-        best = solve(problem, seed, rule="points")
-        after = hop(problem, NativeSolver(), best, seed=seed)
-        assert after.objective <= best.objective
-        assert after.violation <= 1e-6
-        gains.append(best.objective - after.objective)
-    assert max(gains) > 1e-3
-
-
-def test_hops_are_reproducible():
-    problem = make_problem(overall=0.2)
-    best = solve(problem)
-    ends = [hop(problem, NativeSolver(), best, seed=5) for _ in range(2)]
-    np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)

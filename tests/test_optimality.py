@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from helpers import SURROGATES, surrogate_id
 from softsplit.loss import Evaluation, ExpectedCost
 from softsplit.optimality import kkt, rate_multipliers, stationarity
-from softsplit.penalties import PenaltyPair, exponential, linear, logarithmic
+from softsplit.penalties import PenaltyPair, linear
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.tree import Block, Topology, TreeParameters
 
-PENALTY_KINDS = [linear(), exponential(), logarithmic(1e-2)]
-every_penalty = pytest.mark.parametrize("surrogate", PENALTY_KINDS, ids=lambda s: s.name)
+every_penalty = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 every_scope = pytest.mark.parametrize("scope", ["local_strength", "global_strength"])
 
 

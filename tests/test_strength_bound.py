@@ -10,23 +10,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers import random_costs, surrogate_id
+from helpers import SURROGATES, random_costs, surrogate_id
 from softsplit.loss import ExpectedCost
 from softsplit.optimality import kkt, rate_multipliers
-from softsplit.penalties import (
-    PenaltyPair,
-    exponential,
-    inverse_power,
-    linear,
-    logarithmic,
-    power,
-)
+from softsplit.penalties import PenaltyPair, exponential, linear
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.strength_bound import all_zero_tree, max_strength, zero_slopes
 from softsplit.tree import Topology
 
-SURROGATES = [linear(), exponential(), power(), inverse_power(), logarithmic()]
 SHAPES = [(1, 2), (2, 3), (2, 4), (3, 4)]
 """Depth and number of classes."""
 

@@ -39,11 +39,13 @@ class Plan(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The rows a greedy start looks at: features (n_features, n), labels (n,), weights (n,)."""
+    """The rows a greedy start looks at: features (n_features, n), and per row its label, weight
+    and price, the cost of its dearest error relative to that of the dearest class."""
 
     features: FloatArray
     labels: NDArray[np.int64]
     weights: FloatArray
+    prices: FloatArray
 
 
 def grouped_trees(
@@ -52,6 +54,8 @@ def grouped_trees(
     """``count`` greedy trees, of different structures as far as there are that many."""
     chosen = _choose_rows(problem.samples)
     centres = _class_means(chosen, problem.n_classes)
+    dearest = problem.loss.costs.max(axis=1)
+    chosen = chosen._replace(prices=(dearest / max(dearest.max(), 1e-300))[chosen.labels])
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
@@ -145,7 +149,8 @@ def _choose_rows(samples: Samples, limit: int = 200) -> Chosen:
     pairs = zip(samples.starts[:-1], sizes, strict=True)
     rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
     labels = np.repeat(np.arange(samples.n_classes), sizes)
-    return Chosen(np.ascontiguousarray(samples.features[:, rows]), labels, samples.weights[rows])
+    features = np.ascontiguousarray(samples.features[:, rows])
+    return Chosen(features, labels, samples.weights[rows], np.ones(len(rows)))
 
 
 def _class_means(chosen: Chosen, n_classes: int) -> FloatArray:
@@ -176,7 +181,8 @@ def _separate(
         candidates = np.flatnonzero(arriving)
         row = candidates[rng.integers(len(candidates))] if len(candidates) else 0
         return np.append(direction, direction @ chosen.features[:, row] / n_features)
-    weight *= np.where(target > 0, 0.5 / on_left, 0.5 / on_right)
+    # Both sides count the same, but for what their errors cost.
+    weight *= np.where(target > 0, 0.5 / on_left, 0.5 / on_right) * chosen.prices
     ridge = RIDGES[rng.integers(len(RIDGES))]
     solution: FloatArray
     if n_features > LOGISTIC_LIMIT:

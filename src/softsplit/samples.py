@@ -137,7 +137,9 @@ def _row_hashes(X):  # type: ignore[no-untyped-def]
     for i in range(n_rows):
         state = np.uint64(0x9E3779B97F4A7C15)
         for j in range(n_features):
-            cell[0] = X[i, j] + 0.0  # -0.0 and 0.0 are the same number
+            cell[0] = X[i, j]
+            if bits[0] == np.uint64(0x8000000000000000):
+                bits[0] = np.uint64(0)  # -0.0 and 0.0 are the same number
             state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
             state ^= state >> np.uint64(29)
         hashes[i] = state

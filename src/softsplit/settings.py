@@ -23,6 +23,9 @@ from softsplit.tree import FloatArray, Topology
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 LARGEST_STEEPNESS = 1e12
+NEGLIGIBLE_COST = 1e-6
+"""Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
+them would only fit noise."""
 
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
 
@@ -82,14 +85,15 @@ def make_loss(
     """Expected cost from the cost matrix and class weights.
 
     ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
-    total.
+    total. Costs that are negligible beside the dearest are taken as zero.
     """
     n_classes = len(classes)
     if cost_matrix is None:
         loss = ExpectedCost.uniform(n_classes)
     else:
         loss = ExpectedCost(_costs(cost_matrix, n_classes))
-    return loss.weighted(_class_weights(class_weight, classes, class_totals))
+    costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+    return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
 
 
 def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:

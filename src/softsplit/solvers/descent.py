@@ -81,6 +81,7 @@ class Limits(NamedTuple):
     decrease: float  # relative decrease of F below which an iteration counts as stalled
     patience: int  # stalled iterations in a row before giving up
     newton_from: int  # first iteration that tries a Newton direction
+    least: float = 1e-8  # absolute decrease, in cost units, below which it counts as stalled
 
 
 class Workspace(NamedTuple):
@@ -306,7 +307,7 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
         iteration += 1
         if new < value:
             _store(work, theta, moved, gradient, fresh)
-            small = value - new <= limits.decrease * abs(new)
+            small = value - new <= max(limits.decrease * abs(new), limits.least)
             work.counters[1] = work.counters[1] + 1 if small else 0
             for t in range(theta.shape[0]):
                 for j in range(theta.shape[1]):

@@ -63,7 +63,7 @@ class Engine:
         self.samples = samples or problem.samples
         self.ended = False
         """Whether the last descent ended by itself rather than by its iteration limit."""
-        self.rate_weight = 20.0 * float(problem.samples.class_totals.sum())
+        self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
         self._inverse, self._diagonal = preconditioner(self.samples)
         branches, width = problem.topology.n_branches, problem.n_features + 1
         self.work = Workspace(
@@ -156,7 +156,8 @@ class Engine:
 
     def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
         left = limits.max_iter
-        limits = limits._replace(tol=limits.tol * self.problem.cost_unit)
+        unit = self.problem.cost_unit
+        limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
         self.work.counters[1] = 0
         if left == 0:
             value, *_ = descend(theta, smooth, sparse, limits, self.work)

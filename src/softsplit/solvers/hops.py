@@ -45,7 +45,8 @@ class Hops:
             for number, tree in enumerate(fresh):
                 moved, labels = self._move(engine, theta, leaves, tree, number)
                 value, labels = self._descend(engine, moved, labels, lowest)
-                if value < lowest and self._feasible(engine, moved, labels):
+                margin = engine.meter.budget.tol * engine.problem.cost_unit
+                if value < lowest - margin and self._feasible(engine, moved, labels):
                     lowest, theta, leaves = value, moved, labels
         except (OutOfBudget, KeyboardInterrupt):
             pass  # the best so far is what was asked for

@@ -1,0 +1,46 @@
+"""Problems with classes that overlap, and short ways to run the native solver on them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, exponential
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers import Budget, NativeSolver
+from softsplit.solvers.engine import Engine, Meter
+from softsplit.starts import draw_start
+from softsplit.tree import Topology
+
+
+def make_problem(
+    seed=0,
+    rows=80,
+    features=4,
+    classes=3,
+    depth=2,
+    surrogate=None,
+    local=0.0,
+    overall=0.0,
+    rate=0.1,
+):
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(classes), rng.integers(0, classes, rows - classes)])
+    X = rng.uniform(size=(rows, features)) + 0.4 * rng.uniform(size=(classes, features))[y]
+    return TrainingProblem(
+        Samples.from_arrays(X / 1.4, y, classes),
+        Topology(depth),
+        ExpectedCost.uniform(classes),
+        PenaltyPair.of(surrogate or exponential(), local, overall),
+        np.full(classes, rate),
+    )
+
+
+def make_engine(problem):
+    return Engine(problem, Meter(Budget(), 10_000))
+
+
+def solve(problem, seed=0, rule="groups", **budget):
+    start = draw_start(rule, problem, np.random.default_rng(seed))
+    return NativeSolver().solve(problem, start, Budget(**budget))

@@ -1,0 +1,79 @@
+"""The cache of compiled code: its stamp covers every source file that compiles something."""
+
+from __future__ import annotations
+
+import importlib.util
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import softsplit
+from softsplit.compilation import source_stamp
+
+PACKAGE = Path(softsplit.__file__).parent
+ALONE = "import sys; sys.path.insert(0, sys.argv[1]); import compilation as c; "
+
+
+def dispatchers():
+    """Every compiled function of the package, by module and name."""
+    found = {}
+    for module in pkgutil.walk_packages([str(PACKAGE)], "softsplit."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, Dispatcher):
+                found[f"{value.py_func.__module__}.{name}"] = value
+    return found
+
+
+def sources_that_compile():
+    return sorted({Path(found.py_func.__code__.co_filename) for found in dispatchers().values()})
+
+
+def stamp_of(package):
+    """Stamp that a fresh interpreter gives a copy of the package; compiles nothing."""
+    command = [sys.executable, "-c", ALONE + "print(c.source_stamp()[0])", str(package)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def copied(tmp_path):
+    ignore = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(PACKAGE, tmp_path / "softsplit", ignore=ignore)
+
+
+def test_every_compiled_function_has_the_stamp_of_the_package():
+    found = dispatchers()
+    assert len(found) > 20
+    stamps = {name: one._cache._cache_file._source_stamp for name, one in found.items()}
+    assert {name for name, stamp in stamps.items() if stamp != source_stamp()} == set()
+
+
+def test_a_copy_has_the_same_stamp(copied):
+    assert stamp_of(copied) == source_stamp()[0]
+
+
+def test_a_change_in_any_file_that_compiles_changes_the_stamp(copied, monkeypatch):
+    """In one interpreter, as a start for each file would take long."""
+    spec = importlib.util.spec_from_file_location("copied", copied / "compilation.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stamp = module.source_stamp.__wrapped__
+    before = stamp()
+    files = [copied / path.relative_to(PACKAGE) for path in sources_that_compile()]
+    assert len(files) >= 5
+    for path in files:
+        text = path.read_text()
+        path.write_text(text + "\n# changed\n")
+        assert stamp() != before, path.name
+        path.write_text(text)
+        assert stamp() == before
+
+
+def test_moving_code_to_another_file_changes_the_stamp(copied):
+    before = stamp_of(copied)
+    (copied / "routing.py").rename(copied / "routes.py")
+    assert stamp_of(copied) != before

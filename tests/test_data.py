@@ -1,0 +1,180 @@
+"""Named data sets: from a folder with a manifest, or those bundled with scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from softsplit import SoftTreeClassifier
+from softsplit.data import BUNDLED, load_dataset
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, exponential
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers import NativeSolver
+from softsplit.training import best_solution, multistart
+from softsplit.tree import Topology
+
+PAINT = """width,colour,code,grade
+1.5,red,2,poor
+2.0,blue,10,good
+0.5,red,1,fair
+3.0,green,2,good
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A manifest of two sets: columns of text and of numbers that are categories, and neither."""
+    (tmp_path / "paint.csv").write_text(PAINT)
+    (tmp_path / "plain.csv").write_text("a,b,class\n1,2,0\n3,4,1\n")
+    entries = [
+        {"name": "paint", "file": "paint.csv", "categorical": ["colour", "code"]},
+        {"name": "plain", "file": "plain.csv", "categorical": []},
+    ]
+    (tmp_path / "datasets.json").write_text(json.dumps({"datasets": entries}))
+    monkeypatch.setenv("SOFTSPLIT_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_one_hot_gives_a_column_per_level_sorted_as_text(folder):
+    data = load_dataset("paint")
+    assert data.name == "paint"
+    assert data.feature_names == (
+        "width", "colour=blue", "colour=green", "colour=red", "code=1", "code=10", "code=2",
+    )  # fmt: skip
+    np.testing.assert_array_equal(
+        data.X,
+        [
+            [1.5, 0, 0, 1, 0, 0, 1],
+            [2.0, 1, 0, 0, 0, 1, 0],
+            [0.5, 0, 0, 1, 1, 0, 0],
+            [3.0, 0, 1, 0, 0, 0, 1],
+        ],
+    )
+    assert data.X.dtype == float
+
+
+def test_drop_first_leaves_the_first_level_out(folder):
+    data, whole = load_dataset("paint", "drop-first"), load_dataset("paint", "onehot")
+    assert data.feature_names == ("width", "colour=green", "colour=red", "code=10", "code=2")
+    np.testing.assert_array_equal(data.X, whole.X[:, [0, 2, 3, 5, 6]])
+
+
+def test_without_coding_the_columns_stay_as_they_are(folder):
+    data = load_dataset("plain", "none")
+    assert data.feature_names == ("a", "b")
+    np.testing.assert_array_equal(data.X, [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(ValueError, match="red"):
+        load_dataset("paint", "none")
+
+
+@pytest.mark.parametrize("coding", ["onehot", "drop-first", "none"])
+def test_numbers_need_no_coding(folder, coding):
+    np.testing.assert_array_equal(load_dataset("plain", coding).X, [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_classes_are_text_in_sorted_order_and_rows_keep_theirs(folder):
+    data = load_dataset("paint")
+    assert data.y.tolist() == ["poor", "good", "fair", "good"]
+    assert data.class_names == ("fair", "good", "poor")
+    assert load_dataset("plain").class_names == ("0", "1")
+
+
+def test_a_missing_manifest_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTSPLIT_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"holds no datasets\.json; point it to") as error:
+        load_dataset("iris")
+    assert str(tmp_path) in str(error.value)
+
+
+def test_an_unknown_name_lists_the_known_ones(folder):
+    with pytest.raises(FileNotFoundError, match=r"'rust' is not in datasets\.json.*paint, plain"):
+        load_dataset("rust")
+
+
+def test_the_folder_goes_before_the_bundle(folder):
+    with pytest.raises(FileNotFoundError, match="'iris' is not in"):
+        load_dataset("iris")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "classes"),
+    [
+        ("iris", (150, 4), ("setosa", "versicolor", "virginica")),
+        ("wine", (178, 13), ("class_0", "class_1", "class_2")),
+        ("wdbc", (569, 30), ("benign", "malignant")),
+        ("digits", (1797, 64), tuple("0123456789")),
+    ],
+)
+def test_bundled_sets_need_no_folder(name, shape, classes, monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+    data = load_dataset(name)
+    assert (data.name, data.X.shape, data.class_names) == (name, shape, classes)
+    assert len(data.feature_names) == shape[1]
+    assert set(data.y) == set(classes)
+    assert name in BUNDLED
+
+
+def test_a_set_that_is_not_bundled_says_where_it_could_come_from(monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+    with pytest.raises(
+        FileNotFoundError, match=r"'car' is not bundled \(bundled: digits, iris.*SOFTSPLIT_DATA"
+    ):
+        load_dataset("car")
+
+
+def test_a_loaded_set_trains_a_tree(folder):
+    data = load_dataset("paint")
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
+    assert tuple(tree.classes_) == data.class_names
+
+
+# --- the real folder, where there is one ----------------------------------------------------
+
+needs_folder = pytest.mark.skipif(
+    not os.environ.get("SOFTSPLIT_DATA"),
+    reason="SOFTSPLIT_DATA does not name a folder with the paper's data sets",
+)
+
+
+@needs_folder
+@pytest.mark.parametrize(
+    ("name", "coding", "shape", "n_classes"),
+    [
+        ("iris", "onehot", (150, 4), 3),
+        ("iris", "drop-first", (150, 4), 3),
+        ("car", "onehot", (1728, 21), 4),
+        ("car", "drop-first", (1728, 15), 4),
+        ("monks-1", "onehot", (124, 17), 2),
+        ("monks-1", "drop-first", (124, 11), 2),
+    ],
+)
+def test_real_sets_have_the_shapes_of_the_paper(name, coding, shape, n_classes):
+    data = load_dataset(name, coding)
+    assert data.X.shape == shape
+    assert len(data.class_names) == n_classes
+    assert np.all(np.isfinite(data.X))
+
+
+@needs_folder
+def test_a_reference_problem_on_iris_is_solved():
+    """L0glob of strength 1 on the first training fold: the reference objective is 3.7535."""
+    data = load_dataset("iris")
+    X = (data.X - data.X.min(axis=0)) / np.ptp(data.X, axis=0)
+    y = np.searchsorted(data.class_names, data.y)
+    parts = np.array_split(np.random.RandomState(23).permutation(len(y)), 5)
+    train = np.sort(np.concatenate(parts[1:]))
+    problem = TrainingProblem(
+        Samples.from_arrays(X[train], y[train], 3),
+        Topology(2),
+        ExpectedCost.uniform(3),
+        PenaltyPair.of(exponential(), global_strength=1.0),
+        np.full(3, 0.1),
+    )
+    best = best_solution(multistart(problem, NativeSolver(), n_starts=4))
+    assert best.violation <= 1e-6
+    assert best.objective <= 1.05 * 3.7535

@@ -1,0 +1,218 @@
+"""The matrix behind the native solver's Newton directions, against finite differences.
+
+``newton_direction`` is linear in the slopes it is given, so that one call per variable shows the
+whole matrix. Ties are one variable, fixed coefficients none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
+from softsplit.penalties import PenaltyPair, linear
+from softsplit.solvers.base import Budget
+from softsplit.solvers.descent import smooth_value
+from softsplit.solvers.engine import Engine, Meter, pack
+from softsplit.solvers.faces import FIXED, TIED, subgradient
+from softsplit.solvers.newton import NEGLIGIBLE, newton_direction
+
+TOLERANCE = 1e-6
+DEPTHS = [1, 2, 3, 4]
+
+every_depth = pytest.mark.parametrize("depth", DEPTHS)
+every_steepness = pytest.mark.parametrize("steepness", [2.0, 32.0, 512.0])
+every_rate = pytest.mark.parametrize("active", [False, True], ids=["no rate", "active rate"])
+every_scope = pytest.mark.parametrize("scope", SCOPES)
+every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+
+
+class Point:
+    """A point on a face of the penalties, with all that the compiled functions need.
+
+    Under a global penalty two coefficients of opposite signs share the maximum of feature 0;
+    under a local one a coefficient of feature 2 is fixed at zero. No gate is saturated.
+    """
+
+    def __init__(self, depth, steepness, active, surrogate, scope):
+        case = sensitive_case(3, depth, steepness)
+        problem, leaves = case.problem, case.tree.leaf_classes
+        rates, multipliers = np.zeros(problem.n_classes), np.zeros(problem.n_classes)
+        if active:  # the first rate is out of reach, the second has a multiplier, others rest
+            rates[0], multipliers[1] = 0.95, 20.0
+        self.theta = self._on_the_face(case, scope)
+        # Penalties that keep the tie tied and the zero at zero, whatever the slopes are.
+        sizes = np.array([[0.0, 0.96]])
+        slopes = np.max(np.abs(problem.evaluate_cost(case.tree, 40.0 * rates).weights))
+        at_zero, at_the_tie = surrogate.slope(sizes)[0]
+        self.local = 8 * slopes / at_zero if SCOPES[scope][0] else 0.0
+        self.overall = 8 * slopes / at_the_tie if SCOPES[scope][1] else 0.0
+        problem = replace(
+            problem,
+            minimum_rates=rates,
+            penalties=PenaltyPair.of(surrogate, self.local, self.overall),
+        )
+        engine = Engine(problem, Meter(Budget(), 100))
+        smooth = engine._smooth(problem.loss.table(leaves), leaves, None, multipliers)
+        self.smooth = smooth._replace(rate_weight=10.0 if active else 0.0)
+        self.sparse, self.work, self.surrogate = engine._sparse(1.0), engine.work, surrogate
+        self.slope = np.empty_like(self.theta)
+        self.state = np.empty(self.theta.shape, dtype=np.int8)
+        gradient, free, floor = self.gradient(self.theta), self.work.free, self.work.floor
+        subgradient(self.theta, gradient, self.sparse, free, floor, self.slope, self.state)
+        self.basis = self._basis()
+        assert np.max(np.abs(steepness * self.work.scores)) < 4
+        assert np.min(np.max(np.abs(self.work.slopes), axis=0)) > NEGLIGIBLE * np.max(
+            np.abs(self.work.slopes)
+        )
+
+    @staticmethod
+    def _on_the_face(case, scope):
+        theta = pack(case.tree)
+        weights = theta[:, :-1].copy()
+        if SCOPES[scope][1]:
+            weights[:2, 0] = [0.96, -0.96][: len(theta)]
+        if SCOPES[scope][0]:
+            weights[-1, 2] = 0.0
+        # The thresholds follow: the splits stay between the rows.
+        centre = case.problem.samples.features.mean(axis=1)
+        theta[:, -1] += (weights - theta[:, :-1]) @ centre / len(centre)
+        theta[:, :-1] = weights
+        return theta
+
+    def value(self, theta):
+        return smooth_value(theta, self.smooth, self.work, np.empty_like(theta))
+
+    def gradient(self, theta):
+        found = np.empty_like(theta)
+        smooth_value(theta, self.smooth, self.work, found)
+        return found
+
+    def _basis(self):
+        """One column per variable: how the entries of theta follow it."""
+        columns = []
+        for j in range(self.theta.shape[1]):
+            tied = self.state[:, j] == TIED
+            singles = np.flatnonzero((self.state[:, j] != FIXED) & ~tied)
+            if tied.any():
+                columns.append((tied * np.sign(self.theta[:, j]), j))
+            columns.extend((np.eye(len(self.theta))[t], j) for t in singles)
+        basis = np.zeros((*self.theta.shape, len(columns)))
+        for v, (entries, j) in enumerate(columns):
+            basis[:, j, v] = entries
+        return basis.reshape(self.theta.size, -1)
+
+    def differences(self, function, step):
+        """Five-point central differences along every variable, one column each."""
+        columns = []
+        for v in range(self.basis.shape[1]):
+            move = step * self.basis[:, v].reshape(self.theta.shape)
+            near = function(self.theta + move) - function(self.theta - move)
+            far = function(self.theta + 2 * move) - function(self.theta - 2 * move)
+            columns.append(np.ravel((8 * near - far) / (12 * step)))
+        return np.array(columns).T
+
+    def penalty_curvature(self):
+        """Per variable: local terms of each of its entries, the global one of a tie once.
+
+        That ``Surrogate.curvature`` is the curvature is checked in test_penalties.py.
+        """
+        sizes, tied = np.abs(self.theta), self.state == TIED
+        sizes[:, -1], tied[:, -1] = 0.0, False
+        curvature = np.where(sizes > 0, self.surrogate.curvature(sizes), 0.0)
+        share = self.local + self.overall * tied / np.maximum(tied.sum(axis=0), 1)
+        return np.abs(self.basis).T @ (share * curvature).ravel()
+
+    def expected_matrix(self):
+        smooth = self.basis.T @ self.differences(self.gradient, 2e-3 / self.smooth.steepness)
+        return smooth, np.diag(self.penalty_curvature())
+
+    def direction(self, slope, damping):
+        """Newton direction for the given slopes; ``damping`` is tried first."""
+        self.gradient(self.theta)  # the slopes of theta into the workspace
+        self.work.damping[0] = 10.0 * damping
+        result = np.empty_like(self.theta)
+        arguments = (self.smooth, self.sparse, self.work, result)
+        assert newton_direction(self.theta, slope, self.state, *arguments)
+        return result
+
+    def found_matrix(self, scale):
+        """The matrix from its inverse, which strong damping keeps harmless."""
+        damping = 100.0
+        per_variable = self.basis / np.sum(self.basis**2, axis=0)
+        columns = [
+            -per_variable.T @ self.direction(unit.reshape(self.theta.shape), damping).ravel()
+            for unit in per_variable.T
+        ]
+        assert self.work.damping[0] == pytest.approx(damping), "not damped as asked for"
+        return np.linalg.inv(np.array(columns).T) - damping * scale * np.eye(len(columns))
+
+
+@every_steepness
+@every_depth
+@every_scope
+@every_rate
+@every_surrogate
+def test_newton_matrix_is_the_hessian_on_the_face(surrogate, active, scope, depth, steepness):
+    point = Point(depth, steepness, active, surrogate, scope)
+    smooth, penalties = point.expected_matrix()
+    expected = smooth + penalties
+    scale = np.max(np.abs(np.diag(expected)))
+    found = point.found_matrix(scale)
+    assert np.max(np.abs(smooth)) > 1e-2
+    # The curvature of the penalties must not be large enough to hide the rest.
+    allowed = TOLERANCE * max(np.max(np.abs(smooth)), 1e-2 * scale)
+    assert np.max(np.abs(found - expected)) <= allowed
+
+
+@every_depth
+@pytest.mark.parametrize("scope", ["global", "both"])
+def test_the_points_have_a_tie_and_a_zero(scope, depth):
+    point = Point(depth, 32.0, False, linear(), scope)
+    if depth > 1:
+        assert np.all(point.state[:2, 0] == TIED)
+        assert np.prod(np.sign(point.theta[:2, 0])) == -1
+    assert (point.state[-1, 2] == FIXED) == (scope == "both")
+    assert np.all(point.theta[point.state != FIXED] != 0)
+
+
+@every_depth
+def test_active_rates_matter_at_the_points(depth):
+    still, active = (Point(depth, 32.0, on, linear(), "local") for on in (False, True))
+    assert np.count_nonzero(active.work.active) == 2
+    change = active.expected_matrix()[0] - still.expected_matrix()[0]
+    assert np.max(np.abs(change)) > 0.02 * np.max(np.abs(still.expected_matrix()[0]))
+
+
+@every_steepness
+@every_depth
+@every_rate
+def test_gradient_of_the_smooth_part_with_rate_terms(active, depth, steepness):
+    """The gradient that the matrix is compared with is itself one."""
+    point = Point(depth, steepness, active, linear(), "local")
+    expected = point.differences(point.value, 4e-3 / steepness)[0]
+    found = point.basis.T @ point.gradient(point.theta).ravel()
+    size = np.max(np.abs(expected))
+    assert size > 1e-2
+    assert np.max(np.abs(found - expected)) <= TOLERANCE * size
+
+
+@every_depth
+@every_scope
+@every_rate
+def test_newton_direction_solves_the_damped_system(active, scope, depth):
+    point = Point(depth, 32.0, active, SURROGATES[1], scope)
+    expected = sum(point.expected_matrix())
+    direction = point.direction(point.slope, 0.0)
+    damping = point.work.damping[0] * np.max(np.abs(np.diag(expected)))
+    assert np.min(np.linalg.eigvalsh(expected)) + damping > 0
+    per_variable = point.basis / np.sum(point.basis**2, axis=0)
+    step = per_variable.T @ direction.ravel()
+    np.testing.assert_allclose(point.basis @ step, direction.ravel(), atol=1e-14)
+    right = -point.basis.T @ point.slope.ravel()
+    residual = expected @ step + damping * step - right
+    size = np.max(np.abs(expected)) * np.max(np.abs(step))
+    assert np.max(np.abs(residual)) <= TOLERANCE * size
+    assert np.sum(point.slope * direction) < 0

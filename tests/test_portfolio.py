@@ -1,0 +1,88 @@
+"""Starts of different structure, the race between them, and hops around the best tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from native_cases import make_engine, make_problem, solve
+from softsplit.grouping import draw_plan, ridge_logistic, structure
+from softsplit.solvers import NativeSolver
+from softsplit.solvers.engine import unpack
+from softsplit.solvers.hops import regrow
+from softsplit.solvers.stages import Race
+from softsplit.starts import draw_start
+from softsplit.training import hop
+from softsplit.tree import Topology
+
+
+def test_mirrored_labellings_are_one_structure():
+    assert structure((0, 1, 0, 2)) == structure((2, 0, 1, 0)) == structure((0, 2, 0, 1))
+    assert structure((0, 1, 0, 2)) != structure((0, 0, 1, 2))
+
+
+@pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (2, 3)])
+def test_plans_give_every_class_a_leaf(classes, depth):
+    rng = np.random.default_rng(0)
+    centres = rng.uniform(size=(classes, 3))
+    for _ in range(50):
+        plan = draw_plan(Topology(depth), centres, rng)
+        assert set(plan.leaf_labels) == set(range(classes))
+        assert len(plan.leaf_labels) == 2**depth
+
+
+def test_rival_starts_have_different_structures():
+    problem = make_problem(classes=3, depth=2)
+    start = draw_start("groups", problem, np.random.default_rng(0), rivals=5)
+    keys = {
+        structure(tuple(tree.leaf_classes.argmax(axis=0).tolist()))
+        for tree in (start.parameters, *start.rivals)
+    }
+    assert len(keys) == 6  # all there are for three classes on four leaves
+
+
+def test_ridge_logistic_solves_the_regression():
+    rng = np.random.default_rng(0)
+    X, target = rng.normal(size=(3, 200)), (rng.uniform(size=200) < 0.5).astype(float)
+    weight = rng.uniform(0.5, 1.5, 200) / 200
+    found = ridge_logistic(X, target, weight, 1e-2, 20)
+    probability = 1 / (1 + np.exp(-(found[:3] @ X - found[3])))
+    slope = X @ (weight * (probability - target)) + 1e-2 * found[:3]
+    assert np.max(np.abs(slope)) < 1e-8
+    assert abs(np.sum(weight * (probability - target))) < 1e-6
+
+
+def test_a_race_is_won_by_the_lowest_objective():
+    problem = make_problem(overall=0.3)
+    start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
+    trees = (start.parameters, *start.rivals)
+    theta, leaves = Race().winner(make_engine(problem), trees)
+    alone = [
+        problem.objective(unpack(*Race().winner(make_engine(problem), (tree,)))) for tree in trees
+    ]
+    assert problem.objective(unpack(theta, leaves)) == pytest.approx(min(alone))
+
+
+def test_regrow_replaces_exactly_one_subtree():
+    theta, other = np.zeros((7, 3)), np.ones((7, 3))
+    regrow(theta, other, 1)
+    assert theta.sum(axis=1).tolist() == [0, 3, 0, 3, 3, 0, 0]
+
+
+def test_hops_never_worsen_and_sometimes_improve():
+    gains = []
+    for seed in range(6):
+        problem = make_problem(seed=seed, rows=120, features=6, overall=0.2)
+        best = solve(problem, seed, rule="points")
+        after = hop(problem, NativeSolver(), best, seed=seed)
+        assert after.objective <= best.objective
+        assert after.violation <= 1e-6
+        gains.append(best.objective - after.objective)
+    assert max(gains) > 1e-3
+
+
+def test_hops_are_reproducible():
+    problem = make_problem(overall=0.2)
+    best = solve(problem)
+    ends = [hop(problem, NativeSolver(), best, seed=5) for _ in range(2)]
+    np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
