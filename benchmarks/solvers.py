@@ -1,6 +1,7 @@
 """The native solver against the best known objectives, and against IPOPT in the same run.
 
     python benchmarks/solvers.py objective   best of ten starts, then hops, against best_known.csv
+    python benchmarks/solvers.py ablation    the same with one ingredient at a time left out
     python benchmarks/solvers.py speed       seconds per start beside IPOPT in both forms
     python benchmarks/solvers.py growth      seconds per start and memory for 1e4 to 1e6 rows
     python benchmarks/solvers.py first-use   import, and first fit with a cold and a warm cache
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,9 @@ from reference import read_rows, reference_folder, row_label, row_problem
 from threadpoolctl import threadpool_limits
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers import Budget, Solution, Solver, make_solver
+from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
+from softsplit.solvers.descent import NEVER
+from softsplit.solvers.stages import Polish, StrengthPath
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart
 
@@ -35,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["objective", "speed", "growth", "first-use"])
+    parser.add_argument("part", choices=["objective", "ablation", "speed", "growth", "first-use"])
     parser.add_argument("--reference", help="folder of the reference tables")
     parser.add_argument("--rows", default="", help="only rows whose label contains this")
     parser.add_argument("--starts", type=int, default=10)
@@ -43,7 +47,13 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one IPOPT start")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    parts = {"objective": objective, "speed": speed, "growth": growth, "first-use": first_use}
+    parts = {
+        "objective": objective,
+        "ablation": ablation,
+        "speed": speed,
+        "growth": growth,
+        "first-use": first_use,
+    }
     parts[args.part](args)
 
 
@@ -77,6 +87,46 @@ def objective(args: argparse.Namespace) -> None:
     print(f"            {np.sum(table[:, 1] <= 1.03)} of {count} rows within 1.03 (bar: all)")
     print(f"            {np.sum(table[:, 1] < 0.9999)} records beaten")
     print(f"median start: {np.sum(table[:, 2] <= 1.05)} of {count} rows within 1.05 (bar 80 %)")
+
+
+def ablation(args: argparse.Namespace) -> None:
+    """Geometric means over the rows of best_known.csv, ratios to the best known objective."""
+    warm = (StrengthPath((1.0,), 40), Polish(newton_from=NEVER))
+    full = NativeSolver()
+    variants = {
+        "everything": full,
+        "no rivals": replace(full, rivals=0),
+        "five rivals": replace(full, rivals=5),
+        "no Newton steps": replace(full, recipes={**full.recipes, "groups": warm}),
+        "starts through points": replace(full, start_rules=("points",), rivals=0),
+        "uniform starts": replace(full, start_rules=("uniform",), rivals=0),
+    }
+    heads = ("best", "with hops", "median", "ms/start", "within 1.001")
+    print(f"{'variant':24}" + "".join(f"{head:>13}" for head in heads))
+    problems = [
+        (row_problem(row), float(row["objective"])) for row in selected(args, "best_known.csv")
+    ]
+    for name, solver in variants.items():
+        found = np.array([summary(problem, solver, known, args) for problem, known in problems])
+        means = np.exp(np.mean(np.log(found), axis=0))
+        print(
+            f"{name:24}{means[0]:13.4f}{means[1]:13.4f}{means[2]:13.4f}{1e3 * means[3]:13.1f}"
+            f"{np.sum(found[:, 1] <= 1.001):13d}",
+            flush=True,
+        )
+
+
+def summary(
+    problem: TrainingProblem, solver: NativeSolver, known: float, args: argparse.Namespace
+) -> tuple[float, float, float, float]:
+    """Best start, best after hops and median start relative to ``known``; seconds per start."""
+    began = time.perf_counter()
+    starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
+    seconds = (time.perf_counter() - began) / args.starts
+    best = best_solution(starts)
+    after = hop(problem, solver, best, n_starts=args.starts, seed=args.seed)
+    median = float(np.median([s.objective for s in starts]))
+    return best.objective / known, after.objective / known, median / known, seconds
 
 
 def speed(args: argparse.Namespace) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
+from softsplit.inputs import refuse_infinite, refuse_text
+from softsplit.messages import console
 from softsplit.problem import TrainingProblem
 from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.samples import Samples
@@ -25,8 +24,6 @@ from softsplit.solvers import Budget, Solution, Solver, Status, make_solver
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, best_solution, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
-
-logger = logging.getLogger(__name__)
 
 FAR = 1e100
 """Scaled values are cut here: so far outside the training data only the side matters."""
@@ -179,7 +176,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         seed = self._seed()
         n_starts = settings.positive_integer("n_starts", self.n_starts)
         n_jobs = settings.make_jobs(self.n_jobs)
-        with _console(self.verbose):
+        with console(self.verbose):
             self.starts_ = multistart(
                 problem, solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
             )
@@ -223,11 +220,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
         """Checked X, class indices and weights; sets classes_."""
-        _refuse_text(X)
+        refuse_text(X)
         # scikit-learn's own check for infinities adds the numbers up, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
-        self._refuse_infinite(X)
+        refuse_infinite(X, getattr(self, "feature_names_in_", None))
         check_classification_targets(y)
         weight = settings.make_weights(
             _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -264,19 +261,6 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             ),
             minimum_rates=settings.make_rates(self.min_class_rate, self.classes_),
             steepness=settings.make_steepness(self.steepness),
-        )
-
-    def _refuse_infinite(self, X: FloatArray) -> None:
-        """NaN and infinity get a sentence that names the first place."""
-        if np.all(np.isfinite(X)):
-            return
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        names = getattr(self, "feature_names_in_", None)
-        label = column if names is None else repr(str(names[column]))
-        what = "NaN" if np.isnan(X[row, column]) else "infinity"
-        raise ValueError(
-            f"X holds {what} in column {label}, row {row}; impute it or drop the row before "
-            "calling SoftTreeClassifier."
         )
 
     def _choose(self, problem: TrainingProblem, budget: Budget) -> Solution:
@@ -321,12 +305,12 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        _refuse_text(X)
+        refuse_text(X)
         with np.errstate(over="ignore", invalid="ignore"):
             checked: FloatArray = validate_data(
                 self, X, dtype=np.float64, reset=False, ensure_all_finite=False
             )
-        self._refuse_infinite(checked)
+        refuse_infinite(checked, getattr(self, "feature_names_in_", None))
         return checked
 
     def leaf_proba(self, X: Any) -> FloatArray:
@@ -363,38 +347,6 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         return labels
 
 
-def _refuse_text(X: Any) -> None:
-    """Text and dates get a sentence that names the first column that holds them."""
-    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
-        raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        columns = [(repr(str(name)), X[name]) for name in X.columns]
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
-        columns = [(str(j), X[:, j]) for j in range(X.shape[1])]
-    else:
-        return
-    for label, column in columns:
-        kind = _kind_of_column(column)
-        if kind:
-            raise ValueError(
-                f"column {label} of X holds {kind}; encode it as numbers first, for example with "
-                "sklearn.preprocessing.OneHotEncoder."
-            )
-
-
-def _kind_of_column(column: Any) -> str:
-    """ "text" or "dates" if the column holds them, else nothing."""
-    name = str(getattr(column, "dtype", "")).lower()
-    if name.startswith(("date", "time", "duration", "<m8", ">m8")):
-        return "dates"
-    if name in ("str", "string", "utf8", "categorical", "enum") or name.startswith(("<u", "|s")):
-        return "text"
-    if name.startswith(("object", "categor")):
-        values = np.asarray(column, dtype=object)
-        return "text" if any(isinstance(value, str) for value in values) else ""
-    return ""
-
-
 def _name_rates(
     error: NoFeasibleTreeError,
     problem: TrainingProblem,
@@ -412,22 +364,3 @@ def _name_rates(
         f"{classes.tolist()[worst]!r} (the closest reached {rates[worst]:.3g}); lower "
         "min_class_rate, or raise depth or n_starts."
     )
-
-
-@contextmanager
-def _console(verbose: int) -> Iterator[None]:
-    """Show the library's messages while a fit runs, unless logging is set up already."""
-    package = logging.getLogger("softsplit")
-    level, handler = package.level, None
-    if verbose:
-        package.setLevel(min(level or logging.INFO, logging.INFO))
-        if not package.hasHandlers():
-            handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter("softsplit: %(message)s"))
-            package.addHandler(handler)
-    try:
-        yield
-    finally:
-        package.setLevel(level)
-        if handler is not None:
-            package.removeHandler(handler)
