@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from dataclasses import dataclass
 from statistics import median
 
 from reference import read_rows, reference_folder, row_label, row_problem
 
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution
+from softsplit.solvers.base import Budget, Solution, Start
 from softsplit.solvers.ipopt import IpoptSolver
 from softsplit.training import multistart
 
@@ -63,26 +64,23 @@ def parse() -> argparse.Namespace:
 
 
 def solve(problem: TrainingProblem, strategy: str, arguments: argparse.Namespace) -> list[Solution]:
-    solver = IpoptSolver(strategy=strategy)  # type: ignore[arg-type]
     return multistart(
         problem,
-        TimedStarts(solver, arguments.time_limit),
+        TimedStarts(strategy=strategy, per_start=arguments.time_limit),  # type: ignore[arg-type]
         n_starts=arguments.starts,
         seed=arguments.seed,
         n_jobs=arguments.jobs,
     )
 
 
-class TimedStarts:
-    """A solver whose every start gets the same time limit."""
+@dataclass(frozen=True)
+class TimedStarts(IpoptSolver):
+    """IPOPT with the same time limit for every start."""
 
-    def __init__(self, solver: IpoptSolver, time_limit: float | None) -> None:
-        self.solver, self.time_limit = solver, time_limit
-        self.name, self.start_rules = solver.name, solver.start_rules
-        self.releases_gil = solver.releases_gil
+    per_start: float | None = None
 
-    def solve(self, problem, start, budget):  # type: ignore[no-untyped-def]
-        return self.solver.solve(problem, start, Budget(time_limit=self.time_limit))
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        return super().solve(problem, start, Budget(time_limit=self.per_start))
 
 
 def report(label: str, strategy: str, solutions: list[Solution], reference: float) -> float:

@@ -1,4 +1,6 @@
-"""Multistart: the only place where randomness enters.
+"""Multistart, hops around the best tree, and walks along a path of problems.
+
+This is the only place where randomness enters.
 
 Start ``i`` draws from the i-th child of one seed sequence, so its result depends on the seed and
 on ``i`` alone, not on how many starts run or side by side with what.
@@ -20,72 +22,8 @@ from softsplit.starts import draw_start
 logger = logging.getLogger(__name__)
 
 
-def hop(
-    problem: TrainingProblem,
-    solver: Solver,
-    best: Solution,
-    *,
-    n_starts: int = 10,
-    seed: int | np.random.SeedSequence = 0,
-    budget: Budget | None = None,
-) -> Solution:
-    """Let a solver that can look for better trees near the best one; others leave it as it is."""
-    budget = budget or Budget()
-    if not isinstance(solver, Improver) or solver.hops_per_start == 0 or budget.exhausted:
-        return best
-    sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
-    # A child that no start uses, however many there are.
-    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
-    fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
-    trees = (fresh.parameters, *fresh.rivals)
-    with threadpool_limits(limits=1):
-        return solver.improve(problem, best, trees, budget)
-
-
 HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
-
-
-def walk(
-    problems: Sequence[TrainingProblem],
-    solver: Solver,
-    *,
-    keep: int = 3,
-    n_starts: int = 10,
-    seed: int = 0,
-    budget: Budget | None = None,
-    n_jobs: int | None = None,
-) -> list[Solution]:
-    """Solve neighbouring problems one after the other, each from the best trees of the last.
-
-    The first is solved by multistart; of its solutions the ``keep`` best of different objective
-    go on, each as the start of the next problem. The best solution of each problem is returned.
-    """
-    budget = budget or Budget()
-    first = multistart(
-        problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
-    )
-    best = hop(
-        problems[0], solver, best_solution(first), n_starts=len(first), seed=seed, budget=budget
-    )
-    front = _distinct([best, *first], keep)
-    path = [front[0]]
-    for problem in problems[1:]:
-        with threadpool_limits(limits=1):
-            found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
-        front = _distinct(found, keep)
-        path.append(front[0])
-    return path
-
-
-def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
-    """The best usable solutions, leaving out those of the same objective."""
-    chosen: list[Solution] = []
-    for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):
-        gap = abs(solution.objective - chosen[-1].objective) if chosen else np.inf
-        if gap > 1e-6 * abs(solution.objective):
-            chosen.append(solution)
-    return chosen[:keep]
 
 
 class NoFeasibleTreeError(ValueError):
@@ -217,3 +155,66 @@ def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -
         f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
         f"violation {least:.2g}; ends: {', '.join(ends)}); {advice}."
     )
+
+
+def hop(
+    problem: TrainingProblem,
+    solver: Solver,
+    best: Solution,
+    *,
+    n_starts: int = 10,
+    seed: int | np.random.SeedSequence = 0,
+    budget: Budget | None = None,
+) -> Solution:
+    """Let a solver that can look for better trees near the best one; others leave it as it is."""
+    budget = budget or Budget()
+    if not isinstance(solver, Improver) or solver.hops_per_start == 0 or budget.exhausted:
+        return best
+    sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+    # A child that no start uses, however many there are.
+    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
+    with threadpool_limits(limits=1):
+        fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
+        return solver.improve(problem, best, (fresh.parameters, *fresh.rivals), budget)
+
+
+def walk(
+    problems: Sequence[TrainingProblem],
+    solver: Solver,
+    *,
+    keep: int = 3,
+    n_starts: int = 10,
+    seed: int = 0,
+    budget: Budget | None = None,
+    n_jobs: int | None = None,
+) -> list[Solution]:
+    """Solve neighbouring problems one after the other, each from the best trees of the last.
+
+    The first is solved by multistart; of its solutions the ``keep`` best of different objective
+    go on, each as the start of the next problem. The best solution of each problem is returned.
+    """
+    budget = budget or Budget()
+    first = multistart(
+        problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
+    )
+    best = hop(
+        problems[0], solver, best_solution(first), n_starts=len(first), seed=seed, budget=budget
+    )
+    front = _distinct([best, *first], keep)
+    path = [front[0]]
+    for problem in problems[1:]:
+        with threadpool_limits(limits=1):
+            found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
+        front = _distinct(found, keep)
+        path.append(front[0])
+    return path
+
+
+def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
+    """The best usable solutions, leaving out those of the same objective."""
+    chosen: list[Solution] = []
+    for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):
+        gap = abs(solution.objective - chosen[-1].objective) if chosen else np.inf
+        if gap > 1e-6 * abs(solution.objective):
+            chosen.append(solution)
+    return chosen[:keep]
