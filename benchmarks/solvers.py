@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
 from softsplit.solvers.descent import NEVER
-from softsplit.solvers.stages import Polish, StrengthPath
+from softsplit.solvers.stages import Approach, Polish
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart
 
@@ -91,7 +91,7 @@ def objective(args: argparse.Namespace) -> None:
 
 def ablation(args: argparse.Namespace) -> None:
     """Geometric means over the rows of best_known.csv, ratios to the best known objective."""
-    warm = (StrengthPath((1.0,), 40), Polish(newton_from=NEVER))
+    warm = (Approach(), Polish(newton_from=NEVER))
     full = NativeSolver()
     variants = {
         "everything": full,

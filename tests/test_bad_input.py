@@ -54,7 +54,7 @@ WRONG = {
     "later solver": ({"solver": "decomposition"}, "is not part of this version"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
     "scale": ({"scale": "no"}, "scale must be True or False"),
-    "huge steepness": ({"steepness": 1e300}, "steepness must be at most"),
+    "huge steepness": ({"steepness": 1e300}, "steepness must lie between"),
     "huge weights": ({"sample_weight": np.full(150, 1e307)}, "too large to compute with"),
     "tiny weights": ({"sample_weight": np.full(150, 5e-324)}, "too small to compute with"),
     "class_weight value": ({"class_weight": {0: "a"}}, "class_weight must map classes to numbers"),
@@ -114,6 +114,12 @@ def test_dates_and_lazy_frames_are_named():
         fit(dates, [0, 1])
     with pytest.raises(ValueError, match=r"lazy frame; call its collect\(\)"):
         fit(pl.LazyFrame({"a": [1.0, 2.0]}), [0, 1])
+
+
+def test_repeated_column_names_are_named():
+    frame = pd.DataFrame(np.ones((4, 2)), columns=["a", "a"])
+    with pytest.raises(ValueError, match="several columns named 'a'; rename"):
+        fit(frame, [0, 1, 0, 1])
 
 
 def test_categories_that_are_numbers_work():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, strength_path
 
@@ -79,9 +80,27 @@ def test_paper_grid_local_scope_and_two_dimensions():
         ({"strengths": []}, "strengths is empty"),
         ({"strengths": [-1.0]}, "strengths must be a finite number >= 0"),
         ({"n_points": 0}, "n_points must be a positive integer"),
+        ({"strengths": 3.0}, "strengths must be a sequence"),
+        ({"estimator": "x"}, "estimator must be a SoftTreeClassifier"),
+        ({"estimator": quick(n_starts=0)}, "n_starts must be a positive integer"),
+        ({"estimator": quick(scale="x")}, "scale must be True or False"),
+        ({"estimator": quick(penalty=None)}, "penalty=None has no strength"),
     ],
 )
 def test_bad_arguments(arguments, sentence):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=sentence):
         strength_path(X, y, **arguments)
+
+
+def test_rates_without_a_bound_fall_back_on_the_papers_grid():
+    X, y = load_iris(return_X_y=True)
+    path = strength_path(X, y, estimator=quick(min_class_rate=0.5, n_starts=2))
+    assert len(path) == 14
+
+
+def test_a_time_limit_covers_the_whole_path():
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match=r"the time limit was reached; \d+ of 196 points"):
+        path = strength_path(X, y, estimator=quick(time_limit=0.3), strengths="paper", scope="both")
+    assert 1 <= len(path) < 196

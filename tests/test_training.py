@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from threadpoolctl import threadpool_info
 
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential
@@ -188,3 +190,29 @@ except KeyboardInterrupt:
 def test_interruption_before_the_first_result_is_passed_on(problem):
     with pytest.raises(KeyboardInterrupt):
         multistart(problem, Scripted([], interrupt_at=0), n_starts=5)
+
+
+def test_blas_threads_are_given_back_after_fits_in_several_threads(problem):
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda s: multistart(problem, NativeSolver(), n_starts=2, seed=s), range(8)))
+    assert threads() == before
+
+
+class Cancelled(Scripted):
+    """Interrupted in a start that ends infeasible."""
+
+    def solve(self, problem, start, budget):
+        budget.cancel.requested = True
+        return super().solve(problem, start, budget)
+
+
+def test_an_interrupt_in_an_infeasible_start_stops_all_the_same(problem):
+    budget = Budget()
+    found = multistart(problem, Cancelled([Status.FAILED] * 5), n_starts=5, budget=budget)
+    assert len(found) == 1
+    with pytest.raises(KeyboardInterrupt):
+        best_solution(found, budget)

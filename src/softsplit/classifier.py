@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,16 @@ FAR = 1e100
 
 CHUNK = 65_536
 """Rows predicted at once: the arrays of a chunk stay small however long X is."""
+
+
+class RunSettings(NamedTuple):
+    """How to train, apart from what."""
+
+    solver: Solver
+    n_starts: int
+    n_jobs: int | None
+    seed: int
+    budget: Budget
 
 
 class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
@@ -168,23 +178,40 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
         Samples of weight zero are the same as absent ones.
         """
-        budget = self._budget()
-        solver = make_solver(self.solver)
-        if not isinstance(self.scale, bool | np.bool_):
-            raise ValueError(f"scale must be True or False, got {self.scale!r}.")
+        run = self._run_settings()
         problem = self._prepare(X, y, sample_weight)
-        seed = self._seed()
-        n_starts = settings.positive_integer("n_starts", self.n_starts)
-        n_jobs = settings.make_jobs(self.n_jobs)
         with console(self.verbose):
             self.starts_ = multistart(
-                problem, solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
+                problem,
+                run.solver,
+                n_starts=run.n_starts,
+                seed=run.seed,
+                budget=run.budget,
+                n_jobs=run.n_jobs,
             )
-            chosen = self._choose(problem, budget)
-            count = len(self.starts_)
-            best = hop(problem, solver, chosen, n_starts=count, seed=seed, budget=budget)
-        self._store(best, solver.zero_threshold)
+            best = hop(
+                problem,
+                run.solver,
+                self._choose(problem, run.budget),
+                n_starts=len(self.starts_),
+                seed=run.seed,
+                budget=run.budget,
+            )
+        self._store(best, run.solver.zero_threshold)
+        self._warn(run.budget)
         return self
+
+    def _run_settings(self) -> RunSettings:
+        """Everything about how to train, checked before any work is done."""
+        if not isinstance(self.scale, bool | np.bool_):
+            raise ValueError(f"scale must be True or False, got {self.scale!r}.")
+        return RunSettings(
+            solver=make_solver(self.solver),
+            n_starts=settings.positive_integer("n_starts", self.n_starts),
+            n_jobs=settings.make_jobs(self.n_jobs),
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            budget=self._budget(),
+        )
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
@@ -192,9 +219,6 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         counted = X if np.all(weight > 0) else X[weight > 0]
         self._scaling = (Scaling.fit if self.scale else Scaling.identity)(counted)
         return self._problem(X, labels, weight)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _fitted_with(self, local: float, overall: float, found: Solution) -> Self:
         """A fitted copy that holds ``found``, for prepared estimators."""
@@ -270,18 +294,18 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             if budget.exhausted:
                 raise
             raise _name_rates(error, problem, self.starts_, self.classes_) from None
-        if budget.cancel.requested:
-            warnings.warn(
-                f"SoftTreeClassifier was interrupted; the best of {len(self.starts_)} starts so "
-                "far is kept.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        elif chosen.status in (Status.MAX_ITER, Status.TIME_LIMIT):
-            warnings.warn(
-                f"SoftTreeClassifier: {chosen.status.value}.", ConvergenceWarning, stacklevel=3
-            )
         return chosen
+
+    def _warn(self, budget: Budget) -> None:
+        """Say what kept the fit from ending by itself."""
+        cut = self.solution_.status in (Status.MAX_ITER, Status.TIME_LIMIT)
+        if budget.cancel.requested:
+            message = f"interrupted; the best of {len(self.starts_)} starts so far is kept"
+        elif cut:
+            message = self.solution_.status.value
+        else:
+            return
+        warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
 
     def _store(self, chosen: Solution, zero_threshold: float) -> None:
         parameters = chosen.parameters

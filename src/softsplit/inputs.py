@@ -24,32 +24,48 @@ def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
 
 
 def refuse_text(X: Any) -> None:
-    """Text and dates get a sentence that names the first column that holds them."""
+    """Columns that are not numbers: the first one is named, and what it holds."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        columns = [(repr(str(name)), X[name]) for name in X.columns]
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
-        columns = [(str(j), X[:, j]) for j in range(X.shape[1])]
-    else:
-        return
-    for label, column in columns:
+    for label, column in _columns(X):
         kind = _kind_of_column(column)
         if kind:
             raise ValueError(
                 f"column {label} of X holds {kind}; encode it as numbers first, for example with "
-                "sklearn.preprocessing.OneHotEncoder."
+                "scikit-learn's OneHotEncoder."
             )
 
 
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Columns that may hold other things than numbers, with the name to call them by."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"X has several columns named {repeated[0]!r}; rename all but one.")
+        position = X.iloc if hasattr(X, "iloc") else X
+        return [(repr(name), position[:, j]) for j, name in enumerate(names)]
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
+        return [(str(j), X[:, j]) for j in range(X.shape[1])]
+    return []
+
+
 def _kind_of_column(column: Any) -> str:
-    """ "text" or "dates" if the column holds them, else nothing."""
+    """What the column holds if it is not numbers: "text", "dates" or "no numbers"."""
     name = str(getattr(column, "dtype", "")).lower()
-    if name.startswith(("date", "time", "duration", "<m8", ">m8")):
+    if name.startswith(("date", "time", "duration", "period", "<m8", ">m8")):
         return "dates"
-    if name in ("str", "string", "utf8", "categorical", "enum") or name.startswith(("<u", "|s")):
+    if name.startswith(("str", "utf8", "enum", "<u", "|s")) or name == "categorical":
         return "text"
-    if name.startswith(("object", "categor")):
-        values = np.asarray(column, dtype=object)
-        return "text" if any(isinstance(value, str) for value in values) else ""
+    if not name.startswith(("object", "categor", "interval", "list", "struct", "array")):
+        return ""
+    values = np.asarray(column, dtype=object)
+    if any(isinstance(value, str | bytes) for value in values):
+        return "text"
+    if isinstance(column, np.ndarray):
+        return ""  # numpy's own conversion names what it cannot read
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        return "no numbers"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,12 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.messages import console
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
 from softsplit.settings import positive_integer, positive_number
-from softsplit.solvers import Solution, make_solver
+from softsplit.solvers import Solution
 from softsplit.strength_bound import max_strength
 from softsplit.training import walk
 from softsplit.tree import FloatArray
@@ -95,7 +98,8 @@ def strength_path(
         All other settings; its strength in the scope that is not walked stays as it is.
     strengths : sequence of float or "paper", optional
         Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
-        Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it.
+        Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
+        (or the paper's, where the class rates leave no such bound).
     scope : {"global", "local", "both"}
         Which strength is walked; "both" visits every pair of the grid.
     n_points : int
@@ -103,31 +107,44 @@ def strength_path(
     keep : int
         Trees carried from one strength to the next.
     """
+    if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
+        raise ValueError(f"estimator must be a SoftTreeClassifier, got {estimator!r}.")
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
+    if base.penalty is None:
+        raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {scope!r}.")
+    run = base._run_settings()
     problem = base._prepare(X, y, sample_weight)
     grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points))
+    points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
-    solver = make_solver(base.solver)
-    solutions: list[Solution] = []
-    for row in pairs:
-        solutions += walk(
-            [_with_strengths(problem, *pair) for pair in row],
-            solver,
-            keep=positive_integer("keep", keep),
-            n_starts=base.n_starts,
-            seed=base._seed(),
-            budget=base._budget(),
-            n_jobs=base.n_jobs,
+    with console(base.verbose):
+        for row in pairs:
+            if points and run.budget.exhausted:
+                break
+            found = walk(
+                [_with_strengths(problem, *pair) for pair in row],
+                run.solver,
+                keep=positive_integer("keep", keep),
+                n_starts=run.n_starts,
+                seed=run.seed,
+                budget=run.budget,
+                n_jobs=run.n_jobs,
+            )
+            points += [
+                PathPoint(*pair, solution, base._fitted_with(*pair, solution))
+                for pair, solution in zip(row, found, strict=False)
+            ]
+    wanted = sum(map(len, pairs))
+    if len(points) < wanted:
+        reason = "interrupted" if run.budget.cancel.requested else "the time limit was reached"
+        warnings.warn(
+            f"strength_path: {reason}; {len(points)} of {wanted} points are returned.",
+            ConvergenceWarning,
+            stacklevel=2,
         )
-    flat = [pair for row in pairs for pair in row]
-    return StrengthPathResult(
-        tuple(
-            PathPoint(local, overall, found, base._fitted_with(local, overall, found))
-            for (local, overall), found in zip(flat, solutions, strict=True)
-        )
-    )
+    return StrengthPathResult(tuple(points))
 
 
 def _grid(
@@ -142,10 +159,14 @@ def _grid(
             raise ValueError(f"strengths must be numbers or 'paper', got {strengths!r}.")
         return np.array(PAPER_STRENGTHS)
     if strengths is not None:
+        if not np.iterable(strengths):
+            raise ValueError(f"strengths must be a sequence of numbers, got {strengths!r}.")
         values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
         if not values:
             raise ValueError("strengths is empty; name at least one strength.")
         return np.array(values)
+    if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
+        return np.array(PAPER_STRENGTHS)
     free = _with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
     if not top > 0:

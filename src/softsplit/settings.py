@@ -22,7 +22,7 @@ from softsplit.penalties import (
 from softsplit.tree import FloatArray, Topology
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
-LARGEST_STEEPNESS = 1e12
+SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
 NEGLIGIBLE_COST = 1e-6
 """Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
@@ -186,8 +186,11 @@ def make_jobs(n_jobs: Any) -> int | None:
 def make_steepness(steepness: Any) -> float:
     """gamma, below the point where gates turn into steps that no float can tell apart."""
     value = positive_number("steepness", steepness)
-    if value > LARGEST_STEEPNESS:
-        raise ValueError(f"steepness must be at most {LARGEST_STEEPNESS:g}, got {steepness!r}.")
+    if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
+        raise ValueError(
+            f"steepness must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, "
+            f"got {steepness!r}."
+        )
     return value
 
 

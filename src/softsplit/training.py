@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
 
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start, Status
 from softsplit.starts import draw_start
+from softsplit.threads import one_blas_thread
 
 logger = logging.getLogger(__name__)
 
@@ -47,17 +47,12 @@ def multistart(
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     jobs = list(enumerate(sequence.spawn(n_starts)))
-    # One BLAS thread: a thread count that follows n_jobs would change the last bits. The limit
-    # is the whole process's, so it is set around all starts and not by each of them.
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
             return _one_after_another(problem, solver, jobs, budget)
         if solver.releases_gil:
             return _side_by_side(problem, solver, jobs, budget, n_jobs)
-        found = Parallel(n_jobs=n_jobs, prefer="processes")(
-            delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
-        )
-    return [solution for solution in found if solution is not None]
+        return _in_processes(problem, solver, jobs, budget, n_jobs)
 
 
 def _one_after_another(
@@ -75,6 +70,7 @@ def _one_after_another(
             found.append(solution)
             if solution.status is Status.INTERRUPTED:
                 budget.cancel.requested = True
+            if budget.cancel.requested:
                 break
     except KeyboardInterrupt:
         budget.cancel.requested = True
@@ -106,6 +102,27 @@ def _side_by_side(
     return [finished[i] for i in sorted(finished)]
 
 
+def _in_processes(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    budget: Budget,
+    n_jobs: int | None,
+) -> list[Solution]:
+    found: list[Solution] = []
+    try:
+        for solution in Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator")(
+            delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
+        ):
+            if solution is not None:
+                found.append(solution)
+    except KeyboardInterrupt:
+        budget.cancel.requested = True
+        if not found:
+            raise
+    return found
+
+
 def _run_start(
     problem: TrainingProblem,
     solver: Solver,
@@ -120,7 +137,7 @@ def _run_start(
     if solver.releases_gil:
         solution = solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own
-        with threadpool_limits(limits=1):
+        with one_blas_thread():
             solution = solver.solve(problem, start, budget)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",
@@ -149,6 +166,8 @@ def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -
     )
     least = min(solution.violation for solution in solutions)
     advice = "lower min_class_rate, or raise depth or n_starts"
+    if budget is not None and budget.cancel.requested:
+        raise KeyboardInterrupt
     if budget is not None and budget.exhausted:
         advice = "raise time_limit"
     raise NoFeasibleTreeError(
@@ -173,7 +192,7 @@ def hop(
     sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     # A child that no start uses, however many there are.
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
-    with threadpool_limits(limits=1):
+    with one_blas_thread():
         fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
         return solver.improve(problem, best, (fresh.parameters, *fresh.rivals), budget)
 
@@ -191,19 +210,27 @@ def walk(
     """Solve neighbouring problems one after the other, each from the best trees of the last.
 
     The first is solved by multistart; of its solutions the ``keep`` best of different objective
-    go on, each as the start of the next problem. The best solution of each problem is returned.
+    go on, each as the start of the next problem. The best solution of each problem is returned;
+    if the budget runs out or the user interrupts, those of the problems that were reached.
     """
     budget = budget or Budget()
     first = multistart(
         problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
     )
     best = hop(
-        problems[0], solver, best_solution(first), n_starts=len(first), seed=seed, budget=budget
+        problems[0],
+        solver,
+        best_solution(first, budget),
+        n_starts=len(first),
+        seed=seed,
+        budget=budget,
     )
     front = _distinct([best, *first], keep)
     path = [front[0]]
     for problem in problems[1:]:
-        with threadpool_limits(limits=1):
+        if budget.exhausted:
+            break
+        with one_blas_thread():
             found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
         front = _distinct(found, keep)
         path.append(front[0])

@@ -46,6 +46,11 @@ from softsplit.tree import FloatArray
 MEMORY = 10
 """Curvature pairs kept."""
 
+PAIRS, STALLED, DONE, NO_NEWTON = range(4)
+"""Counters of a descent: pairs stored, stalled iterations in a row, iterations so far, and
+whether the last Newton direction failed. They are in the workspace, and not local, so that a
+descent cut into slices takes the same steps as a whole one."""
+
 SUFFICIENT = 1e-4
 MAX_CUTS = 20
 ROUNDING = 1e-9
@@ -93,7 +98,7 @@ class Workspace(NamedTuple):
     steps: FloatArray  # (MEMORY, n)
     changes: FloatArray  # (MEMORY, n)
     products: FloatArray  # (MEMORY,): step . change of each pair
-    counters: NDArray[np.int64]  # pairs stored so far, stalled iterations in a row
+    counters: NDArray[np.int64]  # see PAIRS and below
     active: FloatArray  # (n_classes,): multipliers of the rates at the last evaluation
     damping: FloatArray  # (1,): of the last Newton step
     inverse: FloatArray  # (n_features + 1, n_features + 1), or (0, 0): diagonal only
@@ -197,7 +202,7 @@ def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-un
             vector[t, j] = slope[t, j]
     project(vector, theta, slope, state)
     flat, down = vector.reshape(-1), result.reshape(-1)
-    stored = work.counters[0]
+    stored = work.counters[PAIRS]
     used = min(stored, MEMORY)
     shares = np.empty(MEMORY)
     for back in range(used):
@@ -231,7 +236,7 @@ def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-un
 @compiled
 def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
-    k = work.counters[0] % MEMORY
+    k = work.counters[PAIRS] % MEMORY
     step, change = work.steps[k], work.changes[k]
     a, b, c, d = moved.reshape(-1), theta.reshape(-1), new.reshape(-1), old.reshape(-1)
     for i in range(step.size):
@@ -241,7 +246,7 @@ def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     sizes = np.sqrt(_dot(step, step) * _dot(change, change))
     if curvature > max(1e-10 * sizes, 1e-200):
         work.products[k] = curvature
-        work.counters[0] += 1
+        work.counters[PAIRS] += 1
 
 
 @compiled
@@ -287,44 +292,44 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
     state = np.empty(theta.shape, dtype=np.int8)
     value = smooth_value(theta, smooth, work, gradient) + penalty_value(theta, sparse, work.floor)
     calls, iteration, residual = 1, 0, np.inf
-    newton_allowed = True
     while iteration < limits.max_iter:
         residual = subgradient(theta, gradient, sparse, work.free, work.floor, slope, state)
         if residual <= limits.tol:
             return value, iteration, calls, residual, True
-        newton = newton_allowed and iteration >= limits.newton_from
+        newton = work.counters[NO_NEWTON] == 0 and work.counters[DONE] >= limits.newton_from
         if newton:
             newton = newton_direction(theta, slope, state, smooth, sparse, work, direction)
             newton = newton and _dot(slope.reshape(-1), direction.reshape(-1)) < 0.0
         if not newton and not _direction(theta, slope, state, work, vector, direction) < 0.0:
-            work.counters[0] = 0
+            work.counters[PAIRS] = 0
             _direction(theta, slope, state, work, vector, direction)
-        trusted = newton or work.counters[0] > 0
+        trusted = newton or work.counters[PAIRS] > 0
         new, cost = _search(
             theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
         )
         calls += cost
         iteration += 1
+        work.counters[DONE] += 1
         if new < value:
             _store(work, theta, moved, gradient, fresh)
             small = value - new <= max(limits.decrease * abs(new), limits.least)
-            work.counters[1] = work.counters[1] + 1 if small else 0
+            work.counters[STALLED] = work.counters[STALLED] + 1 if small else 0
             for t in range(theta.shape[0]):
                 for j in range(theta.shape[1]):
                     theta[t, j] = moved[t, j]
                     gradient[t, j] = fresh[t, j]
             value = new
-            if work.counters[1] >= limits.patience:
+            if work.counters[STALLED] >= limits.patience:
                 return value, iteration, calls, residual, True
-            newton_allowed = True
+            work.counters[NO_NEWTON] = 0
         else:
             # After a failed search ``work`` does not hold the slopes of theta.
             smooth_value(theta, smooth, work, gradient)
             calls += 1
             if newton:
-                newton_allowed = False
-            elif work.counters[0] > 0:
-                work.counters[0] = 0
+                work.counters[NO_NEWTON] = 1
+            elif work.counters[PAIRS] > 0:
+                work.counters[PAIRS] = 0
             elif snap_near_kinks(theta, sparse, work.free, work.floor, moved):
                 new = smooth_value(moved, smooth, work, fresh)
                 new += penalty_value(moved, sparse, work.floor)
@@ -336,7 +341,7 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
                         theta[t, j] = moved[t, j]
                         gradient[t, j] = fresh[t, j]
                 value = new
-                newton_allowed = True
+                work.counters[NO_NEWTON] = 0
             else:
                 return value, iteration, calls, residual, True
     return value, iteration, calls, residual, False

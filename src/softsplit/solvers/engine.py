@@ -10,7 +10,17 @@ import numpy as np
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers.base import Budget
-from softsplit.solvers.descent import MEMORY, Limits, Smooth, Workspace, descend
+from softsplit.solvers.descent import (
+    DONE,
+    MEMORY,
+    NO_NEWTON,
+    PAIRS,
+    STALLED,
+    Limits,
+    Smooth,
+    Workspace,
+    descend,
+)
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray, TreeParameters
 
@@ -73,7 +83,7 @@ class Engine:
             steps=np.zeros((MEMORY, branches * width)),
             changes=np.zeros((MEMORY, branches * width)),
             products=np.ones(MEMORY),
-            counters=np.zeros(2, dtype=np.int64),
+            counters=np.zeros(4, dtype=np.int64),
             active=np.zeros(problem.n_classes),
             damping=np.zeros(1),
             inverse=np.array(self._inverse),
@@ -87,7 +97,7 @@ class Engine:
 
         The curvature of a gate is of the order of its squared steepness.
         """
-        self.work.counters[0] = 0
+        self.work.counters[PAIRS] = 0
         self.work.damping[0] = 0.0
         self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
         self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
@@ -158,7 +168,7 @@ class Engine:
         left = limits.max_iter
         unit = self.problem.cost_unit
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
-        self.work.counters[1] = 0
+        self.work.counters[[STALLED, DONE, NO_NEWTON]] = 0
         if left == 0:
             value, *_ = descend(theta, smooth, sparse, limits, self.work)
             return float(value)

@@ -25,6 +25,10 @@ from softsplit.penalties import surrogate_terms
 
 FIXED, FREE, TIED = 0, 1, 2
 
+NEAR_TIE = 1e-7
+"""Entries this close to the maximum of their row, relative to it, move as if they attained it:
+otherwise a descent creeps along the kink between them."""
+
 ON_KINK, NEAR_KINK = 1e-9, 1e-6
 """Closer than the first is on a kink; a descent that is stuck tries the second."""
 
@@ -147,13 +151,13 @@ def _global_row(theta, sparse, free, floor, j, slope, state, scratch):  # type: 
         return
     count = 0
     for t in range(n_branches):
-        if abs(theta[t, j]) >= top:
+        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE):
             scratch[count] = np.copysign(1.0, theta[t, j]) * slope[t, j]
             count += 1
     level = _water_level(scratch, count, steep)
     for t in range(n_branches):
         sign = np.copysign(1.0, theta[t, j])
-        if abs(theta[t, j]) >= top and sign * slope[t, j] < level:
+        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE) and sign * slope[t, j] < level:
             slope[t, j] = sign * level
             state[t, j] = TIED
 
@@ -224,7 +228,7 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
     """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
     n_branches, width = theta.shape
     for j in range(width):
-        cap = 1.0
+        tied = -1.0
         for t in range(n_branches):
             new = theta[t, j] + length * direction[t, j]
             # Local penalties have a kink at zero; a global one only for the row's maximum.
@@ -233,9 +237,12 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
                 new = 0.0
             moved[t, j] = min(1.0, max(-1.0, new))
             if state[t, j] == TIED:
-                cap = max(abs(moved[t, j]), floor[j])
+                tied = max(tied, abs(moved[t, j]))
+        cap = 1.0 if tied < 0.0 else max(tied, floor[j])
         for t in range(n_branches):
-            if cap < 1.0 and state[t, j] != FIXED and abs(moved[t, j]) > cap:
+            if state[t, j] == TIED and tied > floor[j]:
+                moved[t, j] = np.copysign(tied, moved[t, j])  # nearly tied becomes tied
+            elif state[t, j] != FIXED and abs(moved[t, j]) > cap:
                 moved[t, j] = np.copysign(cap, moved[t, j])
         if j < width - 1:
             _snap_row(sparse, free, floor[j], j, ON_KINK, moved)

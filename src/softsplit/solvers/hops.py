@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softsplit.solvers.descent import NEVER, Limits
+from softsplit.constraints import RATE_SLACK
 from softsplit.solvers.engine import Engine, OutOfBudget, pack, unpack
-from softsplit.solvers.stages import Polish, pure_leaves
+from softsplit.solvers.stages import ROUGH, Polish, better_leaves
 from softsplit.tree import FloatArray, TreeParameters
 
 OVERSHOOT = (4.0, 2.0, 8.0)
 RELAX = (0.1, 0.3, 0.0)
-HOPEFUL = 1.5
-"""A hop whose objective is still beyond this multiple of the best after its first descent ends."""
+HOPELESS = 0.5
+"""A hop that is still this part above the best after its first descent is given up."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ class Hops:
                 margin = engine.meter.budget.tol * engine.problem.cost_unit
                 if value < lowest - margin and self._feasible(engine, moved, labels):
                     lowest, theta, leaves = value, moved, labels
-        except (OutOfBudget, KeyboardInterrupt):
+        except OutOfBudget:
             pass  # the best so far is what was asked for
+        except KeyboardInterrupt:
+            engine.meter.budget.cancel.requested = True
         return unpack(theta, leaves)
 
     def _move(
@@ -62,31 +64,30 @@ class Hops:
     ) -> tuple[FloatArray, FloatArray]:
         moved, turn = theta.copy(), number // 4
         engine.forget(engine.problem.steepness)
-        limits = Limits(20, 1e-4, 1e-4, 2, NEVER)
-        labels = pure_leaves(engine.problem, moved, leaves)
+        labels = better_leaves(engine, moved, leaves)
         if number % 4 == 0 and len(theta) > 1:
             regrow(moved, pack(tree), turn % len(theta))
         elif number % 4 == 2:
             strength = OVERSHOOT[turn % len(OVERSHOOT)]
-            engine.descend(moved, labels, limits, strength=strength)
+            engine.descend(moved, labels, ROUGH, strength=strength)
         elif number % 4 == 3:
-            engine.descend(moved, labels, limits, strength=RELAX[turn % len(RELAX)])
+            engine.descend(moved, labels, ROUGH, strength=RELAX[turn % len(RELAX)])
         else:
-            moved = pack(tree)
-        return moved, pure_leaves(engine.problem, moved, labels)
+            moved, labels = pack(tree), tree.leaf_classes
+        return moved, better_leaves(engine, moved, labels)
 
     def _descend(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, lowest: float
     ) -> tuple[float, FloatArray]:
-        limits = Limits(self.max_iter, 1e-4, 1e-4, 2, NEVER)
-        if engine.descend(theta, leaves, limits) > HOPEFUL * lowest:
+        limits = ROUGH._replace(max_iter=self.max_iter, decrease=1e-4)
+        if engine.descend(theta, leaves, limits) > lowest + HOPELESS * abs(lowest):
             return np.inf, leaves
         leaves = self.polish.apply(engine, theta, leaves)
         return engine.problem.objective(unpack(theta, leaves)), leaves
 
     def _feasible(self, engine: Engine, theta: FloatArray, leaves: FloatArray) -> bool:
         rates = engine.problem.rates(unpack(theta, leaves))
-        return bool(np.all(rates >= engine.problem.minimum_rates))
+        return bool(np.all(rates >= engine.problem.minimum_rates - RATE_SLACK))
 
 
 def regrow(theta: FloatArray, other: FloatArray, branch: int) -> None:

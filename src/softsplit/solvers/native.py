@@ -21,15 +21,15 @@ from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
 from softsplit.solvers.hops import Hops
-from softsplit.solvers.stages import FixedLeaves, LogWarmUp, Polish, Race, Stage, StrengthPath
+from softsplit.solvers.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
 from softsplit.tree import FloatArray, TreeParameters
 
 Recipe = tuple[Stage, ...]
 Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
 
-COLD: Recipe = (LogWarmUp(max_iter=15), StrengthPath((1.0,), 20), Polish())
-WARM: Recipe = (StrengthPath((1.0,), 40), Polish())
+COLD: Recipe = (LogWarmUp(max_iter=15), Approach(max_iter=20), Polish())
+WARM: Recipe = (Approach(), Polish())
 DEFAULT_RECIPES: dict[str, Recipe] = {
     "groups": WARM,
     "given": WARM,
@@ -38,6 +38,8 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
 }
 
 LEAF_ROUNDS = 3
+NEARLY = 1e-4
+"""A shortfall of a class rate that the leaf step mends at little cost."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +80,21 @@ class NativeSolver:
         began = time.perf_counter()
         engine = Engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (pack(start.parameters), start.parameters.leaf_classes)
-        ends: list[Point] = []
+        ends: list[Point] = [point]
         status = Status.ACCEPTABLE
         try:
             if start.rivals:
-                point = self.race.winner(engine, (start.parameters, *start.rivals))
-            cold = (point[0].copy(), point[1])
-            ends.append(point)
-            ends[-1] = self._follow(self.recipes[start.rule], engine, point)
+                ends = [self.race.winner(engine, (start.parameters, *start.rivals))]
+            cold = (ends[0][0].copy(), ends[0][1])
+            ends = [self._follow(self.recipes[start.rule], engine, ends[0])]
             if start.rule == "groups" and problem.topology.depth == 1:
                 ends.append(self._follow(COLD, engine, cold))
         except OutOfBudget:
             status = budget.verdict
         except KeyboardInterrupt:
+            budget.cancel.requested = True
             status = Status.INTERRUPTED
-        theta, leaves = min(ends or [point], key=lambda end: problem.objective(unpack(*end)))
+        theta, leaves = min(ends, key=lambda end: _rank(problem, unpack(*end)))
         return self._measure(engine, theta, leaves, status, began)
 
     def _follow(self, recipe: Recipe, engine: Engine, point: Point) -> Point:
@@ -158,3 +160,9 @@ class NativeSolver:
                 break
             best = tree
         return best, status
+
+
+def _rank(problem: TrainingProblem, tree: TreeParameters) -> tuple[bool, float]:
+    """Sorts trees that meet the class rates, or nearly so, before those that do not."""
+    shortfall = float(np.max(problem.minimum_rates - problem.rates(tree)))
+    return shortfall > NEARLY, problem.objective(tree)

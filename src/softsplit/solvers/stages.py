@@ -12,10 +12,22 @@ from typing import Protocol
 
 import numpy as np
 
+from softsplit.constraints import RATE_SLACK
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.descent import NEVER, Limits
 from softsplit.solvers.engine import Engine, pack, stratified, unpack
 from softsplit.tree import FloatArray, TreeParameters
+
+MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
+"""Limits of the rate terms: beyond this weight descents crawl along the constraint."""
+
+RESTORING_STEPS, REPAIRABLE = 40, 1e-2
+
+LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
+"""Evaluate only; the masses of the pass are then in the workspace."""
+
+ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
+"""A short first-order descent: enough to tell which of several points leads further."""
 
 
 class Stage(Protocol):
@@ -31,6 +43,49 @@ def pure_leaves(
     """Cheapest leaf classes with every class covered; the rates are left to the rate terms."""
     relaxed = replace(problem, minimum_rates=np.zeros(problem.n_classes))
     return relaxed.best_leaves(unpack(theta, leaf_classes)).leaf_classes
+
+
+def better_leaves(engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    """Pure leaves if they lower the objective with its rate terms, else the given ones.
+
+    The cheapest leaves may starve a rare class, which the rate terms then cannot mend.
+    """
+    pure = pure_leaves(engine.problem, theta, leaf_classes)
+    if np.array_equal(pure, leaf_classes):
+        return pure
+    values = [engine.descend(theta, leaves, LOOK) for leaves in (pure, leaf_classes)]
+    return pure if values[0] <= values[1] else leaf_classes
+
+
+def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
+    """The tree moved as little as need be for its class rates to meet their minimum.
+
+    Least-norm Newton steps on the rates that fall short, over thresholds and nonzero weights. Meant
+    for the last hair that multiplier rounds leave; a tree that is far off is returned unchanged.
+    """
+    moved = tree
+    for _ in range(RESTORING_STEPS):
+        shortfall = problem.minimum_rates - problem.rates(moved)
+        if np.max(shortfall) <= RATE_SLACK:
+            return moved
+        if np.max(shortfall) > REPAIRABLE:
+            return tree
+        short = np.flatnonzero(shortfall > 0)
+        base, used = problem.evaluate_cost(moved), moved.weights != 0
+        units = np.eye(problem.n_classes)[short]
+        slopes = [problem.evaluate_cost(moved, unit) for unit in units]
+        rows = [
+            np.append((base.weights - s.weights)[used], base.thresholds - s.thresholds)
+            for s in slopes
+        ]
+        step = np.linalg.lstsq(np.array(rows), shortfall[short] + 1e-9, rcond=None)[0]
+        weights = moved.weights.copy()
+        weights[used] += step[: np.sum(used)]
+        thresholds = moved.thresholds + step[np.sum(used) :]
+        moved = replace(
+            moved, weights=np.clip(weights, -1, 1), thresholds=np.clip(thresholds, -1, 1)
+        )
+    return tree
 
 
 def soften(leaf_classes: FloatArray, share: float = 0.02) -> FloatArray:
@@ -69,9 +124,7 @@ class LogWarmUp:
     def _expectation(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float
     ) -> FloatArray:
-        engine.descend_log(
-            theta, leaves, Limits(0, 0.0, 0.0, 1, NEVER), steepness, engine.samples.weights
-        )
+        engine.descend_log(theta, leaves, LOOK, steepness, engine.samples.weights)
         responsibility = -leaves * engine.work.mass
         return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
 
@@ -80,36 +133,35 @@ class LogWarmUp:
 class Race:
     """Short descents from several trees; the one with the lowest objective wins."""
 
-    max_iter: int = 20
+    limits: Limits = ROUGH
 
     def winner(
         self, engine: Engine, trees: Sequence[TreeParameters]
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest."""
-        limits = Limits(self.max_iter, 1e-4, 1e-3, 2, NEVER)
         runs: list[tuple[float, FloatArray, FloatArray]] = []
         for tree in trees:
             theta = pack(tree)
-            leaves = pure_leaves(engine.problem, theta, tree.leaf_classes)
+            leaves = better_leaves(engine, theta, tree.leaf_classes)
             engine.forget(engine.problem.steepness)
-            runs.append((engine.descend(theta, leaves, limits), theta, leaves))
+            runs.append((engine.descend(theta, leaves, self.limits), theta, leaves))
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
 
 
 @dataclass(frozen=True)
-class StrengthPath:
-    """Expected cost at full steepness while the penalties grow to their strength."""
+class Approach:
+    """Expected cost at full steepness, the penalties at growing fractions of their strength."""
 
-    fractions: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
-    max_iter: int = 20
+    fractions: tuple[float, ...] = (1.0,)
+    max_iter: int = 40
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         leaves = leaf_classes
         engine.forget(engine.problem.steepness)
         for fraction in self.fractions:
-            leaves = pure_leaves(engine.problem, theta, leaves)
-            limits = Limits(self.max_iter, 1e-4, 1e-3, 2, NEVER)
+            leaves = better_leaves(engine, theta, leaves)
+            limits = ROUGH._replace(max_iter=self.max_iter)
             engine.descend(theta, leaves, limits, strength=fraction)
         return leaves
 
@@ -118,8 +170,8 @@ class StrengthPath:
 class Polish:
     """Tight descents, with multiplier rounds until the class rates hold and leaves agree.
 
-    The rates aim a hair above their minimum, so that the end point is feasible and not only
-    nearly so.
+    The rates aim a hair above their minimum, more so in every round that fails, so that the end
+    point is feasible and not only nearly so.
     """
 
     max_iter: int = 300
@@ -129,7 +181,7 @@ class Polish:
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, leaves = engine.problem, leaf_classes
-        target = np.minimum(problem.minimum_rates + self.margin, 1.0)
+        margin = self.margin
         multipliers = np.zeros(problem.n_classes)
         weight, last_shortfall = engine.rate_weight, np.inf
         limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, self.newton_from)
@@ -151,13 +203,15 @@ class Polish:
                 if other < value:
                     leaves = better
                     continue
-            if np.all(rates >= problem.minimum_rates):
+            if np.all(rates >= problem.minimum_rates - RATE_SLACK):
                 break
+            target = np.minimum(problem.minimum_rates + margin, 1.0)
             multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
             shortfall = float(np.max(target - rates))
             if shortfall > 0.1 * last_shortfall:
-                weight *= 10.0
-            last_shortfall = shortfall
+                weight = min(10.0 * weight, MOST_WEIGHT * engine.rate_weight)
+            last_shortfall, margin = shortfall, min(4.0 * margin, MOST_MARGIN)
+        theta[:] = pack(restore_rates(problem, unpack(theta, leaves)))
         return leaves
 
 
