@@ -303,9 +303,10 @@ def test_restoring_rates_moves_little_and_only_what_is_nearly_right():
     problem = replace(make_problem(overall=0.1), minimum_rates=np.zeros(3))
     tree = solve(problem).parameters
     rates = problem.rates(tree)
-    asked = replace(problem, minimum_rates=np.minimum(rates + np.array([0.003, 0, 0]), 1.0))
+    asked = replace(problem, minimum_rates=rates + np.array([0.003, -0.05, -0.05]))
     moved = restore_rates(asked, tree)
-    assert np.all(asked.rates(moved) >= asked.minimum_rates - 1e-8) or moved is tree
+    assert np.max(asked.minimum_rates - asked.rates(tree)) > 1e-3
+    assert np.all(asked.rates(moved) >= asked.minimum_rates - 1e-8)
     assert np.max(np.abs(moved.weights - tree.weights)) < 0.2
     far = replace(problem, minimum_rates=np.full(3, 1.0))
     assert restore_rates(far, tree) is tree

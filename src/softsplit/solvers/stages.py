@@ -151,18 +151,14 @@ class Race:
 
 @dataclass(frozen=True)
 class Approach:
-    """Expected cost at full steepness, the penalties at growing fractions of their strength."""
+    """A rough descent on the expected cost at full steepness and full strength."""
 
-    fractions: tuple[float, ...] = (1.0,)
     max_iter: int = 40
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        leaves = leaf_classes
         engine.forget(engine.problem.steepness)
-        for fraction in self.fractions:
-            leaves = better_leaves(engine, theta, leaves)
-            limits = ROUGH._replace(max_iter=self.max_iter)
-            engine.descend(theta, leaves, limits, strength=fraction)
+        leaves = better_leaves(engine, theta, leaf_classes)
+        engine.descend(theta, leaves, ROUGH._replace(max_iter=self.max_iter))
         return leaves
 
 
