@@ -299,14 +299,14 @@ def test_a_binding_rate_under_imbalance_does_not_mix_the_leaves(few, many, rate)
     assert best.objective < 0.6 * 0.5 * rate * many
 
 
-def test_restoring_rates_moves_little_and_only_what_is_nearly_right():
+def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
     problem = replace(make_problem(overall=0.1), minimum_rates=np.zeros(3))
     tree = solve(problem).parameters
     rates = problem.rates(tree)
-    asked = replace(problem, minimum_rates=rates + np.array([0.003, -0.05, -0.05]))
+    asked = replace(problem, minimum_rates=rates + np.array([1e-5, -0.05, -0.05]))
     moved = restore_rates(asked, tree)
-    assert np.max(asked.minimum_rates - asked.rates(tree)) > 1e-3
+    assert np.max(asked.minimum_rates - asked.rates(tree)) > 5e-6
     assert np.all(asked.rates(moved) >= asked.minimum_rates - 1e-8)
-    assert np.max(np.abs(moved.weights - tree.weights)) < 0.2
+    assert 0 < np.max(np.abs(moved.weights - tree.weights)) < 1e-3
     far = replace(problem, minimum_rates=np.full(3, 1.0))
     assert restore_rates(far, tree) is tree
