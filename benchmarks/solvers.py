@@ -68,7 +68,7 @@ def objective(args: argparse.Namespace) -> None:
         starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
         seconds = (time.perf_counter() - began) / args.starts
         best = best_solution(starts)
-        after = hop(problem, solver, best, n_starts=args.starts, seed=args.seed)
+        after = hop(problem, solver, starts, seed=args.seed)
         assert after.violation <= FEASIBLE, row_label(row)
         median = float(np.median([s.objective for s in starts]))
         ratios = best.objective / known, after.objective / known, median / known
@@ -124,7 +124,7 @@ def summary(
     starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
     seconds = (time.perf_counter() - began) / args.starts
     best = best_solution(starts)
-    after = hop(problem, solver, best, n_starts=args.starts, seed=args.seed)
+    after = hop(problem, solver, starts, seed=args.seed)
     median = float(np.median([s.objective for s in starts]))
     return best.objective / known, after.objective / known, median / known, seconds
 

@@ -10,6 +10,7 @@ from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.engine import Engine, Meter
+from softsplit.solvers.stages import LOOK
 from softsplit.starts import draw_start
 from softsplit.tree import Topology
 
@@ -44,3 +45,10 @@ def make_engine(problem):
 def solve(problem, seed=0, rule="groups", **budget):
     start = draw_start(rule, problem, np.random.default_rng(seed))
     return NativeSolver().solve(problem, start, Budget(**budget))
+
+
+def cheapest_leaves(problem, theta, leaf_classes):
+    """The cheapest leaf classes with every class covered, whatever the class rates."""
+    engine = make_engine(problem)
+    engine.descend(theta, leaf_classes, LOOK)
+    return engine.cheapest_leaves(leaf_classes)

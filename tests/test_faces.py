@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
-from native_cases import make_engine, make_problem
+from native_cases import cheapest_leaves, make_engine, make_problem
 from softsplit.penalties import PenaltyPair
 from softsplit.solvers.engine import pack, unpack
 from softsplit.solvers.faces import (
@@ -18,7 +18,6 @@ from softsplit.solvers.faces import (
     project,
     subgradient,
 )
-from softsplit.solvers.stages import pure_leaves
 from softsplit.tree import Block
 
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
@@ -33,7 +32,7 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     theta = rng.uniform(-0.8, 0.8, (3, 5))
     theta[1, 0], theta[:, 1] = 0.0, 0.0
     theta[:, 2] = [0.5, -0.5, 0.2]  # two tied at the maximum
-    leaves = pure_leaves(problem, theta, np.full((3, 4), 1 / 3))
+    leaves = cheapest_leaves(problem, theta, np.full((3, 4), 1 / 3))
     tree = unpack(theta, leaves)
     found = problem.evaluate_cost(tree)
     gradient = np.ascontiguousarray(np.vstack([found.weights, found.thresholds]).T)

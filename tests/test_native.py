@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
-from native_cases import make_engine, make_problem, solve
+from native_cases import cheapest_leaves, make_engine, make_problem, solve
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential, linear
 from softsplit.problem import TrainingProblem
@@ -19,7 +19,7 @@ from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Start, Status
 from softsplit.solvers.descent import NEVER, Limits
 from softsplit.solvers.engine import pack, preconditioner, stratified, unpack
-from softsplit.solvers.stages import Approach, LogWarmUp, Polish, pure_leaves, restore_rates
+from softsplit.solvers.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, multistart
 from softsplit.tree import Block, Topology, TreeParameters
@@ -88,7 +88,7 @@ def test_log_warm_up_improves_a_random_start():
         theta = pack(start)
         leaves = LogWarmUp().apply(make_engine(problem), theta, start.leaf_classes)
         before.append(problem.cost(start))
-        after.append(problem.cost(unpack(theta, pure_leaves(problem, theta, leaves))))
+        after.append(problem.cost(unpack(theta, cheapest_leaves(problem, theta, leaves))))
     assert np.mean(after) < 0.95 * np.mean(before)
 
 

@@ -129,6 +129,11 @@ class Point:
         smooth = self.basis.T @ self.differences(self.gradient, 2e-3 / self.smooth.steepness)
         return smooth, np.diag(self.penalty_curvature())
 
+    def metric(self, matrix):
+        """What damping is a multiple of: the preconditioner's metric, in units of the matrix."""
+        squares = np.abs(self.basis).T @ np.tile(1.0 / self.work.diagonal, len(self.theta))
+        return np.diag(squares) * np.max(np.abs(np.diag(matrix)) / squares)
+
     def direction(self, slope, damping):
         """Newton direction for the given slopes; ``damping`` is tried first."""
         self.gradient(self.theta)  # the slopes of theta into the workspace
@@ -138,7 +143,7 @@ class Point:
         assert newton_direction(self.theta, slope, self.state, *arguments)
         return result
 
-    def found_matrix(self, scale):
+    def found_matrix(self, expected):
         """The matrix from its inverse, which strong damping keeps harmless."""
         damping = 100.0
         per_variable = self.basis / np.sum(self.basis**2, axis=0)
@@ -147,7 +152,7 @@ class Point:
             for unit in per_variable.T
         ]
         assert self.work.damping[0] == pytest.approx(damping), "not damped as asked for"
-        return np.linalg.inv(np.array(columns).T) - damping * scale * np.eye(len(columns))
+        return np.linalg.inv(np.array(columns).T) - damping * self.metric(expected)
 
 
 @every_steepness
@@ -160,7 +165,7 @@ def test_newton_matrix_is_the_hessian_on_the_face(surrogate, active, scope, dept
     smooth, penalties = point.expected_matrix()
     expected = smooth + penalties
     scale = np.max(np.abs(np.diag(expected)))
-    found = point.found_matrix(scale)
+    found = point.found_matrix(expected)
     assert np.max(np.abs(smooth)) > 1e-2
     # The curvature of the penalties must not be large enough to hide the rest.
     allowed = TOLERANCE * max(np.max(np.abs(smooth)), 1e-2 * scale)
@@ -206,13 +211,13 @@ def test_newton_direction_solves_the_damped_system(active, scope, depth):
     point = Point(depth, 32.0, active, SURROGATES[1], scope)
     expected = sum(point.expected_matrix())
     direction = point.direction(point.slope, 0.0)
-    damping = point.work.damping[0] * np.max(np.abs(np.diag(expected)))
-    assert np.min(np.linalg.eigvalsh(expected)) + damping > 0
+    damped = expected + point.work.damping[0] * point.metric(expected)
+    assert np.min(np.linalg.eigvalsh(damped)) > 0
     per_variable = point.basis / np.sum(point.basis**2, axis=0)
     step = per_variable.T @ direction.ravel()
     np.testing.assert_allclose(point.basis @ step, direction.ravel(), atol=1e-14)
     right = -point.basis.T @ point.slope.ravel()
-    residual = expected @ step + damping * step - right
+    residual = damped @ step - right
     size = np.max(np.abs(expected)) * np.max(np.abs(step))
     assert np.max(np.abs(residual)) <= TOLERANCE * size
     assert np.sum(point.slope * direction) < 0

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from native_cases import make_engine, make_problem, solve
-from softsplit.grouping import draw_plan, ridge_logistic, structure
+from softsplit.grouping import draw_plan, structure
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.engine import unpack
-from softsplit.solvers.hops import regrow
+from softsplit.solvers.base import Draw
+from softsplit.solvers.engine import pack, unpack
+from softsplit.solvers.hops import Regrow
+from softsplit.solvers.logistic import ridge_logistic
 from softsplit.solvers.stages import Race
 from softsplit.starts import draw_start
 from softsplit.training import hop
@@ -64,9 +66,15 @@ def test_a_race_is_won_by_the_lowest_objective():
 
 
 def test_regrow_replaces_exactly_one_subtree():
-    theta, other = np.zeros((7, 3)), np.ones((7, 3))
-    regrow(theta, other, 1)
-    assert theta.sum(axis=1).tolist() == [0, 3, 0, 3, 3, 0, 0]
+    problem = make_problem(depth=3)
+    rng = np.random.default_rng(0)
+    old, new = (pack(draw_start("points", problem, rng).parameters) for _ in range(2))
+    leaves = np.zeros((3, 8))
+    draw = Draw(unpack(new, leaves))
+    moved, _ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
+    changed = np.any(moved != old, axis=1)
+    assert changed.tolist() == [False, True, False, True, True, False, False]
+    np.testing.assert_array_equal(moved[changed], new[changed])
 
 
 def test_hops_never_worsen_and_sometimes_improve():
@@ -74,7 +82,7 @@ def test_hops_never_worsen_and_sometimes_improve():
     for seed in range(6):
         problem = make_problem(seed=seed, rows=120, features=6, overall=0.2)
         best = solve(problem, seed, rule="points")
-        after = hop(problem, NativeSolver(), best, seed=seed)
+        after = hop(problem, NativeSolver(), [best], seed=seed)
         assert after.objective <= best.objective
         assert after.violation <= 1e-6
         gains.append(best.objective - after.objective)
@@ -84,5 +92,5 @@ def test_hops_never_worsen_and_sometimes_improve():
 def test_hops_are_reproducible():
     problem = make_problem(overall=0.2)
     best = solve(problem)
-    ends = [hop(problem, NativeSolver(), best, seed=5) for _ in range(2)]
+    ends = [hop(problem, NativeSolver(), [best], seed=5) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)

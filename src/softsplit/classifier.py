@@ -22,7 +22,7 @@ from softsplit.samples import Samples
 from softsplit.scaling import Scaling
 from softsplit.solvers import Budget, Solution, Solver, Status, make_solver
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
-from softsplit.training import NoFeasibleTreeError, best_solution, hop, multistart
+from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
 
 FAR = 1e100
@@ -189,14 +189,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
                 budget=run.budget,
                 n_jobs=run.n_jobs,
             )
-            best = hop(
-                problem,
-                run.solver,
-                self._choose(problem, run.budget),
-                n_starts=len(self.starts_),
-                seed=run.seed,
-                budget=run.budget,
-            )
+            best = self._search(problem, run)
         self._store(best, run.solver.zero_threshold)
         self._warn(run.budget)
         return self
@@ -287,14 +280,14 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             steepness=settings.make_steepness(self.steepness),
         )
 
-    def _choose(self, problem: TrainingProblem, budget: Budget) -> Solution:
+    def _search(self, problem: TrainingProblem, run: RunSettings) -> Solution:
+        """The best tree, after a search around the best starts."""
         try:
-            chosen = best_solution(self.starts_, budget)
+            return hop(problem, run.solver, self.starts_, seed=run.seed, budget=run.budget)
         except NoFeasibleTreeError as error:
-            if budget.exhausted:
+            if run.budget.exhausted:
                 raise
             raise _name_rates(error, problem, self.starts_, self.classes_) from None
-        return chosen
 
     def _warn(self, budget: Budget) -> None:
         """Say what kept the fit from ending by itself."""

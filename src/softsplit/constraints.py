@@ -99,7 +99,7 @@ def _assignment(costs: FloatArray) -> FloatArray:
     """Minimum cost with every class on a leaf: best class per leaf, then least regret."""
     n_classes, n_leaves = costs.shape
     chosen = np.argmin(costs, axis=0)
-    if len(np.unique(chosen)) < n_classes:
+    if np.any(np.bincount(chosen, minlength=n_classes) == 0):
         # Each class claims one leaf of its own; a leaf pays what it loses against its best.
         classes, leaves = linear_sum_assignment(costs - np.min(costs, axis=0))
         chosen[leaves] = classes

@@ -18,15 +18,11 @@ from numpy.typing import NDArray
 from softsplit.compilation import compiled
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
-from softsplit.solvers.newton import solve_damped
+from softsplit.solvers.logistic import fitted_split
 from softsplit.tree import FloatArray, Topology, TreeParameters
 
 RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
-
-NEWTON_STEPS = 6
-LOGISTIC_LIMIT = 300
-"""Most features for a regression, whose cost grows with their square."""
 
 LEFT, RIGHT, BOTH = 0, 1, 2
 
@@ -49,9 +45,9 @@ class Chosen(NamedTuple):
 
 
 def grouped_trees(
-    problem: TrainingProblem, rng: np.random.Generator, count: int = 1
+    problem: TrainingProblem, rng: np.random.Generator, count: int = 1, repeat: bool = False
 ) -> list[TreeParameters]:
-    """``count`` greedy trees, of different structures as far as there are that many."""
+    """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
     chosen = _choose_rows(problem.samples)
     centres = _class_means(chosen, problem.n_classes)
     dearest = problem.loss.costs.max(axis=1)
@@ -64,7 +60,8 @@ def grouped_trees(
         key = structure(plan.leaf_labels)
         (spare if key in seen else plans).append(plan)
         seen.add(key)
-    plans += spare[: count - len(plans)]
+    if repeat:
+        plans += spare[: count - len(plans)]
     return [_fit_plan(problem, chosen, plan, rng) for plan in plans]
 
 
@@ -126,16 +123,23 @@ def _part(
 def _fit_plan(
     problem: TrainingProblem, chosen: Chosen, plan: Plan, rng: np.random.Generator
 ) -> TreeParameters:
-    """Splits for a plan; rows of a class that goes both ways follow the hyperplane."""
+    """Splits for a plan, each another sensible one every time.
+
+    Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
+    """
     topology = problem.topology
-    splits = np.empty((topology.n_branches, problem.n_features + 1))
-    arriving = [np.ones(len(chosen.labels), dtype=bool)]
-    for t in range(topology.n_branches):
-        side = plan.sides[t][chosen.labels]
-        splits[t] = _separate(chosen, arriving[t], side, problem.steepness, rng)
-        goes_left = splits[t, :-1] @ chosen.features > splits[t, -1] * problem.n_features
-        goes_left = np.where(side == BOTH, goes_left, side == LEFT)
-        arriving += [arriving[t] & goes_left, arriving[t] & ~goes_left]
+    splits = fit_splits(
+        chosen.features,
+        chosen.labels,
+        chosen.weights,
+        chosen.prices,
+        plan.sides,
+        rng.standard_exponential((topology.n_branches, len(chosen.labels))),
+        rng.choice(RIDGES, topology.n_branches),
+        rng.uniform(-1, 1, (topology.n_branches, problem.n_features)),
+        rng.random(topology.n_branches),
+        problem.steepness,
+    )
     leaf_classes = np.zeros((problem.n_classes, topology.n_leaves))
     leaf_classes[list(plan.leaf_labels), np.arange(topology.n_leaves)] = 1.0
     return TreeParameters(
@@ -159,104 +163,57 @@ def _class_means(chosen: Chosen, n_classes: int) -> FloatArray:
     return (member @ chosen.features.T) / member.sum(axis=1, keepdims=True)
 
 
-def _separate(
-    chosen: Chosen,
-    arriving: NDArray[np.bool_],
-    side: NDArray[np.int64],
-    steepness: float,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Weights and threshold of a ridge logistic regression between the rows of two sides.
+@compiled
+def fit_splits(  # type: ignore[no-untyped-def]
+    features, labels, weights, prices, sides, shares, ridges, directions, lots, steepness
+):
+    """A ridge logistic regression for every branch between the rows of its two sides.
 
-    Rows get random weights (a Bayesian bootstrap) and the ridge is drawn too, so that every start
-    is another sensible tree. Without rows on both sides: a random direction through a random row.
+    Both sides count the same, but for what their errors cost (``prices``). Rows of a class that
+    goes both ways follow the hyperplane. Without rows on both sides: a given direction through
+    one of the rows that arrive, by lot. Result: (n_branches, n_features + 1).
     """
-    n_features = len(chosen.features)
-    weight = chosen.weights * rng.standard_exponential(len(side)) * (arriving & (side != BOTH))
-    target = (side == LEFT).astype(float)
-    on_left = float(weight @ target)
-    on_right = float(weight.sum()) - on_left
-    if on_left <= 0 or on_right <= 0:
-        direction = rng.uniform(-1, 1, n_features)
-        candidates = np.flatnonzero(arriving)
-        row = candidates[rng.integers(len(candidates))] if len(candidates) else 0
-        return np.append(direction, direction @ chosen.features[:, row] / n_features)
-    # Both sides count the same, but for what their errors cost.
-    weight *= np.where(target > 0, 0.5 / on_left, 0.5 / on_right) * chosen.prices
-    ridge = RIDGES[rng.integers(len(RIDGES))]
-    solution: FloatArray
-    if n_features > LOGISTIC_LIMIT:
-        solution = _mean_difference(chosen.features, target, weight, ridge)
-    else:
-        solution = ridge_logistic(chosen.features, target, weight, ridge, NEWTON_STEPS)
-    # Steepness times the score should be the regression's log-odds; the box may not allow it.
-    scale = min(
-        n_features / steepness,
-        1.0 / max(float(np.max(np.abs(solution[:-1]))), 1e-12),
-        n_features / max(abs(float(solution[-1])), 1e-12),
-    )
-    solution *= scale
-    solution[-1] /= n_features
-    return solution
-
-
-def _mean_difference(
-    features: FloatArray, target: FloatArray, weight: FloatArray, ridge: float
-) -> FloatArray:
-    """Diagonal discriminant between the two sides: linear in the number of features."""
-    left, right = weight * target, weight * (1 - target)
-    mean_left, mean_right = features @ left / left.sum(), features @ right / right.sum()
-    middle = (mean_left + mean_right) / 2
-    spread = (features**2) @ weight / weight.sum() - middle**2
-    direction = (mean_left - mean_right) / (np.maximum(spread, 0.0) + ridge)
-    direction *= 4.0 / max(abs(float(direction @ (mean_left - mean_right))), 1e-12)
-    return np.append(direction, direction @ middle)
+    n_branches, n_rows = shares.shape
+    n_features = features.shape[0]
+    splits = np.empty((n_branches, n_features + 1))
+    node = np.zeros(n_rows, dtype=np.int64)
+    weight, target = np.empty(n_rows), np.empty(n_rows)
+    for t in range(n_branches):
+        total, arrived = np.zeros(2), 0
+        for i in range(n_rows):
+            side = sides[t, labels[i]]
+            arrived += node[i] == t
+            target[i] = 1.0 if side == LEFT else 0.0
+            weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
+            total[int(target[i])] += weight[i]
+        if total[0] > 0.0 and total[1] > 0.0:
+            for i in range(n_rows):
+                weight[i] *= 0.5 / total[int(target[i])] * prices[i]
+            splits[t] = fitted_split(features, target, weight, ridges[t], steepness)
+        else:
+            row = _row_by_lot(node, t, int(lots[t] * arrived))
+            splits[t, n_features] = 0.0
+            for j in range(n_features):
+                splits[t, j] = directions[t, j]
+                splits[t, n_features] += directions[t, j] * features[j, row] / n_features
+        for i in range(n_rows):
+            if node[i] == t:
+                side = sides[t, labels[i]]
+                if side == BOTH:
+                    score = -splits[t, n_features] * n_features
+                    for j in range(n_features):
+                        score += splits[t, j] * features[j, i]
+                    side = LEFT if score > 0.0 else RIGHT
+                node[i] = 2 * t + 1 + side
+    return splits
 
 
 @compiled
-def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-untyped-def]
-    """Coefficients and threshold of a ridge logistic regression, by a few Newton steps.
-
-    Minimises sum_i weight_i log(1 + exp(-+ (b . x_i - threshold))) + ridge |b|^2 / 2; rows of
-    weight zero are left out. The threshold (last entry) is hardly penalised.
-    """
-    n_features, n_rows = features.shape
-    width = n_features + 1
-    count = 0
-    for i in range(n_rows):
-        if weight[i] > 0.0:
-            count += 1
-    design = np.empty((width, count))
-    kept = np.empty(count, dtype=np.int64)
-    k = 0
-    for i in range(n_rows):
-        if weight[i] > 0.0:
-            kept[k] = i
-            k += 1
-    for j in range(n_features):
-        for k in range(count):
-            design[j, k] = features[j, kept[k]]
-    design[n_features, :] = -1.0
-    solution = np.zeros(width)
-    factor, weighted = np.empty(count), np.empty((width, count))
-    slope, memory = np.empty(width), np.zeros(1)
-    for _ in range(steps):
-        score = np.dot(solution, design)
-        for k in range(count):
-            p = 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, score[k]))))
-            score[k] = weight[kept[k]] * (target[kept[k]] - p)
-            factor[k] = weight[kept[k]] * p * (1.0 - p)
-        for j in range(width):
-            for k in range(count):
-                weighted[j, k] = design[j, k] * factor[k]
-        matrix = np.dot(weighted, design.T)
-        slope = np.dot(design, score)
-        for j in range(width):
-            penalty = ridge if j < n_features else 1e-8
-            matrix[j, j] += penalty
-            slope[j] -= penalty * solution[j]
-        if not solve_damped(matrix, slope, memory):
-            break
-        for j in range(width):
-            solution[j] += slope[j]
-    return solution
+def _row_by_lot(node, t, lot):  # type: ignore[no-untyped-def]
+    """The ``lot``-th of the rows that arrive at branch t; the first row of all if none does."""
+    for i in range(node.size):
+        if node[i] == t:
+            if lot == 0:
+                return i
+            lot -= 1
+    return 0

@@ -52,18 +52,26 @@ class KKT:
 
 
 def kkt(
-    problem: TrainingProblem, parameters: TreeParameters, multipliers: FloatArray | None = None
+    problem: TrainingProblem,
+    parameters: TreeParameters,
+    multipliers: FloatArray | None = None,
+    found: Evaluation | None = None,
 ) -> KKT:
-    """Residuals at ``parameters``, with the best multipliers found if none are given."""
-    rates = problem.rates(parameters)
+    """Residuals at ``parameters``, with the best multipliers found if none are given.
+
+    ``found`` is the cost with its gradient there, if it is known already.
+    """
+    slope = problem.evaluate_cost(parameters) if found is None else found
+    rates = problem.rates(parameters, slope.mass)
     if multipliers is None:
         multipliers = rate_multipliers(problem, parameters, rates)
-    found = problem.evaluate_cost(parameters, multipliers)
+    if np.any(multipliers):
+        slope = problem.evaluate_cost(parameters, multipliers)
     return KKT(
-        stationarity=stationarity(problem, parameters, found),
-        leaf_gap=_leaf_gap(problem, parameters, found),
+        stationarity=stationarity(problem, parameters, slope),
+        leaf_gap=_leaf_gap(problem, parameters, slope),
         complementarity=float(np.max(multipliers * np.abs(rates - problem.minimum_rates))),
-        violation=problem.violation(parameters).largest,
+        violation=problem.violation(parameters, slope.mass).largest,
         multipliers=multipliers,
     )
 

@@ -166,9 +166,9 @@ class TrainingProblem:
             mass = self.evaluate_cost(parameters).mass
         return np.sum(self.shares(mass) * parameters.leaf_classes, axis=1)
 
-    def violation(self, parameters: TreeParameters) -> Violation:
+    def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """How far the tree is from feasible."""
-        return violation(parameters, self.rates(parameters), self.minimum_rates)
+        return violation(parameters, self.rates(parameters, mass), self.minimum_rates)
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
         """The tree with the cheapest feasible leaf classes for its routing.
@@ -179,14 +179,16 @@ class TrainingProblem:
             If no leaf classes meet the minimum class rates.
         """
         found = evaluate(self.loss, self.samples, parameters, self.steepness)
-        leaves = leaf_step(
-            found.leaf_classes,
-            self.shares(found.mass),
-            self.minimum_rates,
-            None if self.block is None else self.free_leaves,
-            parameters.leaf_classes,
-        )
+        leaves = self.leaves_for(found.mass, parameters.leaf_classes, self.minimum_rates)
         return replace(parameters, leaf_classes=leaves)
+
+    def leaves_for(
+        self, mass: FloatArray, current: FloatArray, minimum_rates: FloatArray
+    ) -> FloatArray:
+        """The cheapest leaf classes for these leaf masses, (n_classes, n_leaves); see leaf_step."""
+        free = None if self.block is None else self.free_leaves
+        costs = self.loss.leaf_gradient(mass)
+        return leaf_step(costs, self.shares(mass), minimum_rates, free, current)
 
 
 def _mask(size: int, chosen: tuple[int, ...] | None) -> NDArray[np.bool_]:

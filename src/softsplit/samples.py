@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
 from softsplit.tree import FloatArray
+
+CHUNK = 16_384
+"""Rows handled at a time where a copy of all of them would take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,19 @@ class Samples:
     def labels(self) -> NDArray[np.int64]:
         """Class index of every row, shape (n_rows,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
+
+    @cached_property
+    def second_moments(self) -> FloatArray:
+        """Weighted sum of (x, 1)(x, 1)' over the rows, (n_features + 1, n_features + 1)."""
+        moments = np.zeros((self.n_features + 1, self.n_features + 1))
+        for begin in range(0, self.n_rows, CHUNK):  # in chunks: no second copy of all rows
+            part, weights = self.features[:, begin : begin + CHUNK], self.weights[begin:][:CHUNK]
+            weighted = part * weights
+            moments[:-1, :-1] += weighted @ part.T
+            moments[-1, :-1] += weighted.sum(axis=1)
+            moments[-1, -1] += weights.sum()
+        moments[:-1, -1] = moments[-1, :-1]
+        return moments
 
     @classmethod
     def from_arrays(
@@ -99,15 +116,14 @@ def _copy_rows(
     X: FloatArray,
     rows: NDArray[np.intp],
     transform: Callable[[FloatArray], FloatArray] | None,
-    chunk: int = 16_384,
 ) -> FloatArray:
     """Chosen rows, transformed, one line per feature; copied in chunks."""
     features = np.empty((X.shape[1], len(rows)))
-    for low in range(0, len(rows), chunk):
-        block = X[rows[low : low + chunk]]
+    for low in range(0, len(rows), CHUNK):
+        block = X[rows[low : low + CHUNK]]
         if transform is not None:
             block = transform(block)
-        features[:, low : low + chunk] = block.T
+        features[:, low : low + CHUNK] = block.T
     features += 0.0  # -0.0 becomes 0.0
     return features
 

@@ -19,7 +19,7 @@ import numpy as np
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.grouping import grouped_trees
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Start
+from softsplit.solvers.base import Draw, Start
 from softsplit.tree import FloatArray, TreeParameters
 
 
@@ -31,6 +31,15 @@ def draw_start(
         raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
     trees = [problem.pin(tree) for tree in RULES[rule](problem, rng, 1 + rivals)]
     return Start(trees[0], rule, tuple(trees[1:]))
+
+
+def draw_hops(problem: TrainingProblem, rng: np.random.Generator, count: int) -> tuple[Draw, ...]:
+    """What ``count`` hops of a search need: greedy trees of many structures, and seeds."""
+    trees = grouped_trees(problem, rng, count, repeat=True)
+    seeds = rng.integers(2**63, size=count)
+    return tuple(
+        Draw(problem.pin(tree), int(seed)) for tree, seed in zip(trees, seeds, strict=True)
+    )
 
 
 def uniform_trees(

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start, Status
-from softsplit.starts import draw_start
+from softsplit.starts import draw_hops, draw_start
 from softsplit.threads import one_blas_thread
 
 logger = logging.getLogger(__name__)
@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
+
+FRONT = 3
+"""Solutions of different objective that a search hops from."""
 
 
 class NoFeasibleTreeError(ValueError):
@@ -179,22 +182,26 @@ def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -
 def hop(
     problem: TrainingProblem,
     solver: Solver,
-    best: Solution,
+    solutions: Sequence[Solution],
     *,
-    n_starts: int = 10,
     seed: int | np.random.SeedSequence = 0,
     budget: Budget | None = None,
 ) -> Solution:
-    """Let a solver that can look for better trees near the best one; others leave it as it is."""
+    """The best of ``solutions``, after a search around the best few if the solver can do that."""
     budget = budget or Budget()
-    if not isinstance(solver, Improver) or solver.hops_per_start == 0 or budget.exhausted:
+    best = best_solution(solutions, budget)
+    if not isinstance(solver, Improver) or budget.exhausted:
+        return best
+    count = len(solutions) * solver.hops(problem)
+    if count == 0:
         return best
     sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     # A child that no start uses, however many there are.
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
     with one_blas_thread():
-        fresh = draw_start("groups", problem, rng, rivals=n_starts * solver.hops_per_start - 1)
-        return solver.improve(problem, best, (fresh.parameters, *fresh.rivals), budget)
+        draws = draw_hops(problem, rng, count)
+        usable = [solution for solution in solutions if solution.status.usable]
+        return solver.improve(problem, _distinct(usable, FRONT), draws, budget)
 
 
 def walk(
@@ -217,14 +224,7 @@ def walk(
     first = multistart(
         problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
     )
-    best = hop(
-        problems[0],
-        solver,
-        best_solution(first, budget),
-        n_starts=len(first),
-        seed=seed,
-        budget=budget,
-    )
+    best = hop(problems[0], solver, first, seed=seed, budget=budget)
     front = _distinct([best, *first], keep)
     path = [front[0]]
     for problem in problems[1:]:

@@ -86,17 +86,17 @@ class Solution:
         Residuals within ``tol`` (times the cost unit of the problem) make a run that ended by
         itself optimal; otherwise it is acceptable at best, whatever the solver called it.
         """
-        residuals = kkt(problem, parameters)
+        found = problem.evaluate_cost(parameters)
+        residuals = kkt(problem, parameters, found=found)
         if status.usable and not residuals.violation <= FEASIBLE:
             status = Status.INFEASIBLE
         if status in (Status.OPTIMAL, Status.ACCEPTABLE):
             close = residuals.residual <= tol * problem.cost_unit
             status = Status.OPTIMAL if close else Status.ACCEPTABLE
-        cost = problem.cost(parameters)
         return cls(
             parameters=parameters,
-            objective=cost + problem.penalties.value(parameters.weights),
-            cost=cost,
+            objective=found.value + problem.penalties.value(parameters.weights),
+            cost=found.value,
             violation=residuals.violation,
             stationarity=max(residuals.stationarity, residuals.leaf_gap),
             kkt=residuals,
@@ -118,6 +118,14 @@ class Start:
     parameters: TreeParameters
     rule: str = "given"
     rivals: tuple[TreeParameters, ...] = ()
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What was drawn for one hop of a search: a fresh tree, and a seed for the rest."""
+
+    tree: TreeParameters
+    seed: int = 0
 
 
 @dataclass
@@ -187,17 +195,16 @@ class Solver(Protocol):
 
 @runtime_checkable
 class Improver(Protocol):
-    """A solver that can also search around a tree it has found."""
+    """A solver that can also search around the trees it has found."""
 
-    @property
-    def hops_per_start(self) -> int:
-        """How many fresh trees it wants for that, for each start there was."""
+    def hops(self, problem: TrainingProblem) -> int:
+        """How many hops it wants for that, for each start there was."""
 
     def improve(
         self,
         problem: TrainingProblem,
-        best: Solution,
-        fresh: Sequence[TreeParameters],
+        front: Sequence[Solution],
+        draws: Sequence[Draw],
         budget: Budget,
     ) -> Solution:
-        """A better solution near ``best``, or ``best`` itself."""
+        """A better solution near one of ``front``, or the first of them, its best."""

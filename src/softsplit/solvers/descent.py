@@ -58,6 +58,9 @@ ROUNDING = 1e-9
 
 NEVER = 1_000_000_000
 """For ``Limits.newton_from``: first-order steps only."""
+LEAST_RAISED, MOST_DAMPING = 1e-4, 1e3
+"""Range of the damping of Newton steps after one had to be shortened."""
+
 FIRST_MOVE = 0.1
 """Largest change of a coefficient while no curvature is known: do not cross the data at once."""
 
@@ -310,6 +313,10 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
         calls += cost
         iteration += 1
         work.counters[DONE] += 1
+        if newton and cost > 1:
+            # A step that had to be shortened: the model holds less far than it was trusted.
+            raised = max(work.damping[0], LEAST_RAISED) * 10.0 ** min(cost, 3)
+            work.damping[0] = min(raised, MOST_DAMPING)
         if new < value:
             _store(work, theta, moved, gradient, fresh)
             small = value - new <= max(limits.decrease * abs(new), limits.least)
@@ -335,7 +342,8 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
                 new += penalty_value(moved, sparse, work.floor)
                 calls += 1
                 if not new <= value + ROUNDING * abs(value):
-                    return value, iteration, calls, residual, True
+                    smooth_value(theta, smooth, work, gradient)  # ``work`` is to describe theta
+                    return value, iteration, calls + 1, residual, True
                 for t in range(theta.shape[0]):
                     for j in range(theta.shape[1]):
                         theta[t, j] = moved[t, j]

@@ -102,6 +102,18 @@ class Engine:
         self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
         self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
 
+    def rates(self, leaf_classes: FloatArray) -> FloatArray:
+        """Class rates at the point of the last evaluation, with these leaf classes."""
+        return np.sum(self.problem.shares(self.work.mass) * leaf_classes, axis=1)
+
+    def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
+        """Cheapest leaf classes for the masses of the last evaluation, every class covered.
+
+        The minimum rates are left to the rate terms of the descents.
+        """
+        none = np.zeros(self.problem.n_classes)
+        return self.problem.leaves_for(self.work.mass, leaf_classes, none)
+
     def descend(
         self,
         theta: FloatArray,
@@ -112,12 +124,18 @@ class Engine:
         strength: float = 1.0,
         multipliers: FloatArray | None = None,
         rate_weight: float | None = None,
+        row_weights: FloatArray | None = None,
     ) -> float:
-        """Lower cost + rate terms + ``strength`` x penalties over ``theta``, in place; F."""
+        """Lower cost + rate terms + ``strength`` x penalties over ``theta``, in place; F.
+
+        ``row_weights`` replace those of the samples.
+        """
         table = self.problem.loss.table(leaf_classes)
         smooth = self._smooth(table, leaf_classes, steepness, multipliers)
         if rate_weight is not None:
             smooth = smooth._replace(rate_weight=float(rate_weight))
+        if row_weights is not None:
+            smooth = smooth._replace(row_weights=row_weights)
         return self._run(theta, smooth, self._sparse(strength), limits)
 
     def descend_log(
@@ -168,7 +186,8 @@ class Engine:
         left = limits.max_iter
         unit = self.problem.cost_unit
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
-        self.work.counters[[STALLED, DONE, NO_NEWTON]] = 0
+        counters = self.work.counters
+        counters[STALLED] = counters[DONE] = counters[NO_NEWTON] = 0
         if left == 0:
             value, *_ = descend(theta, smooth, sparse, limits, self.work)
             return float(value)
@@ -192,19 +211,18 @@ def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
     (n_features + 1,).
     """
     width = samples.n_features + 1
-    square = np.empty(width)
-    square[:-1] = (samples.features**2 @ samples.weights) / samples.n_features**2
-    square[-1] = samples.weights.sum()
+    scale = np.append(np.full(samples.n_features, 1.0 / samples.n_features), -1.0)
+    if width > GRAM_LIMIT:
+        square = np.append(samples.features**2 @ samples.weights, samples.weights.sum())
+    else:
+        square = np.diag(samples.second_moments)
+    square = square * scale**2
     square = np.maximum(square, 1e-8 * square[-1] / samples.n_features**2)
     if width > GRAM_LIMIT:
         return np.zeros((0, 0)), 1.0 / square
-    gram = np.empty((width, width))
-    weighted = samples.features * samples.weights
-    gram[:-1, :-1] = (weighted @ samples.features.T) / samples.n_features**2
-    gram[-1, :-1] = gram[:-1, -1] = -weighted.sum(axis=1) / samples.n_features
-    gram[-1, -1] = square[-1]
+    unit = scale / np.sqrt(square)
+    ridged = samples.second_moments * np.outer(unit, unit) + GRAM_RIDGE * np.eye(width)
     root = np.sqrt(square)
-    ridged = gram / np.outer(root, root) + GRAM_RIDGE * np.eye(width)
     return np.linalg.inv(ridged) / np.outer(root, root), 1.0 / square
 
 

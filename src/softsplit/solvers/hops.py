@@ -1,98 +1,240 @@
-"""Hops: from the best tree to a nearby basin and down again.
+"""Hops: from a tree to a nearby basin and down again.
 
-Each hop moves a copy of the best tree, descends, and is kept if the objective is lower. What the
-moves share is that they change which features or which classes a branch is about, which no descent
-does by itself:
-
-regrow     a subtree is replaced by that of a freshly drawn tree
-fresh      the freshly drawn tree itself
-overshoot  descend with penalties several times too strong, which drops features
-relax      descend with weak penalties, which lets features come back
+Each hop moves a copy of the tree, descends, and is kept if the objective is lower. What the moves
+share is that they change which features or which classes a branch is about, which no descent does
+by itself. A move takes the engine, the point, what was drawn for it and the number of its turn,
+and returns another point, or None if there is nothing to move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from softsplit.constraints import RATE_SLACK
-from softsplit.solvers.engine import Engine, OutOfBudget, pack, unpack
-from softsplit.solvers.stages import ROUGH, Polish, better_leaves
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.routing import gate_probabilities
+from softsplit.solvers.base import Draw
+from softsplit.solvers.descent import Limits
+from softsplit.solvers.engine import Engine, OutOfBudget, pack
+from softsplit.solvers.logistic import fitted_split
+from softsplit.solvers.stages import CLOSE, LOOK, ROUGH, LogWarmUp, better_leaves
+from softsplit.tree import FloatArray
 
-OVERSHOOT = (4.0, 2.0, 8.0)
-RELAX = (0.1, 0.3, 0.0)
-HOPELESS = 0.5
-"""A hop that is still this part above the best after its first descent is given up."""
+Point = tuple[FloatArray, FloatArray]
+"""theta and leaf classes."""
+
+BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
+"""With Newton steps, enough to tell where a descent will end."""
+
+AT_ONCE = CLOSE._replace(newton_from=0)
+"""The same end with Newton steps from the beginning."""
+
+REFIT_RIDGE = 1e-4
+REFIT_ROWS = 5000
+"""Most rows a split is refitted to."""
+
+
+class Move(Protocol):
+    """A way to leave the basin of a tree."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        """Another point; ``point`` itself stays as it is."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The freshly drawn tree itself."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        return pack(draw.tree), draw.tree.leaf_classes
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """The freshly drawn tree after a warm-up with the log-loss.
+
+    Where all rows must be fitted closely, neither kind of start is always the better one.
+    """
+
+    warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = pack(draw.tree)
+        return theta, self.warm_up.apply(engine, theta, draw.tree.leaf_classes)
+
+
+@dataclass(frozen=True)
+class Regrow:
+    """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, other = point[0].copy(), pack(draw.tree)
+        if len(theta) == 1:
+            return None
+        below = [turn % len(theta)]
+        for branch in below:
+            if branch < len(theta):
+                theta[branch] = other[branch]
+                below += [2 * branch + 1, 2 * branch + 2]
+        return theta, point[1]
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """A leaf gets another class, and the branch above it is fitted anew to the rows that care.
+
+    The turn says which of the ``choices`` changes that cost least as the tree stands.
+    """
+
+    choices: int = 4
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, leaves = point
+        n_branches = len(theta)
+        if n_branches == 1:
+            return None
+        engine.descend(theta, leaves, LOOK)
+        costs = engine.problem.loss.leaf_gradient(engine.work.mass)
+        regret = costs - np.sum(costs * leaves, axis=0)
+        # Without the leaf every class must still have one.
+        movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
+        choices = [
+            (regret[k, leaf], k, leaf)
+            for leaf in np.flatnonzero(movable)
+            for k in np.flatnonzero(leaves[:, leaf] < 1)
+        ]
+        if not choices:
+            return None
+        _, k, leaf = sorted(choices)[turn % min(len(choices), self.choices)]
+        labels = leaves.copy()
+        labels[:, leaf] = 0.0
+        labels[k, leaf] = 1.0
+        above = int(n_branches + leaf - 1) // 2
+        moved = theta.copy()
+        refitted = refit(engine, labels, above)
+        if refitted is not None:
+            moved[above] = refitted
+        return moved, labels
+
+
+@dataclass(frozen=True)
+class Reweigh:
+    """A descent with random row weights, and penalties ``strength`` times as strong.
+
+    Another view of the same data: basins that depend on a few rows give way. Weights are
+    exponential random numbers to the given power.
+    """
+
+    strength: float = 1.0
+    power: float = 1.0
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = point[0].copy()
+        shares = np.random.default_rng(draw.seed).standard_exponential(engine.samples.n_rows)
+        weights = engine.samples.weights * shares**self.power
+        engine.forget(engine.problem.steepness)
+        engine.descend(theta, point[1], BRIEF, strength=self.strength, row_weights=weights)
+        return theta, point[1]
+
+
+@dataclass(frozen=True)
+class Overshoot:
+    """A descent with penalties several times too strong, which drops features."""
+
+    factors: tuple[float, ...] = (4.0, 2.0, 8.0)
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = point[0].copy()
+        engine.forget(engine.problem.steepness)
+        strength = self.factors[turn % len(self.factors)]
+        engine.descend(theta, point[1], ROUGH._replace(newton_from=0), strength=strength)
+        return theta, point[1]
+
+
+def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray | None:
+    """A new split for one branch: rows go where the rest of the tree serves them better.
+
+    With the other branches fixed the cost of a row is affine in the gate of this one; its weight
+    in a ridge logistic regression is what the choice of the side is worth to it. The engine must
+    have evaluated the point. None if no row cares, or all want the same side.
+    """
+    samples, n_branches = engine.samples, len(engine.work.scores)
+    step = max(1, samples.n_rows // REFIT_ROWS)
+    left, right = gate_probabilities(engine.work.scores[:, ::step], engine.problem.steepness)
+    table = engine.problem.loss.table(leaf_classes)
+    values = np.empty((2 * n_branches + 1, left.shape[1]))
+    values[n_branches:] = table.T[:, samples.labels[::step]]
+    for t in range(n_branches - 1, -1, -1):
+        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    reach, node = np.ones(left.shape[1]), branch
+    while node > 0:
+        above = (node - 1) // 2
+        reach *= left[above] if node == 2 * above + 1 else right[above]
+        node = above
+    worth = reach * samples.weights[::step] * (values[2 * branch + 2] - values[2 * branch + 1])
+    weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
+    if not np.any(worth > 0) or not np.any(worth < 0):
+        return None
+    target = (worth > 0).astype(float)
+    features = np.ascontiguousarray(samples.features[:, ::step])
+    return fitted_split(
+        features, target, weight / weight.sum(), REFIT_RIDGE, engine.problem.steepness
+    )
 
 
 @dataclass(frozen=True)
 class Hops:
-    """A round of hops, one for each fresh tree, in a fixed cycle of moves."""
+    """A round of hops, one for each draw, in a fixed cycle of moves.
 
-    max_iter: int = 40
-    polish: Polish = field(default_factory=lambda: Polish(max_iter=150, rounds=4, newton_from=10))
+    The trees hopped from take turns, a whole cycle each, and each is replaced by what it is
+    improved to.
+    """
 
-    def improve(
-        self, engine: Engine, best: TreeParameters, fresh: Sequence[TreeParameters]
-    ) -> TreeParameters:
-        """The best tree after all hops; ``best`` itself if none was lower."""
-        theta, leaves = pack(best), best.leaf_classes
-        lowest = engine.problem.objective(best)
+    moves: tuple[Move, ...] = (
+        Reweigh(),
+        Relabel(),
+        Reweigh(strength=3.0),
+        Regrow(),
+        Reweigh(power=2.0),
+        Overshoot(),
+        Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
+        Fresh(),
+    )
+    first: Limits = BRIEF
+    second: Limits = AT_ONCE
+    hopeless: float = 0.1
+    """A hop that is still this part above its tree after the first descent is given up."""
+
+    def improve(self, engine: Engine, points: Sequence[Point], draws: Sequence[Draw]) -> Point:
+        """The lowest point after all hops; the first of ``points`` itself if none was lower."""
+        front = list(points)
+        values = [np.inf] * len(front)
         try:
-            for number, tree in enumerate(fresh):
-                moved, labels = self._move(engine, theta, leaves, tree, number)
-                value, labels = self._descend(engine, moved, labels, lowest)
-                margin = engine.meter.budget.tol * engine.problem.cost_unit
-                if value < lowest - margin and self._feasible(engine, moved, labels):
-                    lowest, theta, leaves = value, moved, labels
+            values = [engine.descend(*point, LOOK) for point in front]
+            for number, draw in enumerate(draws):
+                cycle, kind = divmod(number, len(self.moves))
+                turn, at = divmod(cycle, len(front))
+                moved = self.moves[kind].apply(engine, front[at], draw, turn)
+                if moved is None:
+                    continue
+                value, leaves = self._descend(engine, *moved, values[at])
+                if value < values[at] - engine.meter.budget.tol * engine.problem.cost_unit:
+                    values[at], front[at] = value, (moved[0], leaves)
         except OutOfBudget:
             pass  # the best so far is what was asked for
         except KeyboardInterrupt:
             engine.meter.budget.cancel.requested = True
-        return unpack(theta, leaves)
-
-    def _move(
-        self,
-        engine: Engine,
-        theta: FloatArray,
-        leaves: FloatArray,
-        tree: TreeParameters,
-        number: int,
-    ) -> tuple[FloatArray, FloatArray]:
-        moved, turn = theta.copy(), number // 4
-        engine.forget(engine.problem.steepness)
-        labels = better_leaves(engine, moved, leaves)
-        if number % 4 == 0 and len(theta) > 1:
-            regrow(moved, pack(tree), turn % len(theta))
-        elif number % 4 == 2:
-            strength = OVERSHOOT[turn % len(OVERSHOOT)]
-            engine.descend(moved, labels, ROUGH, strength=strength)
-        elif number % 4 == 3:
-            engine.descend(moved, labels, ROUGH, strength=RELAX[turn % len(RELAX)])
-        else:
-            moved, labels = pack(tree), tree.leaf_classes
-        return moved, better_leaves(engine, moved, labels)
+        return front[int(np.argmin(values))]
 
     def _descend(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, lowest: float
     ) -> tuple[float, FloatArray]:
-        limits = ROUGH._replace(max_iter=self.max_iter, decrease=1e-4)
-        if engine.descend(theta, leaves, limits) > lowest + HOPELESS * abs(lowest):
+        engine.forget(engine.problem.steepness)
+        leaves = better_leaves(engine, theta, leaves)
+        value = engine.descend(theta, leaves, self.first)
+        if value > lowest + self.hopeless * abs(lowest):
             return np.inf, leaves
-        leaves = self.polish.apply(engine, theta, leaves)
-        return engine.problem.objective(unpack(theta, leaves)), leaves
-
-    def _feasible(self, engine: Engine, theta: FloatArray, leaves: FloatArray) -> bool:
-        rates = engine.problem.rates(unpack(theta, leaves))
-        return bool(np.all(rates >= engine.problem.minimum_rates - RATE_SLACK))
-
-
-def regrow(theta: FloatArray, other: FloatArray, branch: int) -> None:
-    """Replace the subtree under ``branch`` by that of ``other``, in place."""
-    if branch < len(theta):
-        theta[branch] = other[branch]
-        regrow(theta, other, 2 * branch + 1)
-        regrow(theta, other, 2 * branch + 2)
+        leaves = better_leaves(engine, theta, leaves)
+        return engine.descend(theta, leaves, self.second), leaves

@@ -12,24 +12,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Start, Status
+from softsplit.solvers.base import Budget, Draw, Solution, Start, Status
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
-from softsplit.solvers.hops import Hops
+from softsplit.solvers.hops import Hops, Warmed
 from softsplit.solvers.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
 from softsplit.tree import FloatArray, TreeParameters
 
 Recipe = tuple[Stage, ...]
-Point = tuple[FloatArray, FloatArray]
-"""theta and leaf classes."""
-
-COLD: Recipe = (LogWarmUp(max_iter=15), Approach(max_iter=20), Polish())
-WARM: Recipe = (Approach(), Polish())
+COLD: Recipe = (LogWarmUp(max_iter=15), Approach())
+WARM: Recipe = (Approach(),)
 DEFAULT_RECIPES: dict[str, Recipe] = {
     "groups": WARM,
     "given": WARM,
@@ -37,9 +35,10 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
+HALF_AS_MANY = 1e5
+"""Rows x branches x (features + 10) of a problem that gets half of the most hops."""
+
 LEAF_ROUNDS = 3
-NEARLY = 1e-4
-"""A shortfall of a class rate that the leaf step mends at little cost."""
 
 
 @dataclass(frozen=True)
@@ -51,25 +50,33 @@ class NativeSolver:
     recipes : dict from start rule to stages
     race : Race
         Decides between a start and its rivals.
-    hops : Hops
-        The search around the best tree after all starts.
-    finish : FixedLeaves
+    second_look : Hops
+        What a tree of one branch is compared with: the same start, warmed up.
+    search : Hops
+        The search around the best trees after all starts.
+    finish : Polish
+        The last tight descent.
+    mixed : FixedLeaves
         The descent after a leaf step that mixed leaves.
     start_rules : tuple of str
         Rules of the starts, used in turn.
-    rivals, hops_per_start : int
-        Rivals of each start, and hops after the last one for each start there was.
+    rivals : int
+        Rivals of each start.
+    most_hops : int
+        Hops after the last start, for each start there was, on a small problem.
     max_iter : int
         Iterations of one start where the budget has no limit.
     """
 
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
-    hops: Hops = field(default_factory=Hops)
-    finish: FixedLeaves = field(default_factory=FixedLeaves)
+    second_look: Hops = field(default_factory=lambda: Hops(moves=(Warmed(),)))
+    search: Hops = field(default_factory=Hops)
+    finish: Polish = field(default_factory=lambda: Polish(newton_from=0))
+    mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 2
-    hops_per_start: int = 2
+    most_hops: int = 10
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True
@@ -80,41 +87,45 @@ class NativeSolver:
         began = time.perf_counter()
         engine = Engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (pack(start.parameters), start.parameters.leaf_classes)
-        ends: list[Point] = [point]
         status = Status.ACCEPTABLE
         try:
             if start.rivals:
-                ends = [self.race.winner(engine, (start.parameters, *start.rivals))]
-            cold = (ends[0][0].copy(), ends[0][1])
-            ends = [self._follow(self.recipes[start.rule], engine, ends[0])]
+                point = self.race.winner(engine, (start.parameters, *start.rivals))
+            for stage in self.recipes[start.rule]:
+                point = (point[0], stage.apply(engine, *point))
             if start.rule == "groups" and problem.topology.depth == 1:
-                ends.append(self._follow(COLD, engine, cold))
+                point = self.second_look.improve(engine, [point], [Draw(start.parameters)])
+            point = (point[0], self.finish.apply(engine, *point))
         except OutOfBudget:
             status = budget.verdict
         except KeyboardInterrupt:
             budget.cancel.requested = True
             status = Status.INTERRUPTED
-        theta, leaves = min(ends, key=lambda end: _rank(problem, unpack(*end)))
-        return self._measure(engine, theta, leaves, status, began)
+        return self._measure(engine, *point, status, began)
 
-    def _follow(self, recipe: Recipe, engine: Engine, point: Point) -> Point:
-        theta, leaves = point
-        for stage in recipe:
-            leaves = stage.apply(engine, theta, leaves)
-        return theta, leaves
+    def hops(self, problem: TrainingProblem) -> int:
+        """Many on a small problem, where they cost little; none on one of a million rows."""
+        size = problem.samples.n_rows * problem.topology.n_branches * (problem.n_features + 10)
+        return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
 
     def improve(
         self,
         problem: TrainingProblem,
-        best: Solution,
-        fresh: Sequence[TreeParameters],
+        front: Sequence[Solution],
+        draws: Sequence[Draw],
         budget: Budget,
     ) -> Solution:
-        """Hop from ``best``; it is returned itself if no hop was lower."""
+        """Hop from the trees of ``front``; the first is returned if no hop led below it."""
         began = time.perf_counter()
+        best = front[0]
         engine = Engine(problem, Meter(budget, self.max_iter))
-        tree = self.hops.improve(engine, best.parameters, fresh)
-        found = self._measure(engine, pack(tree), tree.leaf_classes, Status.ACCEPTABLE, began)
+        points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
+        point = self.search.improve(engine, points, draws)
+        if point is points[0]:
+            return best
+        with suppress(OutOfBudget):
+            point = (point[0], self.finish.apply(engine, *point))
+        found = self._measure(engine, *point, Status.ACCEPTABLE, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
 
@@ -152,7 +163,7 @@ class NativeSolver:
             leaves = best.leaf_classes
             try:
                 theta = pack(best)
-                self.finish.apply(engine, theta, leaves)
+                self.mixed.apply(engine, theta, leaves)
                 tree = problem.best_leaves(unpack(theta, leaves))
             except (OutOfBudget, InfeasibleLeafStep):
                 break
@@ -160,9 +171,3 @@ class NativeSolver:
                 break
             best = tree
         return best, status
-
-
-def _rank(problem: TrainingProblem, tree: TreeParameters) -> tuple[bool, float]:
-    """Sorts trees that meet the class rates, or nearly so, before those that do not."""
-    shortfall = float(np.max(problem.minimum_rates - problem.rates(tree)))
-    return shortfall > NEARLY, problem.objective(tree)

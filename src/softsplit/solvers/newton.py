@@ -8,8 +8,9 @@ part in the scores are
 
 and zero for branches that are not on one path. Rows whose gates are saturated have g = 0 and drop
 out, as do coefficients that are fixed: what is left is small. Tied coefficients are one variable.
-An active rate term adds weight * (gradient of the rate)(the same)'. A multiple of the identity is
-added until the matrix is positive definite.
+An active rate term adds weight * (gradient of the rate)(the same)'. A multiple of the squared size
+of each variable's feature is added until the matrix is positive definite, and more of it after a
+step that had to be shortened.
 """
 
 from __future__ import annotations
@@ -37,22 +38,25 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
     n_branches, width = theta.shape
     index = np.empty((n_branches, width), dtype=np.int64)
     n_variables = _number(state, index)
-    rows = _rows_that_count(work.slopes)
-    if n_variables == 0 or n_variables > MAX_VARIABLES or rows.size == 0:
+    least = NEGLIGIBLE * _largest(work.slopes)
+    if n_variables == 0 or n_variables > MAX_VARIABLES or least == 0.0:
         return False
     matrix = np.zeros((n_variables, n_variables))
     right = np.zeros(n_variables)
+    scale = np.zeros(n_variables)
     for t in range(n_branches):
         for j in range(width):
             v = index[t, j]
             if v >= 0:
                 right[v] -= _sign(theta, slope, state, t, j) * slope[t, j]
+                scale[v] += 1.0 / work.diagonal[j]
                 if j < width - 1:
                     matrix[v, v] += curvature(theta, sparse, work.floor, state, t, j)
+        rows = _rows_that_count(work.slopes[t], least)
         _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix)
     if smooth.rate_weight > 0.0 and np.any(work.active > 0.0):
-        _add_rates(theta, slope, state, index, smooth, work, rows, matrix)
-    if not solve_damped(matrix, right, work.damping):
+        _add_rates(theta, slope, state, index, smooth, work, matrix)
+    if not solve_damped(matrix, right, scale, work.damping):
         return False
     for t in range(n_branches):
         for j in range(width):
@@ -93,20 +97,23 @@ def _number(state, index):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rows_that_count(slopes):  # type: ignore[no-untyped-def]
-    n_branches, n_rows = slopes.shape
+def _largest(slopes):  # type: ignore[no-untyped-def]
     largest = 0.0
-    for t in range(n_branches):
-        for i in range(n_rows):
+    for t in range(slopes.shape[0]):
+        for i in range(slopes.shape[1]):
             largest = max(largest, abs(slopes[t, i]))
-    rows = np.empty(n_rows, dtype=np.int64)
+    return largest
+
+
+@compiled
+def _rows_that_count(slopes, least):  # type: ignore[no-untyped-def]
+    """Rows whose slope at one branch is larger than ``least``."""
+    rows = np.empty(slopes.size, dtype=np.int64)
     count = 0
-    for i in range(n_rows):
-        for t in range(n_branches):
-            if abs(slopes[t, i]) > NEGLIGIBLE * largest:
-                rows[count] = i
-                count += 1
-                break
+    for i in range(slopes.size):
+        if abs(slopes[i]) > least:
+            rows[count] = i
+            count += 1
     return rows[:count]
 
 
@@ -179,7 +186,7 @@ def _weigh(lines, factor, weighted):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_rates(theta, slope, state, index, smooth, work, rows, matrix):  # type: ignore[no-untyped-def]
+def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignore[no-untyped-def]
     """Curvature of the active rate terms: weight * (gradient of rate_k) (the same)'."""
     n_classes, n_leaves = smooth.table.shape
     table = np.zeros((n_classes, n_leaves))
@@ -200,6 +207,7 @@ def _add_rates(theta, slope, state, index, smooth, work, rows, matrix):  # type:
     )
     gradients = np.zeros((n_classes, matrix.shape[0]))
     for t in range(theta.shape[0]):
+        rows = _rows_that_count(slopes[t], NEGLIGIBLE * _largest(slopes))
         lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
         for k in range(n_classes):
             if work.active[k] <= 0.0:
@@ -216,20 +224,21 @@ def _add_rates(theta, slope, state, index, smooth, work, rows, matrix):  # type:
 
 
 @compiled
-def solve_damped(matrix, right, memory):  # type: ignore[no-untyped-def]
-    """Solve (matrix + damping I) x = right in place, with about the least damping that allows it.
+def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
+    """Solve (matrix + damping unit diag(scale)) x = right in place, with hardly more damping
+    than it takes.
 
-    ``memory`` holds the damping relative to the largest diagonal entry; the next call starts a
-    little below it.
+    ``unit`` is the largest diagonal entry relative to its scale. ``memory`` holds the damping; the
+    next call starts a little below it.
     """
     n = right.size
-    scale = 0.0
+    unit = 0.0
     for v in range(n):
-        scale = max(scale, abs(matrix[v, v]))
+        unit = max(unit, abs(matrix[v, v]) / scale[v])
     lower = np.empty((n, n))
     damping = max(0.1 * memory[0], SMALLEST_DAMPING)
     while damping < LARGEST_DAMPING:
-        if _cholesky(matrix, damping * scale, lower):
+        if _cholesky(matrix, damping * unit, scale, lower):
             for a in range(n):
                 right[a] /= lower[a, a]
                 for b in range(a + 1, n):
@@ -245,8 +254,8 @@ def solve_damped(matrix, right, memory):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _cholesky(matrix, damping, lower):  # type: ignore[no-untyped-def]
-    """Factor matrix + damping I; False if it is not safely positive definite.
+def _cholesky(matrix, damping, scale, lower):  # type: ignore[no-untyped-def]
+    """Factor matrix + damping diag(scale); False if it is not safely positive definite.
 
     Column by column with rank-one updates: the inner loop runs along rows.
     """
@@ -255,10 +264,10 @@ def _cholesky(matrix, damping, lower):  # type: ignore[no-untyped-def]
     for a in range(n):
         for b in range(a + 1):
             lower[a, b] = matrix[a, b]
-        lower[a, a] += damping
+        lower[a, a] += damping * scale[a]
     for c in range(n):
         pivot = lower[c, c]
-        if not pivot > 0.1 * damping:
+        if not pivot > 0.1 * damping * scale[c]:
             return False
         root = np.sqrt(pivot)
         lower[c, c] = root

@@ -29,6 +29,9 @@ LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
 ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
 """A short first-order descent: enough to tell which of several points leads further."""
 
+CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
+"""Down to where the objective hardly falls any more: enough to compare trees."""
+
 
 class Stage(Protocol):
     """One step of a recipe."""
@@ -37,24 +40,16 @@ class Stage(Protocol):
         """Move ``theta`` in place; the leaf classes at the end."""
 
 
-def pure_leaves(
-    problem: TrainingProblem, theta: FloatArray, leaf_classes: FloatArray
-) -> FloatArray:
-    """Cheapest leaf classes with every class covered; the rates are left to the rate terms."""
-    relaxed = replace(problem, minimum_rates=np.zeros(problem.n_classes))
-    return relaxed.best_leaves(unpack(theta, leaf_classes)).leaf_classes
-
-
 def better_leaves(engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-    """Pure leaves if they lower the objective with its rate terms, else the given ones.
+    """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
 
     The cheapest leaves may starve a rare class, which the rate terms then cannot mend.
     """
-    pure = pure_leaves(engine.problem, theta, leaf_classes)
-    if np.array_equal(pure, leaf_classes):
-        return pure
-    values = [engine.descend(theta, leaves, LOOK) for leaves in (pure, leaf_classes)]
-    return pure if values[0] <= values[1] else leaf_classes
+    value = engine.descend(theta, leaf_classes, LOOK)
+    cheapest = engine.cheapest_leaves(leaf_classes)
+    if np.array_equal(cheapest, leaf_classes):
+        return leaf_classes
+    return cheapest if engine.descend(theta, cheapest, LOOK) <= value else leaf_classes
 
 
 def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
@@ -151,14 +146,14 @@ class Race:
 
 @dataclass(frozen=True)
 class Approach:
-    """A rough descent on the expected cost at full steepness and full strength."""
+    """A rough descent at full steepness and full strength: first-order, then Newton steps."""
 
-    max_iter: int = 40
+    limits: Limits = CLOSE
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         engine.forget(engine.problem.steepness)
         leaves = better_leaves(engine, theta, leaf_classes)
-        engine.descend(theta, leaves, ROUGH._replace(max_iter=self.max_iter))
+        engine.descend(theta, leaves, self.limits)
         return leaves
 
 
@@ -188,10 +183,10 @@ class Polish:
             )
             if not engine.ended:
                 continue
-            rates = problem.rates(unpack(theta, leaves))
+            rates = engine.rates(leaves)
             # Other leaves only if they are better with the rate terms too: the cheapest leaves
             # may starve a class, and the next round would change them back.
-            better = pure_leaves(problem, theta, leaves)
+            better = engine.cheapest_leaves(leaves)
             if not np.array_equal(better, leaves):
                 other = engine.descend(
                     theta, better, look, multipliers=multipliers, rate_weight=weight
@@ -200,7 +195,7 @@ class Polish:
                     leaves = better
                     continue
             if np.all(rates >= problem.minimum_rates - RATE_SLACK):
-                break
+                return leaves
             target = np.minimum(problem.minimum_rates + margin, 1.0)
             multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
             shortfall = float(np.max(target - rates))
