@@ -182,7 +182,7 @@ def construct(
     size = 2 ** (working_depth - 1) * (n_features + 1) * n_features
     if size > MOST_NUMBERS:
         raise ValueError(
-            f"the points for depth {depth} and {n_features} features hold about {size:.1e} numbers, "
+            f"the points for depth {depth} and {n_features} features hold {size:.1e} numbers, "
             f"more than {MOST_NUMBERS:.1e}; take a smaller depth or fewer features."
         )
     return _grid(depth, n_features) if plan is None else _hypercube(depth, plan)
