@@ -1,0 +1,1 @@
+"""The paper's experiments, and the reader's own: a spec in, rows in a store, tables and figures."""

@@ -1,0 +1,207 @@
+"""Where jobs run: in this process, in processes of this machine, or on a Dask cluster.
+
+All three take the same jobs and give back the same rows. A process that dies takes nothing with it
+but the slice it was working on: its job runs again. A job that kills one process after another is
+given up in the end, with a row that says so.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from typing import Any, Protocol
+
+from softsplit.experiments.context import Context
+from softsplit.experiments.rows import CRASHED, Row
+from softsplit.experiments.work import Job, run_job
+
+STRIKES = 3
+"""So many processes a job may take down before it is given up."""
+
+Finished = tuple[Job, list[Row]]
+"""A job and its rows; none if it has to run again."""
+
+
+class Pool(Protocol):
+    """Runs jobs."""
+
+    def room(self) -> int:
+        """How many more jobs it wants now."""
+
+    def submit(self, job: Job) -> None:
+        """Take a job."""
+
+    def collect(self) -> list[Finished]:
+        """Wait until jobs are finished, and hand them over."""
+
+    def close(self) -> None:
+        """Stop at once; jobs that were not handed over are lost."""
+
+
+class InlinePool:
+    """One job at a time, in this process."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._jobs: deque[Job] = deque()
+
+    def room(self) -> int:
+        return 1 - len(self._jobs)
+
+    def submit(self, job: Job) -> None:
+        self._jobs.append(job)
+
+    def collect(self) -> list[Finished]:
+        job = self._jobs.popleft()
+        return [(job, run_job(job, self._context))]
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+
+class ProcessPool:
+    """Jobs in processes of this machine, which get the data once, when they start."""
+
+    def __init__(self, context: Context, n_processes: int) -> None:
+        self._context = context
+        self._size = n_processes
+        self._running: dict[Future[list[Row]], Job] = {}
+        self._lonely = False
+        self._open()
+
+    def _open(self) -> None:
+        self._executor = ProcessPoolExecutor(
+            1 if self._lonely else self._size,
+            # A forked copy of a process with threads may hang; a new one cannot.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_receive,
+            initargs=(self._context,),
+        )
+
+    def room(self) -> int:
+        # One job more than processes, so that none waits for this process to write rows.
+        return (1 if self._lonely else self._size + 1) - len(self._running)
+
+    def submit(self, job: Job) -> None:
+        self._running[self._executor.submit(_run_received, job)] = job
+
+    def collect(self) -> list[Finished]:
+        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+            return self._recover()
+        if self._lonely:
+            self._lonely = False
+            self._reopen()
+        return [(self._running.pop(future), future.result()) for future in done]
+
+    def _recover(self) -> list[Finished]:
+        """Some process died, and it cannot be known with which job: all of them run again.
+
+        After the second time jobs run one by one, so that the one at fault is found.
+        """
+        wait(self._running)
+        finished: list[Finished] = []
+        for future, job in self._running.items():
+            if future.exception() is None:
+                finished.append((job, future.result()))
+            elif job.strikes + 1 >= STRIKES and len(self._running) == 1:
+                finished.append((job, [job.failed(CRASHED, "the process died")]))
+            else:
+                finished.append((replace(job, strikes=job.strikes + 1), []))
+        self._running.clear()
+        self._lonely = any(job.strikes + 1 >= STRIKES for job, rows in finished if not rows)
+        self._reopen()
+        return finished
+
+    def _reopen(self) -> None:
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._open()
+
+    def close(self) -> None:
+        processes = list((self._executor._processes or {}).values())
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        if self._running:
+            for process in processes:
+                process.kill()
+        for process in processes:
+            process.join()
+
+
+_received: list[Context] = []
+
+
+def _receive(context: Context) -> None:
+    """Runs once in every process; an interruption is the business of the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _received[:] = [context]
+
+
+def _run_received(job: Job) -> list[Row]:
+    return run_job(job, _received[0])
+
+
+class DaskPool:
+    """Jobs on a Dask cluster, which gets the data once.
+
+    Dask itself runs the jobs of a lost worker elsewhere. If the last worker that held the data is
+    lost, the data is sent again.
+    """
+
+    def __init__(self, context: Context, address: str) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise ImportError(
+                "--dask needs dask.distributed; install it with: pip install 'softsplit[dask]'."
+            ) from None
+        try:
+            self._client = distributed.Client(address, timeout="20s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
+                "scheduler' and give its address."
+            ) from None
+        self._context = context
+        self._running: dict[Any, Job] = {}
+        self._distributed = distributed
+        self._send()
+
+    def _send(self) -> None:
+        self._client.wait_for_workers(1)
+        self._data = self._client.scatter(self._context, broadcast=True, hash=False)
+
+    def room(self) -> int:
+        threads = sum(self._client.nthreads().values())
+        return max(2, 2 * threads) - len(self._running)
+
+    def submit(self, job: Job) -> None:
+        self._running[self._client.submit(run_job, job, self._data, pure=False)] = job
+
+    def collect(self) -> list[Finished]:
+        self._distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
+        finished: list[Finished] = []
+        lost = False
+        for future in [f for f in self._running if f.done()]:
+            job = self._running.pop(future)
+            if future.status == "finished":
+                finished.append((job, future.result()))
+                continue
+            error = future.exception() if future.status == "error" else None
+            if error is not None and not isinstance(error, self._distributed.KilledWorker):
+                raise error
+            lost = True
+            if job.strikes + 1 >= STRIKES:
+                finished.append((job, [job.failed(CRASHED, "its workers died")]))
+            else:
+                finished.append((replace(job, strikes=job.strikes + 1), []))
+        if lost:
+            self._send()
+        return finished
+
+    def close(self) -> None:
+        self._client.cancel(list(self._running), force=True)
+        self._client.close()
