@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.data import Dataset, load_dataset, read_dataset
+from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
 from softsplit.experiments.spec import Spec
@@ -92,12 +92,13 @@ def load_data(spec: Spec) -> dict[str, Dataset]:
             found[entry] = load_dataset(entry, spec.training.coding)
             continue
         coding = spec.training.coding
+        plain: PlainCoding = "onehot" if coding == "reported" or coding == "table" else coding
         found[entry.name] = read_dataset(
             entry.file,
             entry.target,
             name=entry.name,
             categorical=entry.categorical,
-            coding="onehot" if coding in ("reported", "table") else coding,
+            coding=plain,
             missing=entry.missing,
         )
     return found

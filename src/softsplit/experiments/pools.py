@@ -8,7 +8,9 @@ given up in the end, with a row that says so.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -18,6 +20,7 @@ from typing import Any, Protocol
 from softsplit.experiments.context import Context
 from softsplit.experiments.rows import CRASHED, Row
 from softsplit.experiments.work import Job, run_job
+from softsplit.threads import one_blas_thread
 
 STRIKES = 3
 """So many processes a job may take down before it is given up."""
@@ -48,6 +51,9 @@ class InlinePool:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._jobs: deque[Job] = deque()
+        # Held here, the limit need not be set anew for every job, which takes milliseconds.
+        self._limit = one_blas_thread()
+        self._limit.__enter__()
 
     def room(self) -> int:
         return 1 - len(self._jobs)
@@ -61,6 +67,7 @@ class InlinePool:
 
     def close(self) -> None:
         self._jobs.clear()
+        self._limit.__exit__(None, None, None)
 
 
 class ProcessPool:
@@ -70,12 +77,12 @@ class ProcessPool:
         self._context = context
         self._size = n_processes
         self._running: dict[Future[list[Row]], Job] = {}
-        self._lonely = False
+        self._suspects: deque[Job] = deque()
         self._open()
 
     def _open(self) -> None:
         self._executor = ProcessPoolExecutor(
-            1 if self._lonely else self._size,
+            self._size,
             # A forked copy of a process with threads may hang; a new one cannot.
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_receive,
@@ -84,38 +91,38 @@ class ProcessPool:
 
     def room(self) -> int:
         # One job more than processes, so that none waits for this process to write rows.
-        return (1 if self._lonely else self._size + 1) - len(self._running)
+        return 0 if self._suspects else self._size + 1 - len(self._running)
 
     def submit(self, job: Job) -> None:
         self._running[self._executor.submit(_run_received, job)] = job
 
     def collect(self) -> list[Finished]:
+        if self._suspects:
+            return self._try_alone(self._suspects.popleft())
         done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-        if any(isinstance(future.exception(), BrokenProcessPool) for future in done):
-            return self._recover()
-        if self._lonely:
-            self._lonely = False
-            self._reopen()
-        return [(self._running.pop(future), future.result()) for future in done]
-
-    def _recover(self) -> list[Finished]:
-        """Some process died, and it cannot be known with which job: all of them run again.
-
-        After the second time jobs run one by one, so that the one at fault is found.
-        """
+        if not any(isinstance(future.exception(), BrokenProcessPool) for future in done):
+            return [(self._running.pop(future), future.result()) for future in done]
+        # Some process died, and it cannot be known with which job: each is tried by itself.
         wait(self._running)
         finished: list[Finished] = []
         for future, job in self._running.items():
             if future.exception() is None:
                 finished.append((job, future.result()))
-            elif job.strikes + 1 >= STRIKES and len(self._running) == 1:
-                finished.append((job, [job.failed(CRASHED, "the process died")]))
             else:
-                finished.append((replace(job, strikes=job.strikes + 1), []))
+                self._suspects.append(replace(job, strikes=job.strikes + 1))
         self._running.clear()
-        self._lonely = any(job.strikes + 1 >= STRIKES for job, rows in finished if not rows)
         self._reopen()
-        return finished
+        return finished or self.collect()
+
+    def _try_alone(self, job: Job) -> list[Finished]:
+        while True:
+            try:
+                return [(job, self._executor.submit(_run_received, job).result())]
+            except BrokenProcessPool:
+                self._reopen()
+            job = replace(job, strikes=job.strikes + 1)
+            if job.strikes >= STRIKES:
+                return [(job, [job.failed(CRASHED, "the process died")])]
 
     def _reopen(self) -> None:
         self._executor.shutdown(wait=True, cancel_futures=True)
@@ -131,13 +138,25 @@ class ProcessPool:
             process.join()
 
 
-_received: list[Context] = []
+_received: list[Any] = []
+"""In a process of the pool: the context, and what holds BLAS to one thread."""
 
 
 def _receive(context: Context) -> None:
     """Runs once in every process; an interruption is the business of the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _received[:] = [context]
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    limit = one_blas_thread()
+    limit.__enter__()
+    _received[:] = [context, limit]
+
+
+def _leave_with_parent() -> None:
+    """A parent that was killed cannot end its processes; they must not outlive it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run_received(job: Job) -> list[Row]:
@@ -194,10 +213,12 @@ class DaskPool:
             if error is not None and not isinstance(error, self._distributed.KilledWorker):
                 raise error
             lost = True
-            if job.strikes + 1 >= STRIKES:
-                finished.append((job, [job.failed(CRASHED, "its workers died")]))
+            if error is None:
+                finished.append((job, []))
+            elif job.strikes == 0:
+                finished.append((replace(job, strikes=1), []))
             else:
-                finished.append((replace(job, strikes=job.strikes + 1), []))
+                finished.append((job, [job.failed(CRASHED, "several workers died of it")]))
         if lost:
             self._send()
         return finished

@@ -33,10 +33,16 @@ from softsplit.tree import Topology
 SLICE = 1.0
 """Seconds after which a process hands in what it has, so that little is lost if it is killed."""
 
+ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
+
 
 @dataclass(frozen=True)
 class Job:
-    """Steps of a chain that have no row yet, and the trees of finished steps they start from."""
+    """Steps of a chain that have no row yet, and the trees of finished steps they start from.
+
+    ``strikes`` counts the processes that died while they had this job. After the first it is run
+    step by step, so that only the step at fault is given up.
+    """
 
     chain: Chain
     missing: tuple[int, ...]
@@ -55,7 +61,7 @@ class Job:
             self,
             missing=missing,
             trees={index: tree for index, tree in trees.items() if index in parents},
-            strikes=0,
+            strikes=min(self.strikes, 1),
         )
 
     def failed(self, status: str, message: str) -> Row:
@@ -77,7 +83,7 @@ def run_job(job: Job, context: Context) -> list[Row]:
             if outcome.tree is not None:
                 trees[index] = outcome.tree
             rows.append(Row(chain.cell(index), index, outcome))
-            if time.perf_counter() - began > SLICE:
+            if time.perf_counter() - began > SLICE or job.strikes > 0:
                 break
     return rows
 
@@ -145,7 +151,8 @@ def _measure(solution: Solution, solver: Solver, prepared: Prepared) -> Outcome:
         global_sparsity=global_sparsity(tree.weights, zero),
         features_used=len(selected_features(tree.weights, zero)),
         nonzeros=int(np.sum(np.abs(tree.weights) > zero)),
-        message=solution.message,
+        # A run that ended well has nothing to say; what it counts may depend on the clock.
+        message="" if solution.status in ENDED_WELL else solution.message,
         predict_seconds=seconds,
         tree=encode_tree(tree) if solution.status.usable else None,
     )
