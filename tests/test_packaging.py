@@ -64,3 +64,4 @@ def test_nothing_but_the_wheel_fits_a_tree(wheel: Path, tmp_path: Path) -> None:
     assert said["inside"] == "True"
     assert said["casadi"] == "False"
     assert float(said["accuracy"]) >= 0.94
+    assert run(python.with_name("softsplit"), "--version", cwd=tmp_path).startswith("softsplit ")

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from softsplit import capacity
     from softsplit.classifier import SoftTreeClassifier
     from softsplit.data import load_dataset
     from softsplit.report import export_text
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["SoftTreeClassifier", "export_text", "load_dataset", "strength_path"]
+__all__ = ["SoftTreeClassifier", "capacity", "export_text", "load_dataset", "strength_path"]
 
 _HOMES = {
     "SoftTreeClassifier": "softsplit.classifier",
@@ -22,13 +23,17 @@ _HOMES = {
     "strength_path": "softsplit.selection",
 }
 
+_SUBPACKAGES = ("capacity",)
+
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: scikit-learn and numba take a second or two."""
+    if name in _SUBPACKAGES:
+        return import_module(f"softsplit.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'softsplit' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_HOMES, *_SUBPACKAGES])

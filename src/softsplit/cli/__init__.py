@@ -1,0 +1,5 @@
+"""The command line: one module per command, which reads options, calls the library and prints."""
+
+from softsplit.cli.app import app, main
+
+__all__ = ["app", "main"]

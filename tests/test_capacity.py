@@ -1,0 +1,463 @@
+"""Bounds on the VC dimension: values, reasons, conditions; what follows for the error."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+
+import softsplit
+from softsplit.capacity import (
+    Bound,
+    Growth,
+    TreeSize,
+    compare,
+    generalisation_bound,
+    lb_vc,
+    required_steepness,
+    summarise,
+    vc_lower_bound,
+    vc_upper_bound,
+)
+from softsplit.capacity.growth import (
+    grid_degree,
+    hard_tree_growth,
+    sigmoid_network_growth,
+    soft_tree_growth,
+    threshold_network_growth,
+)
+from softsplit.routing import leaf_probabilities, split_scores
+from softsplit.tree import TreeParameters
+
+DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
+
+
+# Lower bounds.
+
+
+@pytest.mark.parametrize("p", [1, 2, 7, 1000])
+@pytest.mark.parametrize("binary", [False, True])
+def test_one_branch_is_known_exactly(p: int, binary: bool) -> None:
+    for bound in (
+        vc_lower_bound(1, p, binary),
+        vc_lower_bound(1, p, binary, method="lb-vc"),
+        vc_upper_bound(1, p, binary),
+    ):
+        assert int(bound) == p + 1
+        assert bound.kind == "exact"
+        assert bound.formula == "p + 1"
+
+
+@given(depth=st.integers(2, 12), extra=st.integers(1, 50))
+def test_recursion_gives_the_formula_of_proposition_3(depth: int, extra: int) -> None:
+    p = depth + extra
+    assert lb_vc(depth, p) == 2 ** (depth - 1) * (p - depth + 3)
+    assert int(vc_lower_bound(depth, p, method="lb-vc")) == lb_vc(depth, p)
+
+
+def test_conditions_of_the_paper_are_one_condition() -> None:
+    """p - D <= 2^(p-D+1) - 3 and D <= p + 2 hold exactly from p = D + 1 on."""
+    for depth in range(2, 15):
+        for p in range(1, 30):
+            stated = p - depth <= 2.0 ** (p - depth + 1) - 3 and depth <= p + 2
+            assert stated == (p >= depth + 1)
+            if stated:
+                assert lb_vc(depth, p) <= 2**p
+            else:
+                with pytest.raises(ValueError, match=r"needs n_features >= depth \+ 1"):
+                    lb_vc(depth, p)
+
+
+@pytest.mark.parametrize(
+    "depth, p, why",
+    [
+        (2, 2, "on the 2 features left at depth 2 its point sets overlap"),
+        (4, 3, "on the 1 feature left at depth 2 its point sets overlap"),
+        (4, 2, "it uses up one feature per level, and none is left"),
+    ],
+)
+def test_where_the_paper_does_not_apply_the_reason_is_given(depth: int, p: int, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        vc_lower_bound(depth, p, method="lb-vc")
+    assert why in vc_lower_bound(depth, p).reason
+    assert why in vc_lower_bound(depth, p, binary=True).reason
+
+
+def test_two_real_features_have_the_bound_of_proposition_2_and_binary_ones_cannot() -> None:
+    assert int(vc_lower_bound(2, 2)) == 6
+    assert int(vc_upper_bound(2, 2, binary=True)) == 4
+
+
+@given(depth=DEPTHS, p=FEATURES)
+def test_bounds_are_in_order(depth: int, p: int) -> None:
+    real, binary = int(vc_lower_bound(depth, p)), int(vc_lower_bound(depth, p, True))
+    assert real == 2 ** (depth - 1) * (p + 1)
+    assert binary <= real
+    if p >= depth + 1:
+        assert lb_vc(depth, p) <= binary
+    on_grid = int(vc_upper_bound(depth, p, levels=10))
+    assert real <= int(vc_upper_bound(depth, p))
+    assert binary <= int(vc_upper_bound(depth, p, True)) <= on_grid
+    assert on_grid <= int(vc_upper_bound(depth, p))
+    assert int(vc_upper_bound(depth, p, True)) <= 2**p
+
+
+@given(depth=st.integers(1, 7), p=FEATURES, binary=st.booleans())
+def test_bounds_grow_with_depth_and_features(depth: int, p: int, binary: bool) -> None:
+    for bound in (vc_lower_bound, vc_upper_bound):
+        here = int(bound(depth, p, binary))
+        assert here <= int(bound(depth + 1, p, binary))
+        assert here <= int(bound(depth, p + 1, binary))
+
+
+def test_deep_trees_label_the_whole_cube() -> None:
+    for p in range(3, 9):
+        for depth in range(p - 1, p + 3):
+            lower, upper = vc_lower_bound(depth, p, True), vc_upper_bound(depth, p, True)
+            assert int(lower) == int(upper) == 2**p
+            assert lower.kind == upper.kind == "exact"
+        assert vc_lower_bound(p - 2, p, True).kind == ("exact" if p == 3 else "lower")
+
+
+@pytest.mark.parametrize(
+    "depth, p, paper, ours",
+    [(3, 10, 40, 44), (4, 10, 72, 88), (4, 8, 56, 64), (5, 6, 64, 64), (2, 3, 8, 8)],
+)
+def test_binary_features_lose_a_dimension_only_when_they_run_short(depth, p, paper, ours) -> None:
+    assert lb_vc(depth, p) == paper
+    assert int(vc_lower_bound(depth, p, True)) == ours
+
+
+def test_a_bound_speaks_and_counts() -> None:
+    bound = vc_lower_bound(3, 10)
+    assert isinstance(bound, Bound)
+    assert range(100)[bound] == 44
+    assert str(bound).startswith("at least 44: the levels above tell 4 clusters apart")
+    assert "LB-VC of the paper gives 40" in bound.reason
+    assert str(vc_upper_bound(3, 10)).startswith("at most 184550: ")
+    assert str(vc_upper_bound(1, 3)).startswith("exactly 4: ")
+    assert int(vc_lower_bound(np.int64(3), np.int32(10))) == 44
+
+
+# Upper bounds.
+
+
+def counted_by_hand(depth: int, p: int, levels: int | None) -> int:
+    """The largest m with 2^m <= B (e m / d)^d, by going down from far above."""
+    branches = 2**depth - 1
+    d = branches * (p + 1) + 2**depth
+    if levels is None:
+        q, degree = d * branches, branches + 1
+        components = (
+            q * (q - 1) // 2
+            + d * math.log2(degree)
+            + d * math.log2(degree + 1)
+            + q * math.log2(d * degree + d * (degree + 1) + 1)
+        )
+    else:
+        degree = 1 + branches * (1 + p * (levels - 1))
+        components = math.log2(degree) + (d - 1) * math.log2(2 * degree - 1)
+    m = 10 * int(components) + 100 * d
+    while m > components + d * math.log2(math.e * m / d):
+        m -= 1
+    return m
+
+
+@pytest.mark.parametrize(
+    "depth, p, levels", [(2, 2, None), (2, 5, None), (3, 2, None), (2, 9, 2), (3, 12, 2), (2, 3, 9)]
+)
+def test_counted_bounds_solve_their_equation(depth: int, p: int, levels: int | None) -> None:
+    assert soft_tree_growth(TreeSize(depth, p), levels).largest_shattered() == counted_by_hand(
+        depth, p, levels
+    )
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_trees_are_polynomials_in_their_exponentials(depth: int) -> None:
+    """P_l times the product of 1 + E_t is affine in each E_t: what the counting rests on."""
+    rng = np.random.default_rng(depth)
+    branches = 2**depth - 1
+    for branch in range(branches):
+        base = rng.uniform(0.1, 5.0, size=branches)
+        exponentials = np.repeat(base[:, None], 4, axis=1)
+        exponentials[branch] = [0.2, 0.9, 1.6, 2.3]
+        leaves = leaf_probabilities(-np.log(exponentials) / 3.0, steepness=3.0)
+        values = leaves * np.prod(1.0 + exponentials, axis=0)
+        np.testing.assert_allclose(np.diff(values, n=2, axis=1), 0.0, atol=1e-12 * values.max())
+        assert np.abs(np.diff(values, axis=1)).max() > 0.0
+
+
+def test_on_a_grid_the_degree_counts_levels_and_thresholds() -> None:
+    """At the far corner of the grid each log E_t is the largest sum of parameters there is."""
+    levels = 5
+    tree = TreeParameters(np.full((3, 3), 3.0), -np.ones(3), np.tile([[1.0], [0.0]], 4))
+    exponents = split_scores(tree, np.full((3, 1), levels - 1.0))
+    assert grid_degree(TreeSize(2, 3), levels) == exponents.sum() + 1
+
+
+def test_one_feature_changes_class_at_most_seven_times_at_depth_two() -> None:
+    assert int(vc_upper_bound(2, 1)) == 8
+    assert vc_upper_bound(2, 1).source == "Descartes"
+    rng = np.random.default_rng(0)
+    points = np.linspace(-1.0, 2.0, 2001)
+    most = 0
+    for _ in range(2000):
+        scale = np.exp(rng.uniform(-5.0, 0.0, size=3))
+        weights = scale * rng.choice([-1.0, 1.0], size=3)
+        tree = TreeParameters(
+            weights[None, :], weights * rng.uniform(0.0, 1.0, size=3), np.eye(2)[:, [1, 0, 1, 0]]
+        )
+        ones = tree.leaf_classes[1] @ leaf_probabilities(split_scores(tree, points[None, :]), 300.0)
+        most = max(most, int(np.count_nonzero(np.diff(ones > 0.5))))
+    assert 3 <= most <= 7
+
+
+@given(
+    parameters=st.integers(1, 200),
+    components=st.floats(0.0, 1e4),
+    predicates=st.integers(1, 40),
+    points=st.integers(1, 10**6),
+)
+def test_growth_is_never_above_all_labellings_and_stops_there(
+    parameters, components, predicates, points
+) -> None:
+    growth = Growth(parameters, components, predicates)
+    assert 0.0 <= growth.log2(points) <= points
+    assert growth.log2(points) <= growth.log2(points + 1) + 1e-9
+    beyond = growth.largest_shattered() + 1
+    assert growth.log2(beyond) < beyond
+
+
+def test_the_order_of_the_paper_holds_with_a_constant() -> None:
+    """Proposition 4: O(m^4 p^2) with m = 2^(D-1); the constant stays below 40 here."""
+    for depth in range(2, 9):
+        for p in (3, 10, 100, 1000):
+            assert int(vc_upper_bound(depth, p)) <= 40 * 2 ** (4 * (depth - 1)) * p**2
+
+
+def test_huge_sizes_are_counted_too() -> None:
+    assert int(vc_upper_bound(16, 10**6)) > int(vc_lower_bound(16, 10**6)) > 10**10
+    assert int(vc_upper_bound(2, 10**6, levels=2**53)) < int(vc_upper_bound(2, 10**6))
+
+
+# Other models.
+
+
+def test_comparison_is_one_small_table() -> None:
+    table = compare(3, 10)
+    assert list(table.columns) == [
+        "model", "parameters", "lower", "upper", "lower_from", "upper_from",
+    ]  # fmt: skip
+    assert len(table) == 5
+    rows = table.set_index("model")
+    assert rows.loc["perceptron", ["lower", "upper"]].tolist() == [11, 11]
+    assert rows.loc["soft tree, depth 3", ["lower", "upper"]].tolist() == [44, 184550]
+    network = rows.loc["two-layer threshold network, 7 hidden units"]
+    assert network["lower"] == 10 * 7 + 1
+    assert network["parameters"] == 7 * 12 + 1
+
+
+@given(
+    depth=st.integers(1, 7),
+    p=FEATURES,
+    levels=st.sampled_from([None, 2, 3, 100]),
+    hidden=st.sampled_from([None, 1, 4, 1000]),
+)
+def test_every_row_is_in_order(depth, p, levels, hidden) -> None:
+    table = compare(depth, p, levels=levels, hidden_units=hidden)
+    assert (table["lower"] <= table["upper"]).all()
+    if levels is not None and p < 20:
+        assert table["upper"].max() <= levels**p
+
+
+def test_networks_use_no_more_units_than_the_theorem_allows() -> None:
+    """p u + 1 holds for u <= 2^(p+1) / (p^2 + p + 2): one of 7 units at p = 4."""
+    rows = compare(3, 4, hidden_units=7).set_index("model")
+    assert 2**5 / (4**2 + 4 + 2) < 2
+    assert rows.loc["two-layer threshold network, 7 hidden units", "lower"] == 4 * 1 + 1
+
+
+def test_hard_trees_and_networks_count_half_spaces() -> None:
+    assert hard_tree_growth(1, 4).log2(20) == Growth(parameters=5).log2(20)
+    assert threshold_network_growth(4, 3).parameters == 3 * 5 + 4
+    real, binary = sigmoid_network_growth(4, 3), sigmoid_network_growth(4, 3, levels=2)
+    assert binary.log2_components < real.log2_components
+
+
+# The error on new rows.
+
+
+def test_the_bound_is_the_solved_inequality() -> None:
+    size, n, error, delta = TreeSize(2, 6, n_coefficients=5), 10_000, 0.08, 0.1
+    growth = math.log(2) * soft_tree_growth(size).log2(2 * n)
+    price = math.log(19 * math.comb(18, 5))
+    squared = 4 * (growth + price + math.log(4 / delta)) / n
+    found = generalisation_bound(size, n_samples=n, training_error=error, confidence=1 - delta)
+    risk = float(found)
+    assert 0.08 < risk < 1.0
+    # The largest R with (R - r) / sqrt(R) <= e.
+    assert (risk - error) / math.sqrt(risk) == pytest.approx(math.sqrt(squared))
+
+
+def test_bound_improves_with_rows_sparsity_and_coarse_features() -> None:
+    def bound(n: int = 50_000, used: int | None = None, **options: object) -> float:
+        size = TreeSize(2, 20, n_coefficients=used)
+        return float(generalisation_bound(size, n_samples=n, training_error=0.1, **options))
+
+    assert bound(n=10**7) < bound(n=10**6) < bound() <= 1.0
+    assert bound(used=6) < bound(used=20) < bound()
+    assert bound(binary=True) < bound(levels=1000) < bound()
+    assert bound(n=10**6, confidence=0.9) < bound(n=10**6, confidence=0.999)
+    assert bound(n=10**12) == pytest.approx(0.1, abs=1e-3)
+
+
+def test_samples_needed_is_the_turning_point() -> None:
+    size = TreeSize(2, 20)
+    found = generalisation_bound(size, n_samples=300, training_error=0.1)
+    assert found.vacuous
+    assert float(found) == 1.0
+    needed = found.samples_needed
+    at, below = (
+        generalisation_bound(size, n_samples=n, training_error=0.1) for n in (needed, needed - 1)
+    )
+    assert float(at) < 0.5 <= float(below)
+    assert str(found).startswith("vacuous: for 300 rows and 67 parameters at depth 2 the bound is")
+    assert f"it takes {needed} rows" in found.reason
+    hopeless = generalisation_bound(size, n_samples=300, training_error=0.5)
+    assert hopeless.samples_needed is None
+    assert "no number of rows would do" in hopeless.reason
+
+
+def test_a_fitted_tree_is_measured_by_its_nonzero_coefficients() -> None:
+    X, y = load_iris(return_X_y=True)
+    tree = softsplit.SoftTreeClassifier(global_strength=1.0, n_starts=2, random_state=0).fit(X, y)
+    size = TreeSize.of(tree)
+    assert (size.depth, size.n_features, size.n_classes) == (2, 4, 3)
+    assert size.used_coefficients == np.count_nonzero(tree.weights_) < 12
+    assert size.n_parameters == size.used_coefficients + 3 + 2 * 4
+    bound = generalisation_bound(
+        tree, n_samples=len(X), training_error=1 - tree.score(X, y), levels=80
+    )
+    assert bound.size == size
+    assert bound.vacuous
+    assert float(bound) >= 2 / 3
+    plenty = generalisation_bound(tree, n_samples=10**6, training_error=0.02, levels=80)
+    assert not plenty.vacuous
+    assert "an estimate from rows kept apart will be much closer" in plenty.reason
+
+
+def test_three_classes_count_three_comparisons() -> None:
+    two, three = soft_tree_growth(TreeSize(2, 4)), soft_tree_growth(TreeSize(2, 4, n_classes=3))
+    assert (two.predicates, three.predicates) == (1, 3)
+    assert three.parameters == two.parameters + 4
+    assert three.log2(10) == pytest.approx(10 * math.log2(3))
+
+
+# Everything at once, and how it is loaded.
+
+
+def test_summary_holds_plain_values() -> None:
+    summary = summarise(3, 10, n_samples=1000, training_error=0.1)
+    values = summary.to_dict()
+    assert values["lower"]["value"] == 44
+    assert values["paper"]["value"] == 40
+    assert values["generalisation"]["vacuous"] is True
+    assert summarise(3, 3).paper is None
+    assert summarise(3, 3).generalisation is None
+    assert summarise(2, 5, levels=7).lower == vc_lower_bound(2, 5, binary=True)
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, softsplit\n"
+        "assert not {'numpy', 'typer', 'rich'} & set(sys.modules), 'import softsplit'\n"
+        "assert 'capacity' in dir(softsplit)\n"
+        "int(softsplit.capacity.vc_upper_bound(3, 10))\n"
+        "assert not {'numba', 'pandas', 'sklearn', 'typer', 'rich'} & set(sys.modules), 'bounds'\n"
+        "assert softsplit.capacity.compare(2, 3).shape == (5, 6)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert set(softsplit.capacity.__all__) <= set(dir(softsplit.capacity))
+    with pytest.raises(AttributeError, match="has no attribute 'vc_dimension'"):
+        _ = softsplit.capacity.vc_dimension
+
+
+# What the document says.
+
+
+def test_the_values_in_the_document_are_the_values_of_the_library() -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "capacity.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d) \| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    assert len(rows) == 12
+    for depth, p, cells in ((int(d), int(p), cells.split(" | ")) for d, p, cells in rows):
+        expected = [
+            lb_vc(depth, p) if p >= depth + 1 else "-",
+            int(vc_lower_bound(depth, p)),
+            int(vc_upper_bound(depth, p)),
+            int(vc_lower_bound(depth, p, True)),
+            int(vc_upper_bound(depth, p, True)),
+            int(vc_upper_bound(depth, p, levels=1000)),
+        ]
+        assert [cell.replace(",", "") for cell in cells[:-1]] == [str(value) for value in expected]
+        assert float(cells[-1]) == pytest.approx(required_steepness(depth, p), rel=5e-3)
+    table = compare(3, 10).set_index("model")
+    for model, row in table.iterrows():
+        assert f"| {model} | {row.parameters} | {row.lower} | {row.upper:,} |" in text
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: vc_lower_bound(0, 3), r"depth must be an integer of at least 1, got 0\."),
+        (lambda: vc_lower_bound(17, 3), r"depth must be an integer between 1 and 16, got 17\."),
+        (lambda: vc_lower_bound(2.0, 3), r"depth must be an integer of at least 1, got 2\.0\."),
+        (lambda: vc_lower_bound(True, 3), r"depth must be an integer of at least 1, got True\."),
+        (lambda: vc_lower_bound(2, 0), r"n_features must be an integer of at least 1, got 0\."),
+        (lambda: vc_lower_bound(2, 3, 4), r"binary must be True or False, got 4\."),
+        (lambda: vc_lower_bound(2, 3, method="new"), r"method must be 'best' or 'lb-vc', got 'new"),
+        (lambda: vc_upper_bound(2, 3, levels=1), r"levels must be an integer of at least 2, got 1"),
+        (lambda: vc_upper_bound(2, 3, True, levels=3), r"binary features have 2 levels, got level"),
+        (lambda: compare(2, 3, hidden_units=0), r"hidden_units must be an integer of at least 1"),
+        (lambda: TreeSize(2, 3, n_classes=1), r"n_classes must be an integer of at least 2, got 1"),
+        (lambda: TreeSize(2, 3, n_coefficients=10), r"n_coefficients must be at most 9, the numbe"),
+        (
+            lambda: generalisation_bound(TreeSize(2, 3), n_samples=0, training_error=0.1),
+            r"n_samples must be an integer of at least 1, got 0\.",
+        ),
+        (
+            lambda: generalisation_bound(TreeSize(2, 3), n_samples=9, training_error=12.0),
+            r"training_error must be a number from 0 to 1, got 12\.0\.",
+        ),
+        (
+            lambda: generalisation_bound(
+                TreeSize(2, 3), n_samples=9, training_error=0.1, confidence=1.0
+            ),
+            r"confidence must be a number between 0 and 1, got 1\.0\.",
+        ),
+        (
+            lambda: generalisation_bound("tree", n_samples=9, training_error=0.1),
+            r"a fitted SoftTreeClassifier or a TreeSize is needed, got str\.",
+        ),
+        (
+            lambda: generalisation_bound(
+                softsplit.SoftTreeClassifier(), n_samples=9, training_error=0.1
+            ),
+            r"TreeSize is needed, got SoftTreeClassifier that is not fitted\.",
+        ),
+    ],
+)
+def test_errors_are_one_sentence(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

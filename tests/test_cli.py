@@ -1,0 +1,140 @@
+"""The command line: results on standard output, errors as one sentence with exit code 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import softsplit
+from softsplit.cli import app, console
+from softsplit.cli import vc as vc_module
+
+
+def invoke(*arguments: str, **environment: str):
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", **environment})
+
+
+def assert_refused(result, message: str) -> None:
+    """One sentence on standard error, nothing on standard output, exit code 2."""
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("softsplit: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_vc_prints_bounds_reasons_and_other_models() -> None:
+    result = invoke("vc", "--depth", "3", "--features", "10")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    words = " ".join(result.stdout.split())
+    assert "Soft tree of depth 3 on 10 real features: VC dimension from 44 to 184,550" in words
+    assert "lower 44 2^(D-1) (p + 1) the levels above tell 4 clusters apart" in words
+    assert "paper 40 2^(D-1) (p - D + 3) LB-VC: 2 subtrees of depth 2" in words
+    assert "at any steepness above 26.95" in words
+    for model in ("perceptron", "soft tree", "hard oblique tree", "two-layer threshold network"):
+        assert model in words
+    assert "Error on new rows" not in words
+
+
+def test_vc_on_binary_features() -> None:
+    words = " ".join(invoke("vc", "--depth", "2", "--features", "3", "--binary").stdout.split())
+    assert "on 3 binary features: VC dimension exactly 8" in words
+    words = " ".join(invoke("vc", "--depth", "3", "--features", "3", "--binary").stdout.split())
+    assert "paper - does not apply to this size" in words
+
+
+def test_vc_bounds_the_error_when_told_the_rows() -> None:
+    result = invoke("vc", "--depth=2", "--features=20", "--samples=300", "--training-error=0.1")
+    words = " ".join(result.stdout.split())
+    assert "Error on new rows: vacuous: for 300 rows and 67 parameters at depth 2" in words
+    options = ["--levels", "1000", "--samples", "1000000", "--confidence", "0.9"]
+    words = " ".join(invoke("vc", "--depth=2", "--features=20", *options).stdout.split())
+    assert "on 20 1000-level features" in words
+    assert "Error on new rows: with confidence 0.9, the error on new rows is at most" in words
+
+
+def test_vc_prints_json_that_agrees_with_the_library() -> None:
+    arguments = ["--depth", "4", "--features", "12", "--binary", "--hidden-units", "5", "--json"]
+    values = json.loads(invoke("vc", *arguments).stdout)
+    expected = softsplit.capacity.summarise(4, 12, True, hidden_units=5).to_dict()
+    assert values == json.loads(json.dumps(expected))
+    assert values["lower"]["value"] == int(softsplit.capacity.vc_lower_bound(4, 12, True))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["vc", "--depth", "3"], "Missing option '--features'."),
+        (["vc", "--depth", "0", "--features", "3"], "Invalid value for '--depth'"),
+        (["vc", "--depth", "three", "--features", "3"], "Invalid value for '--depth'"),
+        (["vc", "--depth", "3", "--features", "3", "--speed", "9"], "--speed"),
+        (["vc", "--depth", "3", "--features", "3", "--binary", "--levels", "4"], "binary features"),
+        (
+            ["vc", "--depth=3", "--features=3", "--samples=9", "--confidence=2"],
+            "confidence must be",
+        ),
+        (["grow"], "No such command 'grow'."),
+    ],
+)
+def test_errors_are_one_sentence_on_standard_error(arguments: list[str], message: str) -> None:
+    assert_refused(invoke(*arguments), message)
+
+
+@pytest.mark.parametrize(
+    "error, message",
+    [
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory"),
+        (ImportError("this needs\n softsplit[ipopt]"), "this needs softsplit[ipopt]."),
+        (KeyError("lost"), "unexpected KeyError: 'lost'; please report it"),
+    ],
+)
+def test_no_error_shows_a_traceback(monkeypatch, error: Exception, message: str) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(vc_module, "print_json", broken)
+    arguments = ["vc", "--depth", "2", "--features", "3", "--json"]
+    assert_refused(invoke(*arguments), message)
+    shown = invoke(*arguments, **{console.SHOW_TRACEBACK: "1"})
+    assert shown.exception is error
+
+
+def test_help_and_version() -> None:
+    assert invoke("--version").stdout == f"softsplit {softsplit.__version__}\n"
+    for arguments in ([], ["--help"], ["-h"]):
+        result = invoke(*arguments)
+        assert result.exit_code == 0
+        assert "Usage: softsplit" in result.stdout
+        assert "vc" in result.stdout
+    assert "--features" in invoke("vc", "--help").stdout
+
+
+def test_the_module_runs_as_a_program() -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "softsplit", *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    good = run("vc", "--depth", "3", "--features", "10", "--json")
+    assert good.returncode == 0
+    assert good.stderr == ""
+    assert json.loads(good.stdout)["lower"]["value"] == 44
+    bad = run("vc", "--depth", "99", "--features", "10")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.startswith("softsplit: Invalid value for '--depth'")
+    assert bad.stderr.count("\n") == 1
+
+
+def test_starting_the_program_loads_nothing_that_it_does_not_need() -> None:
+    script = (
+        "import sys, softsplit.cli\n"
+        "assert not {'numba', 'pandas', 'sklearn', 'scipy'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,296 @@
+"""The constructions behind the lower bounds, each tree run through the routing of the library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsplit.capacity import (
+    Shattering,
+    construct,
+    hypercube_sets,
+    lb_vc,
+    required_steepness,
+    root_gate,
+    shatter,
+    vc_lower_bound,
+)
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, linear
+from softsplit.problem import TrainingProblem
+from softsplit.routing import leaf_probabilities, split_scores
+from softsplit.samples import Samples
+from softsplit.tree import TreeParameters
+
+SIZES = [(depth, p) for depth in range(1, 7) for p in (1, 2, 3, 4, 5, 6, 7, 9, 12)]
+
+
+def predicted(tree: TreeParameters, points: np.ndarray, steepness: float) -> np.ndarray:
+    """Classes as the estimator predicts them."""
+    leaves = leaf_probabilities(split_scores(tree, points.T), steepness)
+    return np.argmax(tree.leaf_classes @ leaves, axis=0)
+
+
+def assert_shattered(shattering: Shattering) -> None:
+    """Every labelling has a tree within the box of training that predicts it."""
+    points = shattering.points
+    for labels, tree in shattering:
+        assert np.abs(tree.weights).max() <= 1.0
+        assert np.abs(tree.thresholds).max() <= 1.0
+        assert np.isin(tree.leaf_classes, (0.0, 1.0)).all()
+        assert (tree.leaf_classes.sum(axis=0) == 1.0).all()
+        assert tree.leaf_classes.any(axis=1).all(), "each class has a leaf"
+        np.testing.assert_array_equal(predicted(tree, points, shattering.steepness), labels)
+
+
+@pytest.mark.parametrize(
+    "depth, p, binary, method",
+    [
+        (1, 1, False, "best"),
+        (1, 5, True, "lb-vc"),
+        (2, 1, False, "best"),
+        (2, 2, False, "best"),
+        (2, 3, False, "best"),
+        (2, 4, True, "lb-vc"),
+        (2, 5, False, "best"),
+        (3, 1, False, "best"),
+        (3, 2, False, "best"),
+        (2, 2, True, "best"),
+        (3, 3, True, "best"),
+        (5, 3, True, "best"),
+    ],
+)
+def test_all_labellings_of_small_sets(depth: int, p: int, binary: bool, method: str) -> None:
+    shattering = shatter(depth, p, binary, method=method)
+    n_points = int(vc_lower_bound(depth, p, binary, method=method))
+    assert shattering.exhaustive
+    assert len(np.unique(shattering.labellings, axis=0)) == len(shattering) == 2**n_points
+    assert_shattered(shattering)
+
+
+@given(
+    depth=st.integers(1, 6),
+    p=st.integers(1, 13),
+    binary=st.booleans(),
+    epsilon=st.floats(1e-6, 0.1),
+    seed=st.integers(0, 1000),
+)
+def test_drawn_labellings_of_larger_sets(depth, p, binary, epsilon, seed) -> None:
+    assert_shattered(shatter(depth, p, binary, epsilon=epsilon, max_labellings=8, seed=seed))
+
+
+@pytest.mark.parametrize("depth, p", [(3, 4), (3, 7), (4, 5), (4, 9), (6, 7)])
+def test_the_paper_construction_gives_the_points_of_its_recursion(depth: int, p: int) -> None:
+    shattering = shatter(depth, p, method="lb-vc", max_labellings=64)
+    assert len(shattering.points) == lb_vc(depth, p)
+    assert_shattered(shattering)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_points_are_as_many_as_promised_and_lie_where_features_do(binary: bool) -> None:
+    for depth, p in SIZES:
+        construction = construct(depth, p, binary)
+        points = construction.points
+        assert len(points) == construction.n_points == int(vc_lower_bound(depth, p, binary))
+        assert len(np.unique(points.round(9), axis=0)) == len(points)
+        assert points.min() >= 0.0
+        assert points.max() <= 1.0
+        if binary:
+            assert np.isin(points, (0.0, 1.0)).all()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_steepness_follows_from_the_margin_without_building_anything(binary: bool) -> None:
+    for depth, p in SIZES:
+        construction = construct(depth, p, binary)
+        assert construction.margin > 0.0
+        for epsilon in (None, 0.3, 1e-4):
+            assert required_steepness(depth, p, binary, epsilon=epsilon) == pytest.approx(
+                construction.required_steepness(epsilon), rel=1e-9
+            )
+
+
+def test_gates_err_with_epsilon_at_most_and_some_gate_does() -> None:
+    for depth, p, binary in [(2, 3, True), (3, 2, False), (4, 9, True), (5, 2, False)]:
+        construction = construct(depth, p, binary)
+        steepness = construction.required_steepness(0.02)
+        assert construction.gate_error(steepness) == pytest.approx(0.02)
+        tree = construction.tree(np.arange(construction.n_points) % 2)
+        scores = split_scores(tree, construction.points.T)
+        sizes = [
+            np.abs(scores[step.branch, cluster * size : (cluster + 1) * size])
+            for size in [construction.n_points // construction.n_clusters]
+            for cluster in range(construction.n_clusters)
+            for step in tree.topology.path(2 * cluster)
+        ]
+        assert np.concatenate(sizes).min() == pytest.approx(construction.margin)
+
+
+@pytest.mark.parametrize("depth, p, binary", [(2, 3, True), (2, 2, False), (3, 4, True)])
+def test_any_steepness_above_the_required_one_will_do(depth, p, binary) -> None:
+    needed = required_steepness(depth, p, binary)
+    assert_shattered(shatter(depth, p, binary, steepness=1.0001 * needed, max_labellings=1024))
+    with pytest.raises(ValueError, match=r"too small for this construction, it needs more than"):
+        shatter(depth, p, binary, steepness=needed)
+
+
+def test_a_check_reports_what_routing_says() -> None:
+    good = shatter(2, 3, steepness=512.0)
+    report = good.check()
+    assert report.realised
+    assert report.exhaustive
+    assert report.n_labellings == 256
+    assert report.least_probability > 1 - 1e-12
+    assert report.largest_parameter == 1.0
+    blurred = Shattering(good.construction, 0.5, good.labellings, True).check()
+    assert not blurred.realised
+    assert blurred.least_probability < 0.5
+
+
+def test_trees_are_feasible_for_training_and_cost_nothing() -> None:
+    """The compiled pass and the training problem agree with the prediction of the routing."""
+    shattering = shatter(3, 4, steepness=512.0, max_labellings=5)
+    for labels, tree in shattering:
+        problem = TrainingProblem(
+            samples=Samples.from_arrays(shattering.points, labels.astype(np.int64), 2),
+            topology=tree.topology,
+            loss=ExpectedCost.uniform(2),
+            penalties=PenaltyPair.of(linear()),
+            minimum_rates=np.full(2, 0.9),
+            steepness=shattering.steepness,
+        )
+        assert problem.violation(tree).largest == 0.0
+        wrong = 1.0 - shattering.check().least_probability
+        assert 0.0 <= problem.cost(tree) <= 0.5 * len(labels) * wrong
+
+
+def test_same_seed_same_draw() -> None:
+    first, again, other = (shatter(3, 9, seed=seed, max_labellings=20) for seed in (1, 1, 2))
+    assert not first.exhaustive
+    np.testing.assert_array_equal(first.labellings, again.labellings)
+    assert (first.labellings != other.labellings).any()
+
+
+def test_probabilities_belong_to_the_labels() -> None:
+    shattering = shatter(2, 3)
+    labels = np.array([1, 0, 0, 1, 0, 1, 1, 1])
+    np.testing.assert_array_equal(shattering.probabilities(labels) > 0.5, labels == 1)
+
+
+# The sets and the root of Proposition 2.
+
+
+@pytest.mark.parametrize("p", [3, 4, 10])
+def test_the_sets_of_the_paper(p: int) -> None:
+    left, right = hypercube_sets(p)
+    assert {tuple(x) for x in left} == {(1.0,) * p} | {tuple(1.0 - e) for e in np.eye(p)}
+    assert {tuple(x) for x in right} == {(0.0,) * p} | {tuple(e) for e in np.eye(p)}
+    assert not {tuple(x) for x in left} & {tuple(x) for x in right}
+    for points in (left, right):
+        assert np.linalg.matrix_rank(points[1:] - points[0]) == p
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_the_sets_of_the_paper_overlap_below_three_features(p: int) -> None:
+    with pytest.raises(ValueError, match=rf"need n_features >= 3, got {p}"):
+        hypercube_sets(p)
+
+
+@pytest.mark.parametrize("p", [3, 4, 7, 30])
+@pytest.mark.parametrize("epsilon", [0.4, 0.05])
+def test_the_root_of_the_paper_has_the_margins_it_says(p: int, epsilon: float) -> None:
+    root = root_gate(p, "paper")
+    assert root.right_margin == pytest.approx(1 / p**2)
+    assert root.left_margin == pytest.approx((p**2 - 3 * p + 1) / p**2)
+    odds = math.log((1 - epsilon) / epsilon)
+    expected = max(p**2, p**2 / (p**2 - 3 * p + 1)) * odds
+    assert root.required_steepness(epsilon) == pytest.approx(expected)
+    centred = root_gate(p)
+    assert centred.left_margin == pytest.approx((p - 2) / (2 * p))
+    assert centred.right_margin == pytest.approx((p - 2) / (2 * p))
+    assert centred.required_steepness(epsilon) < root.required_steepness(epsilon)
+
+
+def test_a_root_that_errs_below_one_half_is_not_enough() -> None:
+    """Proposition 2 takes any epsilon below 1/2; the last branches share the steepness."""
+    p, epsilon = 3, 0.49
+    root, construction = root_gate(p, "paper"), construct(2, p, method="lb-vc")
+    steepness = root.required_steepness(epsilon)
+    wrong = 0
+    for labels in itertools.product((0, 1), repeat=construction.n_points):
+        tree = construction.tree(labels)
+        tree.weights[:, 0], tree.thresholds[0] = root.weights, root.threshold
+        wrong += not np.array_equal(predicted(tree, construction.points, steepness), labels)
+    assert wrong > 0
+    assert construction.largest_epsilon == pytest.approx(1 - 1 / math.sqrt(2))
+
+
+def test_at_the_default_steepness_the_paper_root_lasts_to_24_features() -> None:
+    """Ours to 290: the margin falls with p in place of p squared."""
+    epsilon = construct(2, 3).largest_epsilon
+    assert root_gate(24, "paper").required_steepness(epsilon) < 512
+    assert root_gate(25, "paper").required_steepness(epsilon) > 512
+    assert required_steepness(2, 290) < 512 < required_steepness(2, 291)
+
+
+# What the bounds leave open.
+
+LINE = np.array([[0.0], [0.45], [0.54], [0.555], [1.0]])
+
+
+def line_tree(slopes, centres, classes) -> TreeParameters:
+    """Depth 2 on one feature; a gate of slope s and centre c has the score s (x - c) / 512."""
+    slopes, centres = np.asarray(slopes, dtype=float), np.asarray(centres, dtype=float)
+    leaves = np.asarray(classes)
+    return TreeParameters(
+        slopes[None, :] / 512, slopes * centres / 512, np.stack([1.0 - leaves, 1.0 * leaves])
+    )
+
+
+def test_five_points_on_a_line_where_a_hard_tree_has_four() -> None:
+    """A soft root lets both subtrees vote, which makes a fourth change of class."""
+    votes = ([4, -40, 512], [0.25, 0.55, 0.55])
+    for labels in itertools.product((0, 1), repeat=5):
+        changes = [i for i in range(4) if labels[i] != labels[i + 1]]
+        if len(changes) == 4:
+            classes = [1, 0, 1, 0] if labels[0] == 0 else [0, 1, 0, 1]
+            tree = line_tree(*votes, classes)
+        else:
+            # Hard splits at three of the four gaps, the changes among them: x > cut goes left.
+            idle = next(i for i in range(4) if i not in changes)
+            gaps = [i for i in range(4) if i != idle]
+            low, middle, high = (float(LINE[i : i + 2].mean()) for i in gaps)
+            classes = [labels[4], *(labels[i] for i in reversed(gaps))]
+            tree = line_tree([512] * 3, [middle, high, low], classes)
+        np.testing.assert_array_equal(predicted(tree, LINE, 512.0), labels)
+        assert np.abs(tree.weights).max() <= 1.0
+        assert np.abs(tree.thresholds).max() <= 1.0
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: shatter(2, 3, epsilon=0.3), r"epsilon must be a number between 0 and 0.29"),
+        (lambda: shatter(2, 3, steepness=0.0), r"steepness must be a number between 0 and"),
+        (lambda: shatter(2, 3, max_labellings=0), r"max_labellings must be an integer of at least"),
+        (lambda: shatter(2, 2, method="lb-vc"), r"needs n_features >= depth \+ 1 at depth 2, got"),
+        (lambda: construct(2, 3, binary=1), r"binary must be True or False, got 1\."),
+        (lambda: construct(2, 3, method="x"), r"method must be 'best' or 'lb-vc', got 'x'\."),
+        (lambda: construct(12, 5000), r"hold 5\.1e\+10 numbers, more than 1\.0e\+08; take a"),
+        (lambda: construct(2, 3).tree([0, 1]), r"labels must hold 8 values, each 0 or 1, one per"),
+        (lambda: construct(2, 3).tree([2] * 8), r"labels must hold 8 values, each 0 or 1"),
+        (lambda: construct(2, 3).required_steepness(0.5), r"epsilon must be a number between 0 an"),
+        (lambda: root_gate(4, "best"), r"rule must be 'centred' or 'paper', got 'best'\."),
+    ],
+)
+def test_errors_are_one_sentence(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
