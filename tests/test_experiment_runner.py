@@ -205,7 +205,7 @@ def test_a_store_serves_specs_with_more_axes(whole, tmp_path):
 def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
     spec, path = tmp_path / "small.toml", tmp_path / "killed.sqlite"
     spec.write_text(SMALL)
-    command = [sys.executable, "-m", "softsplit.cli.experiment", "run", str(spec)]
+    command = [sys.executable, "-m", "softsplit", "experiment", "run", str(spec)]
     run = subprocess.Popen(
         [*command, "--store", str(path), "--jobs", "2"],
         stdout=subprocess.DEVNULL,

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softsplit.experiments.progress import ConsoleProgress
-from softsplit.experiments.results import write_plots, write_results
-from softsplit.experiments.runner import Summary, run_experiment, summarise
-from softsplit.experiments.spec import Spec, load_spec
-from softsplit.experiments.store import Store
+if TYPE_CHECKING:
+    from softsplit.experiments.runner import Summary
 
 app = typer.Typer(
     help="Run the paper's experiments, or your own, and make their tables and figures.",
@@ -24,7 +18,7 @@ app = typer.Typer(
 
 Name = Annotated[str, typer.Argument(help="Name of a shipped experiment, or path of a .toml file.")]
 StorePath = Annotated[
-    Path | None, typer.Option("--store", help="File of results [default: results/NAME.sqlite].")
+    Path | None, typer.Option("--store", help="File of results; default: results/NAME.sqlite.")
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the files.")]
 
@@ -34,8 +28,9 @@ def run(
     name: Name,
     store: StorePath = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Processes on this machine.")
-    ] = os.cpu_count() or 1,
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes; default: one for each core."),
+    ] = None,
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler to use instead.")
     ] = None,
@@ -44,85 +39,71 @@ def run(
     ] = False,
 ) -> None:
     """Run every cell that has no result yet; stop and go on as you like."""
-    with _sentences():
-        spec = load_spec(name)
-        with Store(_path(spec, store)) as opened:
-            try:
-                done = run_experiment(
-                    spec,
-                    opened,
-                    n_jobs=jobs,
-                    dask=dask,
-                    accept_versions=accept_versions,
-                    progress=ConsoleProgress(),
-                )
-            except KeyboardInterrupt:
-                _show(spec, summarise(spec, opened))
-                typer.echo("stopped; the same command goes on from here.", err=True)
-                raise typer.Exit(130) from None
-            _show(spec, done)
+    # Here and below: other commands, and --help, shall not wait for it.
+    from softsplit.experiments.progress import ConsoleProgress
+    from softsplit.experiments.runner import run_experiment, summarise
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store, new=True) as opened:
+        try:
+            done = run_experiment(
+                spec,
+                opened,
+                n_jobs=jobs or os.cpu_count() or 1,
+                dask=dask,
+                accept_versions=accept_versions,
+                progress=ConsoleProgress(),
+            )
+        except KeyboardInterrupt:
+            _show(name, summarise(spec, opened))
+            typer.echo("stopped; the same command goes on from here.", err=True)
+            raise typer.Exit(130) from None
+        _show(name, done)
 
 
 @app.command()
 def status(name: Name, store: StorePath = None) -> None:
     """How many cells have a result, and of what kind."""
-    with _sentences():
-        spec = load_spec(name)
-        with Store(_existing(spec, store)) as opened:
-            _show(spec, summarise(spec, opened))
+    from softsplit.experiments.runner import summarise
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        _show(name, summarise(spec, opened))
 
 
 @app.command()
 def table(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
     """Write the table as CSV, Markdown and LaTeX."""
-    with _sentences():
-        spec = load_spec(name)
-        with Store(_existing(spec, store)) as opened:
-            for path in write_results(opened.spec(spec.name), opened, out):
-                typer.echo(path)
+    from softsplit.experiments.results import write_results
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        for path in write_results(opened.spec(spec.name), opened, out):
+            typer.echo(path)
 
 
 @app.command()
 def plot(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
     """Draw the figures as SVG."""
-    with _sentences():
-        spec = load_spec(name)
-        with Store(_existing(spec, store)) as opened:
-            for path in write_plots(opened.spec(spec.name), opened, out):
-                typer.echo(path)
+    from softsplit.experiments.results import write_plots
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        for path in write_plots(opened.spec(spec.name), opened, out):
+            typer.echo(path)
 
 
-def _path(spec: Spec, store: Path | None) -> Path:
-    return store or Path("results") / f"{spec.store_name}.sqlite"
-
-
-def _existing(spec: Spec, store: Path | None) -> Path:
-    path = _path(spec, store)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no store {str(path)!r}; run the experiment first: softsplit experiment run "
-            f"{spec.name}."
-        )
-    return path
-
-
-def _show(spec: Spec, done: Summary) -> None:
-    typer.echo(f"{spec.name}: {done.n_done} of {done.n_cells} cells done")
+def _show(name: str, done: Summary) -> None:
+    typer.echo(f"{name}: {done.n_done} of {done.n_cells} cells done")
     for kind, count in sorted(done.statuses.items()):
         typer.echo(f"  {count:6d} {kind}")
     for peer, why in done.skipped.items():
         typer.echo(f"  left out: {peer}, because {why}")
-
-
-@contextmanager
-def _sentences() -> Iterator[None]:
-    """An error of the user's is one sentence, not a stack of calls."""
-    try:
-        yield
-    except (ValueError, OSError, ImportError) as error:
-        typer.echo(f"softsplit: {error}", err=True)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    app()

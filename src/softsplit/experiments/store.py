@@ -168,3 +168,14 @@ class Store:
     def _get(self, table: str, name: str) -> str | None:
         row = self._base.execute(f"SELECT content FROM {table} WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
+
+
+def open_store(spec: Spec, path: Path | None = None, *, new: bool = False) -> Store:
+    """The store of a spec, by default ``results/STORE.sqlite``; made only if ``new``."""
+    chosen = path or Path("results") / f"{spec.store_name}.sqlite"
+    if not new and not chosen.is_file():
+        raise FileNotFoundError(
+            f"there is no store {str(chosen)!r}; run the experiment first: softsplit experiment "
+            f"run {spec.name}."
+        )
+    return Store(chosen)
