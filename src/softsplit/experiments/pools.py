@@ -1,7 +1,7 @@
-"""Where jobs run: in this process, in processes of this machine, or on a Dask cluster.
+"""Where jobs run: in this process, or in processes of this machine; cluster.py adds Dask.
 
-All three take the same jobs and give back the same rows. A process that dies takes nothing with it
-but the slice it was working on: its job runs again. A job that kills one process after another is
+All of them take the same jobs and give back the same rows. A process that dies takes nothing with
+it but the slice it was working on: its job runs again. A job that kills one process after another is
 given up in the end, with a row that says so.
 """
 
@@ -161,68 +161,3 @@ def _leave_with_parent() -> None:
 
 def _run_received(job: Job) -> list[Row]:
     return run_job(job, _received[0])
-
-
-class DaskPool:
-    """Jobs on a Dask cluster, which gets the data once.
-
-    Dask itself runs the jobs of a lost worker elsewhere. If the last worker that held the data is
-    lost, the data is sent again.
-    """
-
-    def __init__(self, context: Context, address: str) -> None:
-        try:
-            import distributed
-        except ImportError:
-            raise ImportError(
-                "--dask needs dask.distributed; install it with: pip install 'softsplit[dask]'."
-            ) from None
-        try:
-            self._client = distributed.Client(address, timeout="20s", set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
-                "scheduler' and give its address."
-            ) from None
-        self._context = context
-        self._running: dict[Any, Job] = {}
-        self._distributed = distributed
-        self._send()
-
-    def _send(self) -> None:
-        self._client.wait_for_workers(1)
-        self._data = self._client.scatter(self._context, broadcast=True, hash=False)
-
-    def room(self) -> int:
-        threads = sum(self._client.nthreads().values())
-        return max(2, 2 * threads) - len(self._running)
-
-    def submit(self, job: Job) -> None:
-        self._running[self._client.submit(run_job, job, self._data, pure=False)] = job
-
-    def collect(self) -> list[Finished]:
-        self._distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
-        finished: list[Finished] = []
-        lost = False
-        for future in [f for f in self._running if f.done()]:
-            job = self._running.pop(future)
-            if future.status == "finished":
-                finished.append((job, future.result()))
-                continue
-            error = future.exception() if future.status == "error" else None
-            if error is not None and not isinstance(error, self._distributed.KilledWorker):
-                raise error
-            lost = True
-            if error is None:
-                finished.append((job, []))
-            elif job.strikes == 0:
-                finished.append((replace(job, strikes=1), []))
-            else:
-                finished.append((job, [job.failed(CRASHED, "several workers died of it")]))
-        if lost:
-            self._send()
-        return finished
-
-    def close(self) -> None:
-        self._client.cancel(list(self._running), force=True)
-        self._client.close()

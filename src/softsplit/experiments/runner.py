@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
 from softsplit.data import Dataset
-from softsplit.experiments.cells import FRESH, PEER, Cell, Chain, chains_of
+from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
 from softsplit.experiments.context import Context, data_digest, load_data
-from softsplit.experiments.peers import peer_named, reason_to_skip
-from softsplit.experiments.pools import DaskPool, InlinePool, Pool, ProcessPool
+from softsplit.experiments.peers import reason_to_skip
+from softsplit.experiments.pools import InlinePool, Pool, ProcessPool
 from softsplit.experiments.rows import Row
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Store
@@ -84,7 +85,7 @@ def run_experiment(
     progress : Progress, optional
     """
     for solver in spec.solvers if spec.models else ():
-        solver_named(solver)
+        solver_named(solver)  # a name that does not exist is refused before any work is done
     skipped = {name: why for name in spec.peers if (why := reason_to_skip(name)) is not None}
     datasets = load_data(spec)
     store.check_versions(versions(), accept_versions)
@@ -103,12 +104,18 @@ def run_experiment(
 
 def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
     if dask is not None:
+        if find_spec("distributed") is None:
+            raise ImportError(
+                "--dask needs dask.distributed; install it with: pip install 'softsplit[dask]'."
+            )
+        from softsplit.experiments.cluster import DaskPool
+
         return DaskPool(context, dask)
     return InlinePool(context) if n_jobs == 1 else ProcessPool(context, n_jobs)
 
 
 def pending_jobs(chains: list[Chain], store: Store) -> list[Job]:
-    """A job for every chain with cells that have no row, biggest data first."""
+    """A job for every chain with cells that have no row."""
     done = store.finished({chain.protocol for chain in chains})
     jobs = []
     for chain in chains:
@@ -174,14 +181,3 @@ def summarise(spec: Spec, store: Store) -> Summary:
         status for key, status in zip(keys, frame["status"], strict=True) if Cell(*key) in wanted
     )
     return Summary(len(wanted), statuses, skipped)
-
-
-def check_names(spec: Spec) -> None:
-    """Refuse solvers and peers that do not exist, before any work is done."""
-    for solver in spec.solvers if spec.models else ():
-        solver_named(solver)
-    for peer in spec.peers:
-        peer_named(peer)
-
-
-__all__ = ["PEER", "Summary", "check_names", "pending_jobs", "run_experiment", "summarise"]
