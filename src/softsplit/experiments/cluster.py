@@ -68,7 +68,8 @@ class DaskPool:
         self._running[future] = job
 
     def collect(self) -> list[Finished]:
-        distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
+        with self._client.as_current():  # the caller may have a client of its own
+            distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
         finished: list[Finished] = []
         for future in [f for f in self._running if f.done()]:
             job = self._running.pop(future)

@@ -1,8 +1,8 @@
 """Where jobs run: in this process, or in processes of this machine; cluster.py adds Dask.
 
 All of them take the same jobs and give back the same rows. A process that dies takes nothing with
-it but the slice it was working on: its job runs again. A job that kills one process after another is
-given up in the end, with a row that says so.
+it but the slice it was working on: its job runs again. A job that kills one process after another
+is given up in the end, with a row that says so.
 """
 
 from __future__ import annotations
