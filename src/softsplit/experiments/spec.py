@@ -216,10 +216,15 @@ def parse_spec(text: str, where: str) -> Spec:
 
 
 def _first_problem(error: ValidationError) -> str:
-    # A union reports each of its branches: the sentence that was written by hand says most.
-    problems = error.errors()
-    problem = next((p for p in problems if p["type"] == "value_error"), problems[0])
-    place = ".".join(str(part) for part in problem["loc"] if part not in ("OwnData", "OwnModel"))
+    # A table that could also have been a name is reported as both; a table it is.
+    tables = ("OwnData", "OwnModel")
+    problems = [
+        p
+        for p in error.errors()
+        if not (p["loc"][-1:] == ("str",) and isinstance(p["input"], dict))
+    ]
+    problem = problems[0]
+    place = ".".join(str(part) for part in problem["loc"] if part not in (*tables, "str"))
     message = problem["msg"].removeprefix("Value error, ").rstrip(".")
     given = "" if isinstance(problem["input"], dict) else f", got {problem['input']!r}"
     said = message if problem["type"] == "value_error" else f"{message}{given}"

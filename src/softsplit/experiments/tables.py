@@ -193,17 +193,11 @@ def solver_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     ratio = means["seconds"].reset_index("solver").join(base.rename("base"))
     ratio = ratio.set_index("solver", append=True)
     means[f"time_to_{first}"] = ratio["seconds"] / ratio["base"]
+    ranks = {"dataset": spec.dataset_names, "model": spec.model_names, "solver": spec.solvers}
     return means.reset_index().sort_values(
-        ["dataset", "model", "local_strength", "global_strength", "solver"],
-        key=lambda column: (
-            column.map(_ranks(column.name, spec)) if column.dtype == object else column
-        ),
+        by,
+        key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-
-
-def _ranks(name: str, spec: Spec) -> dict[str, int]:
-    order = {"dataset": spec.dataset_names, "model": spec.model_names, "solver": spec.solvers}[name]
-    return {value: i for i, value in enumerate(order)}
 
 
 def peer_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
