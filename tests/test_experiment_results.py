@@ -169,6 +169,37 @@ def test_peers(tmp_path):
     assert "Left out: HistGB, because it is left out on purpose." in paths[1].read_text()
 
 
+def test_trees_stand_beside_the_peers(store, tmp_path):
+    spec = small(
+        name="rivals", models=(), peers=("CART-D",), table="peers", inner=None, beside=("small",)
+    )
+    fill(store, spec, lambda cell: Outcome("FITTED", test_accuracy=0.7, seconds=1.0))
+    table = make_table(spec, store)
+    assert table["model"].tolist() == [
+        "tree", "tree", "tree, sparse", "tree, sparse", "tree L0glob", "tree L0glob", "tree L1",
+        "tree L1", "CART-D", "CART-D",
+    ]  # fmt: skip
+    tree, sparse = table.iloc[0], table.iloc[2]
+    assert tree["test_accuracy"] == pytest.approx(0.841) and tree["features_used"] == 4
+    # 12 inner trainings of both models, and 2 starts x 3 strengths of which one failed.
+    assert tree["seconds"] == pytest.approx(0.25 * (12 + 5))
+    # All inner folds agree, so that nothing but the best is within a standard error of it.
+    assert sparse["test_accuracy"] == tree["test_accuracy"]
+    text = write_results(spec, store, tmp_path)[1].read_text()
+    assert "| tree | 2 | 84.1 |" in text and "| CART-D | 2 | 70.0 |" in text
+
+
+def test_the_sparse_choice_takes_the_fewest_features_within_a_standard_error(store):
+    frame = spec_rows(small(), store)
+    noisy = frame.copy()
+    # Inner folds that differ by 0.1 have a standard error of 0.05, more than all strengths differ.
+    noisy.loc[noisy["inner"] == 1, "test_accuracy"] += 0.1
+    chosen = nested_choice(noisy, sparse=True)
+    assert set(chosen["features_used"]) == {2.0}
+    assert set(chosen[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
+    assert set(nested_choice(noisy)["features_used"]) == {4.0}
+
+
 def test_files(store, tmp_path):
     paths = write_results(small(), store, tmp_path / "out")
     assert [path.name for path in paths] == [

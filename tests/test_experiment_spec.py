@@ -38,7 +38,7 @@ def test_tables_have_the_papers_data_sets_and_models():
         assert spec.grid.strengths == tuple(2.0**r for r in range(-8, 6))
         assert spec.starts == 10
     assert len(figures) == 108
-    assert load_spec("figure_scatter").store_name == "table3"
+    assert load_spec("figure_scatter").store_name == "paper"
 
 
 def test_models_of_the_reader():

@@ -52,21 +52,38 @@ def paper_choice(frame: pd.DataFrame) -> pd.DataFrame:
     return _best(means, METHOD).set_index(METHOD)
 
 
-def nested_choice(frame: pd.DataFrame, by: list[str] | None = None) -> pd.DataFrame:
+def nested_choice(
+    frame: pd.DataFrame, by: list[str] | None = None, sparse: bool = False
+) -> pd.DataFrame:
     """Per fold: the strength (and model, if ``by`` leaves it out) that is best on inner folds.
 
-    Returned with ``by`` and fold as index; empty if there are no inner rows.
+    With ``sparse``, the one of fewest features among those within a standard error (over the inner
+    folds) of the best. Returned with ``by`` and fold as index; empty if there are no inner rows.
     """
     by = METHOD if by is None else by
     inside = usable(frame[frame["inner"] != WHOLE])
     keys = ["dataset", "model", "solver", "fold", *STRENGTHS]
-    means = inside.groupby(keys, observed=True)[MEANS].mean().reset_index()
-    return _best(means, [*by, "fold"]).set_index([*by, "fold"])
+    folds = inside.groupby([*keys, "inner"], observed=True)[MEANS].mean()
+    groups = folds.groupby(keys, observed=True)
+    means = groups.mean()
+    means["error"] = groups["test_accuracy"].sem()
+    means = means.reset_index()
+    best = _best(means, [*by, "fold"]).set_index([*by, "fold"])
+    if not sparse or best.empty:
+        return best.drop(columns="error")
+    bar = (best["test_accuracy"] - best["error"].fillna(0.0)).rename("bar").reset_index()
+    near = means.merge(bar, on=[*by, "fold"])
+    near = near[near["test_accuracy"] >= near["bar"] - 1e-12]
+    ordered = near.sort_values(["features_used", "nonzeros", "test_accuracy"])
+    ordered = ordered.iloc[::-1].drop_duplicates([*by, "fold"], keep="last")
+    return ordered.drop(columns=["error", "bar"]).set_index([*by, "fold"]).sort_index()
 
 
-def nested_rows(frame: pd.DataFrame, by: list[str] | None = None) -> pd.DataFrame:
+def nested_rows(
+    frame: pd.DataFrame, by: list[str] | None = None, sparse: bool = False
+) -> pd.DataFrame:
     """The outer rows at the strengths of the nested choice."""
-    chosen = nested_choice(frame, by).reset_index()
+    chosen = nested_choice(frame, by, sparse).reset_index()
     keys = [*METHOD, "fold", *STRENGTHS]
     return usable(outer(frame)).merge(chosen[keys], on=keys)
 

@@ -15,6 +15,7 @@ from softsplit.experiments.tables import (
     make_table,
     nested_verdict,
     paper_verdict,
+    peer_summary,
     spec_rows,
 )
 
@@ -24,6 +25,11 @@ def write_results(spec: Spec, store: Store, folder: Path) -> list[Path]:
     table = make_table(spec, store)
     paths = write_table(table, folder, spec.name, spec.title)
     extra = [paths[1].read_text(encoding="utf-8"), "\n", _origin(spec, store)]
+    if spec.table == "peers":
+        extra.append(
+            "\n## Means over the data sets\n\nSeconds of a tree are those of all trainings behind "
+            "the choice of its strength.\n\n" + markdown(peer_summary(table))
+        )
     if spec.table == "paper":
         frame = spec_rows(spec, store)
         extra += _verdicts(paper_verdict(frame, spec), nested_verdict(frame), folder, spec)

@@ -105,7 +105,11 @@ class Training(Section):
 
 
 class Spec(Section):
-    """One experiment."""
+    """One experiment.
+
+    Specs that name the same ``store`` share its rows. ``beside`` names experiments of that store
+    whose trees, chosen by inner folds, shall stand beside the peers.
+    """
 
     name: str
     title: str
@@ -122,6 +126,7 @@ class Spec(Section):
     grid: Grid = Grid()
     training: Training = Training()
     table: Literal["paper", "solvers", "peers"] = "paper"
+    beside: tuple[str, ...] = ()
     figures: tuple[Literal["scatter", "boxes", "heatmaps"], ...] = ()
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,8 +63,10 @@ def spec_rows(spec: Spec, store: Store) -> pd.DataFrame:
 def make_table(spec: Spec, store: Store) -> pd.DataFrame:
     """The table a spec asks for."""
     frame = spec_rows(spec, store)
-    make = {"paper": paper_table, "solvers": solver_table, "peers": peer_table}[spec.table]
-    return make(frame, spec)
+    if spec.table == "peers":
+        beside = [tree_rows(spec_rows(store.spec(name), store)) for name in spec.beside]
+        return pd.concat([*beside, peer_table(frame, spec)], ignore_index=True)
+    return (paper_table if spec.table == "paper" else solver_table)(frame, spec)
 
 
 def paper_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
@@ -200,12 +203,58 @@ def solver_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     )
 
 
-def peer_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
-    """One row per data set and peer; means over folds, and the spread of the accuracy."""
-    rows = usable(frame)
-    groups = rows.groupby(["dataset", "model", "solver"], observed=True)
+def tree_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Our trees as rows of a table of peers: everything chosen by inner folds.
+
+    "tree": model and strength with the best inner accuracy, and of the starts the one with the
+    lowest objective; "tree, sparse": the same with the fewest features within a standard error;
+    then every model by itself. ``seconds`` is what the whole choice took: all inner trainings and
+    the walk of the chosen model over all its starts.
+    """
+    found = []
+    chosen = ["dataset", "solver"]
+    ways = [("tree", frame, chosen, False), ("tree, sparse", frame, chosen, True)]
+    ways += [(f"tree {m}", frame[frame["model"] == m], METHOD, False) for m in _models(frame)]
+    for name, part, by, sparse in ways:
+        rows = nested_rows(part, by, sparse)
+        if rows.empty:
+            continue
+        kept = best_start(rows)
+        spent = [_nested_seconds(part, row) for row in kept.itertuples()]
+        kept = kept.assign(model=name, seconds=spent)
+        found.append(_peer_means(kept, ["dataset", "model"]))
+    return pd.concat(found).reset_index() if found else pd.DataFrame()
+
+
+def _models(frame: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(frame["model"]))
+
+
+def _nested_seconds(frame: pd.DataFrame, row: Any) -> float:
+    """Seconds of all trainings behind the choice of one row: inner folds, and the walk itself."""
+    here = frame[(frame["dataset"] == row.dataset) & (frame["fold"] == row.fold)]
+    behind = (here["inner"] != WHOLE) | (here["model"] == row.model)
+    return float(here.loc[behind, "seconds"].sum())
+
+
+def _peer_means(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     columns = ["test_accuracy", "test_log_loss", "features_used", "nonzeros"]
+    groups = rows.groupby(by, observed=True, sort=False)
     table = groups[[*columns, "seconds", "predict_seconds"]].mean()
     table.insert(1, "accuracy_std", groups["test_accuracy"].std(ddof=0))
+    return table
+
+
+def peer_summary(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per method: means over the data sets, and how many data sets it has."""
+    groups = table.groupby("model", sort=False)
+    means = groups[[c for c in table.columns if c not in ("dataset", "model", "failed")]].mean()
+    means.insert(0, "datasets", groups.size())
+    return means.reset_index()
+
+
+def peer_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
+    """One row per data set and peer; means over folds, and the spread of the accuracy."""
+    table = _peer_means(usable(frame), METHOD)
     table["failed"] = [_failures(frame, key) for key in table.index]
     return table.loc[_in_order(table.index, spec)].reset_index().drop(columns="solver")
