@@ -149,7 +149,7 @@ def test_solvers_side_by_side(tmp_path):
     assert len(table) == 2 * 2 * 3 * 2
     first = table.iloc[:2]
     assert first["solver"].tolist() == ["native", "ipopt-explicit"]
-    assert first["time_to_native"].tolist() == [1.0, 4.0]
+    assert first["seconds_over_native"].tolist() == [1.0, 4.0]
     assert first["best_objective"].tolist() == [4.0, 4.0]
     assert table["dataset"].tolist() == ["iris"] * 12 + ["wine"] * 12
     middle = table[table["local_strength"] == 1.0]
@@ -211,7 +211,7 @@ def test_files(store, tmp_path):
     text = paths[1].read_text()
     assert "| iris | L1 | 96.3 | 88.5 |" in text
     assert "96 of 96 cells: 8 INFEASIBLE, 88 OPTIMAL." in text
-    assert "2 inner folds with 1 starts" in text
+    assert "2 inner folds with 1 start," in text
     assert r"iris & L1 & 96.3" in paths[2].read_text()
 
 

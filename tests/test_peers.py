@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import sklearn
 
 from experiment_parts import contents, small
 from softsplit.experiments import peers
@@ -64,6 +65,7 @@ def test_peers_run_beside_the_trees_and_again_to_the_same_bit(tmp_path, monkeypa
     assert contents(tmp_path / "one.sqlite") == contents(tmp_path / "two.sqlite")
     assert set(frame["model"]) == set(OWN)
     assert (frame["status"] == "FITTED").all()
+    assert set(frame["message"]) == {f"sklearn {sklearn.__version__}"}
     assert frame["test_accuracy"].between(0.8, 1.0).all()
     assert (frame["features_used"] <= 4).all()
     assert (frame["seconds"] > 0).all() and (frame["predict_seconds"] > 0).all()

@@ -12,7 +12,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any, ClassVar
 
 import numpy as np
@@ -285,6 +285,11 @@ def reason_to_skip(name: str) -> str | None:
     return None
 
 
+def _version(package: str) -> str:
+    """Version of a peer's package: no part of the store's versions, since it may come later."""
+    return str(getattr(import_module(package), "__version__", None) or metadata.version(package))
+
+
 def run_peer(chain: Chain, prepared: Prepared, spec: Spec) -> Outcome:
     """Fit a peer on a fold and measure it; fit and predict are timed apart."""
     fold = prepared.fold
@@ -313,6 +318,7 @@ def run_peer(chain: Chain, prepared: Prepared, spec: Spec) -> Outcome:
         global_sparsity=100.0 * (1 - features / n_features),
         features_used=features,
         nonzeros=len(used),
+        message=f"{peer.package} {_version(peer.package)}",
         seconds=fitted - began,
         predict_seconds=done - fitted,
     )

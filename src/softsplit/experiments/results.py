@@ -57,18 +57,22 @@ def _origin(spec: Spec, store: Store) -> str:
     ]
     if spec.models:
         lines.append(
-            f"{spec.starts} starts; strengths walked from weak to strong, each training starting "
+            f"{_starts(spec.starts)}; strengths walked from weak to strong, each training starting "
             "from the tree before."
             if spec.grid.walk == "warm"
-            else f"{spec.starts} starts, drawn anew for every strength."
+            else f"{_starts(spec.starts)}, drawn anew for every strength."
         )
     if spec.inner is not None and spec.table == "paper":
         lines.append(
             f"Nested figures: strengths chosen in every fold by {spec.inner.folds} inner folds "
-            f"with {spec.inner.starts} starts, without a look at the test fold."
+            f"with {_starts(spec.inner.starts)}, without a look at the test fold."
         )
     lines += [f"Left out: {name}, because {why}." for name, why in summary.skipped.items()]
     return "\n".join(lines) + "\n"
+
+
+def _starts(count: int) -> str:
+    return "1 start" if count == 1 else f"{count} starts"
 
 
 def _verdict_files(spec: Spec, folder: Path) -> tuple[Path, Path]:

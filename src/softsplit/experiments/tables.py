@@ -195,7 +195,7 @@ def solver_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     base = means["seconds"].xs(first, level="solver")
     ratio = means["seconds"].reset_index("solver").join(base.rename("base"))
     ratio = ratio.set_index("solver", append=True)
-    means[f"time_to_{first}"] = ratio["seconds"] / ratio["base"]
+    means[f"seconds_over_{first}"] = ratio["seconds"] / ratio["base"]
     ranks = {"dataset": spec.dataset_names, "model": spec.model_names, "solver": spec.solvers}
     return means.reset_index().sort_values(
         by,
