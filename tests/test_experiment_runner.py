@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from experiment_parts import SMALL, contents, small
+from softsplit.experiments import work
 from softsplit.experiments.cells import FRESH, Step, chains_of, steps_of, tree_protocol
-from softsplit.experiments.context import load_data
+from softsplit.experiments.context import Context, load_data
 from softsplit.experiments.folds import WHOLE, make_fold
 from softsplit.experiments.rows import decode_tree, encode_tree
 from softsplit.experiments.runner import Silence, run_experiment, summarise
@@ -24,6 +25,7 @@ from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError
 from softsplit.experiments.versions import versions
+from softsplit.experiments.work import solver_named
 from softsplit.tree import TreeParameters
 
 
@@ -273,6 +275,49 @@ def test_an_interrupted_training_leaves_no_row(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run_experiment(spec, store)
         assert "INTERRUPTED" not in summarise(spec, store).statuses
+
+
+def test_models_and_strengths_have_no_say_in_a_start():
+    spec = small(models=("L1", "L0glob"), inner=None)
+    context = Context(spec, load_data(spec))
+    solver = solver_named("native")
+    drawn: dict[tuple[str, int, int], list[TreeParameters]] = {}
+    for chain in chains_of(spec):
+        problem = context.prepared(chain).problem
+        start = work._draw(chain, problem, solver, context)
+        drawn.setdefault((chain.dataset, chain.fold, chain.start), []).append(start.parameters)
+    assert len(drawn) == 8
+    for trees in drawn.values():
+        np.testing.assert_array_equal(trees[0].weights, trees[1].weights)
+    weights = [trees[0].weights.tobytes() for trees in drawn.values()]
+    assert len(set(weights)) == 8, "different folds and starts are different draws"
+
+
+def test_fresh_starts_do_not_depend_on_the_other_strengths(tmp_path):
+    options = {"datasets": ("iris",), "models": ("L0glob",), "inner": None, "starts": 1}
+    training = {"start_rule": "uniform", "scaling_fit": "all"}
+    fresh = small(**options, grid={"strengths": (0.25, 4.0), "walk": "fresh"}, training=training)
+    alone = small(**options, grid={"strengths": (4.0,), "walk": "fresh"}, training=training)
+    with Store(tmp_path / "fresh.sqlite") as store:
+        run_experiment(fresh, store)
+        assert summarise(alone, store).n_done == 2, "the rows of one serve the other"
+    with Store(tmp_path / "alone.sqlite") as store:
+        run_experiment(alone, store)
+    both = contents(tmp_path / "fresh.sqlite")
+    assert contents(tmp_path / "alone.sqlite") == [row for row in both if row[8] == 4.0]
+
+
+def test_a_table_of_the_readers_own(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{'hot' if x > 0.5 else 'cold'},{int(x > 0.5)}" for x in rng.uniform(size=60)]
+    (tmp_path / "own.csv").write_text("\n".join(["x,feel,y", *lines]))
+    own = {"name": "own", "file": str(tmp_path / "own.csv"), "target": "y"}
+    spec = small(datasets=(own,), models=("L1",), inner=None)
+    with Store(tmp_path / "own.sqlite") as store:
+        done = run_experiment(spec, store)
+        frame = store.frame({tree_protocol(spec, WHOLE)})
+    assert done.n_done == 12 and set(frame["dataset"]) == {"own"}
+    assert frame["test_accuracy"].mean() > 0.9
 
 
 # --- what a store refuses ---------------------------------------------------------------------
