@@ -21,18 +21,18 @@ def folder(tmp_path, monkeypatch):
     text = SMALL.replace('"iris", "wine"', '"iris"').replace(
         "only_folds = [0, 1]", "only_folds = [0]"
     )
-    text = text[: text.index("[inner]")].replace("[grid]", 'figures = ["boxes"]\n\n[grid]')
+    text = text.replace("[grid]", 'figures = ["boxes"]\n\n[grid]')
     (tmp_path / "small.toml").write_text(text)
     return tmp_path
 
 
 def test_run_status_table_plot(folder):
-    result = invoke("run", "small.toml", "--jobs", "1")
+    result = invoke("run", "small.toml", "--jobs", "1", "--skip-inner")
     assert result.exit_code == 0, result.stderr
     assert "12 of 12 cells done" in result.stdout
     assert (folder / "results" / "small.sqlite").is_file()
     result = invoke("status", "small.toml")
-    assert "12 of 12 cells done" in result.stdout and "OPTIMAL" in result.stdout
+    assert "12 of 24 cells done" in result.stdout and "OPTIMAL" in result.stdout
     result = invoke("table", "small.toml", "--out", "out")
     assert result.exit_code == 0, result.stderr
     assert "out/small.md" in result.stdout
@@ -40,7 +40,7 @@ def test_run_status_table_plot(folder):
     result = invoke("plot", "small.toml", "--out", "out")
     assert result.stdout.split() == ["out/small_boxes.svg"]
     again = invoke("run", "small.toml", "--jobs", "1")
-    assert "12 of 12 cells done" in again.stdout
+    assert "24 of 24 cells done" in again.stdout
 
 
 def test_an_interrupted_run_says_how_to_go_on(folder):
@@ -52,7 +52,7 @@ def test_an_interrupted_run_says_how_to_go_on(folder):
     )
     result = invoke("run", "small.toml", "--jobs", "1")
     assert result.exit_code == 130
-    assert "of 12 cells done" in result.stdout
+    assert "of 24 cells done" in result.stdout
     assert "the same command goes on from here" in result.stderr
 
 

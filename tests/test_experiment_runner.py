@@ -269,6 +269,22 @@ def test_a_cell_that_kills_its_process_becomes_a_row(tmp_path):
     assert done.n_done == 3 and done.statuses["CRASHED"] == 1
 
 
+def test_runs_are_on_record_even_if_they_are_interrupted(tmp_path):
+    spec = small(datasets=("iris",), models=("L1",), inner=None, starts=1)
+    with Store(tmp_path / "record.sqlite") as store:
+
+        def stop() -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(spec, store, progress=AfterRows(2, stop))
+        run_experiment(spec, store)
+        run_experiment(spec, store)
+        records = store.runs("small")
+    assert [record.n_rows for record in records] == [2, 4], "a run without work is none"
+    assert all(record.seconds > 0 and record.where == "1 process" for record in records)
+
+
 def test_an_interrupted_training_leaves_no_row(tmp_path):
     spec = small(datasets=("iris",), solvers=("experiment_parts:InterruptedSolver",), inner=None)
     with Store(tmp_path / "stopped.sqlite") as store:

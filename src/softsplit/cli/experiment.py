@@ -34,6 +34,9 @@ def run(
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler to use instead.")
     ] = None,
+    skip_inner: Annotated[
+        bool, typer.Option("--skip-inner", help="Leave out the inner folds of the nested choice.")
+    ] = False,
     accept_versions: Annotated[
         bool, typer.Option("--accept-versions", help="Mix rows of different software versions.")
     ] = False,
@@ -46,6 +49,8 @@ def run(
     from softsplit.experiments.store import open_store
 
     spec = load_spec(name)
+    if skip_inner:
+        spec = spec.model_copy(update={"inner": None})
     with open_store(spec, store, new=True) as opened:
         try:
             done = run_experiment(

@@ -48,13 +48,17 @@ def write_plots(spec: Spec, store: Store, folder: Path) -> list[Path]:
 def _origin(spec: Spec, store: Store) -> str:
     summary = summarise(spec, store)
     states = ", ".join(f"{count} {name}" for name, count in sorted(summary.statuses.items()))
-    training, folds = spec.training, spec.folds
+    training, folds, runs = spec.training, spec.folds, store.runs(spec.name)
     scaled_by = "the training rows" if training.scaling_fit == "train" else "all rows"
     lines = [
         f"{summary.n_done} of {summary.n_cells} cells: {states}.",
         f"{folds.count} {folds.rule} folds (seed {folds.seed}); coding {training.coding!r}; "
         f"features scaled to [0, 1] by {scaled_by}.",
     ]
+    if runs:
+        rows, seconds = sum(run.n_rows for run in runs), sum(run.seconds for run in runs)
+        machines = ", ".join(sorted({run.where for run in runs}))
+        lines.append(f"{rows} of them run under this name, in {seconds:.0f} s ({machines}).")
     if spec.models:
         lines.append(
             f"{_starts(spec.starts)}; strengths walked from weak to strong, each training starting "

@@ -7,20 +7,24 @@ for bit.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import Protocol
 
 from softsplit.data import Dataset
 from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
 from softsplit.experiments.context import Context, data_digest, load_data
+from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
 from softsplit.experiments.pools import InlinePool, Pool, ProcessPool
 from softsplit.experiments.rows import Row
 from softsplit.experiments.spec import Spec
-from softsplit.experiments.store import Store
+from softsplit.experiments.store import RunRecord, Store
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import Job, solver_named
 from softsplit.tree import Topology
@@ -98,8 +102,36 @@ def run_experiment(
     jobs = deque(pending_jobs(chains, store))
     if jobs:
         context = Context(spec, datasets)
-        _run(jobs, store, _pool(context, n_jobs, dask), progress or Silence(), chains, datasets)
+        pool = _pool(context, n_jobs, dask)
+        where = f"{n_jobs} process{'es' if n_jobs > 1 else ''}" if dask is None else "Dask"
+        with _on_record(spec, store, where, progress or Silence()) as watched:
+            _run(jobs, store, pool, watched, chains, datasets)
     return summarise(spec, store)
+
+
+class _Counting:
+    """Passes on to another progress and counts rows."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.n_rows = 0
+        self.begin, self.end = progress.begin, progress.end
+        self._advance = progress.advance
+
+    def advance(self, row: Row, work: float) -> None:
+        self.n_rows += 1
+        self._advance(row, work)
+
+
+@contextmanager
+def _on_record(spec: Spec, store: Store, where: str, progress: Progress) -> Iterator[Progress]:
+    """Keep in the store how long a run took, even if it is interrupted."""
+    counting, began = _Counting(progress), time.perf_counter()
+    stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+    try:
+        yield counting
+    finally:
+        seconds = time.perf_counter() - began
+        store.log_run(RunRecord(spec.name, stamp, where, counting.n_rows, seconds))
 
 
 def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
@@ -135,8 +167,8 @@ def _run(
     datasets: dict[str, Dataset],
 ) -> None:
     effort = _effort(datasets)
-    # Long chains first: short ones then fill the gaps at the end.
-    jobs = deque(sorted(jobs, key=lambda job: -effort(job.chain)))
+    # Long chains first: short ones then fill the gaps at the end. Inner folds come last of all.
+    jobs = deque(sorted(jobs, key=lambda job: (job.chain.inner != WHOLE, -effort(job.chain))))
     n_cells = sum(len(chain.steps) for chain in chains)
     n_left = sum(len(job.missing) for job in jobs)
     progress.begin(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Self, get_args, get_type_hints
 
@@ -23,6 +23,17 @@ from softsplit.experiments.spec import Spec
 KEY = Cell._fields
 RESULTS = tuple(field.name for field in fields(Outcome))
 SQL_TYPES = {float: "REAL", int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run of a spec: when it began, on what, how many rows it wrote in how many seconds."""
+
+    spec: str
+    began: str
+    where: str
+    n_rows: int
+    seconds: float
 
 
 class StoreError(ValueError):
@@ -64,7 +75,7 @@ class Store:
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
         )
-        for table in ("specs", "versions", "datasets", "skipped"):
+        for table in ("specs", "versions", "datasets", "skipped", "runs"):
             self._base.execute(
                 f"CREATE TABLE IF NOT EXISTS {table} (name TEXT PRIMARY KEY, content TEXT NOT NULL)"
             )
@@ -161,6 +172,16 @@ class Store:
 
     def skipped(self) -> dict[str, str]:
         return dict(self._base.execute("SELECT name, content FROM skipped ORDER BY name"))
+
+    def log_run(self, run: RunRecord) -> None:
+        """Remember that a run took place, whether or not it came to its end."""
+        self._put("runs", run.began, json.dumps(asdict(run)))
+
+    def runs(self, spec_name: str) -> list[RunRecord]:
+        """The runs of a spec that wrote rows, in the order of time."""
+        found = self._base.execute("SELECT content FROM runs ORDER BY name")
+        records = [RunRecord(**json.loads(content)) for (content,) in found]
+        return [record for record in records if record.spec == spec_name]
 
     def _put(self, table: str, name: str, content: str) -> None:
         self._base.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, content))
