@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt picture clean
+.PHONY: help demo test lint bench bench-kernel bench-ipopt picture reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -34,6 +34,17 @@ bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, growth o
 
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py
+
+# Specs in the order in which they are run; those with figures.
+EXPERIMENTS := table2 table3 figure_scatter peers table3_ipopt heatmaps decomposition
+FIGURES := table2 table3 figure_scatter heatmaps decomposition
+
+reproduce: $(VENV)/.test ## the paper's tables and figures into docs/results (hours; may be stopped and resumed)
+	@for name in $(EXPERIMENTS); do \
+		$(BIN)/softsplit experiment run $$name $(ARGS) \
+		&& $(BIN)/softsplit experiment table $$name --out docs/results || exit 1; done
+	@for name in $(FIGURES); do \
+		$(BIN)/softsplit experiment plot $$name --out docs/results || exit 1; done
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

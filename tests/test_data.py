@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from softsplit import SoftTreeClassifier
-from softsplit.data import BUNDLED, load_dataset
+from softsplit.data import BUNDLED, catalogue, load_dataset
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential
 from softsplit.problem import TrainingProblem
@@ -72,6 +73,25 @@ def test_without_coding_the_columns_stay_as_they_are(folder):
         load_dataset("paint", "none")
 
 
+def test_binary_once_gives_two_levels_one_column(folder):
+    (folder / "paint.csv").write_text(PAINT.replace("green", "red"))
+    names = load_dataset("paint", "binary-once").feature_names
+    assert names == ("width", "colour=red", "code=1", "code=10", "code=2")
+
+
+def test_ordinal_gives_the_position_of_the_level(folder):
+    data = load_dataset("paint", "ordinal")
+    assert data.feature_names == ("width", "colour", "code")
+    np.testing.assert_array_equal(data.X[:, 1:], [[2, 2], [0, 1], [2, 0], [1, 2]])
+
+
+def test_codings_of_the_paper_are_for_its_data_sets(folder):
+    with pytest.raises(ValueError, match="'table' is known for the paper's data sets only"):
+        load_dataset("paint", "table")
+    with pytest.raises(ValueError, match="coding 'hot' is unknown; choose one of onehot"):
+        load_dataset("paint", "hot")
+
+
 @pytest.mark.parametrize("coding", ["onehot", "drop-first", "none"])
 def test_numbers_need_no_coding(folder, coding):
     np.testing.assert_array_equal(load_dataset("plain", coding).X, [[1.0, 2.0], [3.0, 4.0]])
@@ -122,9 +142,11 @@ def test_bundled_sets_need_no_folder(name, shape, classes, monkeypatch):
 def test_a_set_that_is_not_bundled_says_where_it_could_come_from(monkeypatch):
     monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
     with pytest.raises(
-        FileNotFoundError, match=r"'car' is not bundled \(bundled: digits, iris.*SOFTSPLIT_DATA"
+        FileNotFoundError, match=r"'rust' is not bundled \(bundled: digits, iris.*SOFTSPLIT_DATA"
     ):
-        load_dataset("car")
+        load_dataset("rust")
+    with pytest.raises(FileNotFoundError, match=r"'ozone' cannot be fetched from OpenML.*another"):
+        load_dataset("ozone")
 
 
 def test_a_loaded_set_trains_a_tree(folder):
@@ -158,6 +180,23 @@ def test_real_sets_have_the_shapes_of_the_paper(name, coding, shape, n_classes):
     assert data.X.shape == shape
     assert len(data.class_names) == n_classes
     assert np.all(np.isfinite(data.X))
+
+
+@needs_folder
+@pytest.mark.parametrize("name", sorted(catalogue()))
+def test_the_catalogue_agrees_with_the_files_and_with_table_1(name):
+    known = catalogue()[name]
+    table, reported = load_dataset(name, "table"), load_dataset(name, "reported")
+    assert len(table.y) == known["rows"]
+    counts = sorted(np.unique(table.y, return_counts=True)[1].tolist(), reverse=True)
+    assert counts == known["class_counts"]
+    entries = json.loads((Path(os.environ["SOFTSPLIT_DATA"]) / "datasets.json").read_text())
+    entry = next(e for e in entries["datasets"] if e["name"] == name)
+    if name != "wdbc":  # listed by the paper with the nine features of the older set
+        assert table.X.shape[1] == entry["paper"]["p"]
+    mode = entry["sparsity_coding_mode"]
+    expected = entry["n_raw_features"] if mode == "none" else entry["p_onehot"][mode]
+    assert reported.X.shape[1] == expected
 
 
 @needs_folder

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softsplit import capacity
     from softsplit.classifier import SoftTreeClassifier
-    from softsplit.data import load_dataset
+    from softsplit.data import load_dataset, read_dataset
     from softsplit.report import export_text
     from softsplit.selection import strength_path
 
 __version__ = "0.1.0"
 
-__all__ = ["SoftTreeClassifier", "capacity", "export_text", "load_dataset", "strength_path"]
+__all__ = [
+    "SoftTreeClassifier",
+    "capacity",
+    "export_text",
+    "load_dataset",
+    "read_dataset",
+    "strength_path",
+]
 
 _HOMES = {
     "SoftTreeClassifier": "softsplit.classifier",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
+    "read_dataset": "softsplit.data",
     "strength_path": "softsplit.selection",
 }
 

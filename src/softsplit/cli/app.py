@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from softsplit import __version__
-from softsplit.cli import vc
+from softsplit.cli import experiment, vc
 from softsplit.cli.console import PlainErrors
 
 app = typer.Typer(
@@ -47,3 +47,4 @@ def main() -> None:
 
 
 app.command(name="vc")(vc.vc)
+app.add_typer(experiment.app, name="experiment")

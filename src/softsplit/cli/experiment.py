@@ -1,0 +1,114 @@
+"""``softsplit experiment``: run an experiment, see how far it is, make its tables and figures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from softsplit.experiments.runner import Summary
+
+app = typer.Typer(
+    help="Run the paper's experiments, or your own, and make their tables and figures.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(help="Name of a shipped experiment, or path of a .toml file.")]
+StorePath = Annotated[
+    Path | None, typer.Option("--store", help="File of results; default: results/NAME.sqlite.")
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the files.")]
+
+
+@app.command()
+def run(
+    name: Name,
+    store: StorePath = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes; default: one for each core."),
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler to use instead.")
+    ] = None,
+    skip_inner: Annotated[
+        bool, typer.Option("--skip-inner", help="Leave out the inner folds of the nested choice.")
+    ] = False,
+    accept_versions: Annotated[
+        bool, typer.Option("--accept-versions", help="Mix rows of different software versions.")
+    ] = False,
+) -> None:
+    """Run every cell that has no result yet; stop and go on as you like."""
+    # Here and below: other commands, and --help, shall not wait for it.
+    from softsplit.experiments.progress import ConsoleProgress
+    from softsplit.experiments.runner import run_experiment, summarise
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    if skip_inner:
+        spec = spec.model_copy(update={"inner": None})
+    with open_store(spec, store, new=True) as opened:
+        try:
+            done = run_experiment(
+                spec,
+                opened,
+                n_jobs=jobs or os.cpu_count() or 1,
+                dask=dask,
+                accept_versions=accept_versions,
+                progress=ConsoleProgress(),
+            )
+        except KeyboardInterrupt:
+            _show(name, summarise(spec, opened))
+            typer.echo("stopped; the same command goes on from here.", err=True)
+            raise typer.Exit(130) from None
+        _show(name, done)
+
+
+@app.command()
+def status(name: Name, store: StorePath = None) -> None:
+    """How many cells have a result, and of what kind."""
+    from softsplit.experiments.runner import summarise
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        _show(name, summarise(spec, opened))
+
+
+@app.command()
+def table(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
+    """Write the table as CSV, Markdown and LaTeX."""
+    from softsplit.experiments.results import write_results
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        for path in write_results(opened.spec(spec.name), opened, out):
+            typer.echo(path)
+
+
+@app.command()
+def plot(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
+    """Draw the figures as SVG."""
+    from softsplit.experiments.results import write_plots
+    from softsplit.experiments.spec import load_spec
+    from softsplit.experiments.store import open_store
+
+    spec = load_spec(name)
+    with open_store(spec, store) as opened:
+        for path in write_plots(opened.spec(spec.name), opened, out):
+            typer.echo(path)
+
+
+def _show(name: str, done: Summary) -> None:
+    typer.echo(f"{name}: {done.n_done} of {done.n_cells} cells done")
+    for kind, count in sorted(done.statuses.items()):
+        typer.echo(f"  {count:6d} {kind}")
+    for peer, why in done.skipped.items():
+        typer.echo(f"  left out: {peer}, because {why}")

@@ -1,0 +1,137 @@
+"""The paper's data sets by name.
+
+They are not shipped. A set is looked for in three places: the folder that the environment
+variable ``SOFTSPLIT_DATA`` names (``datasets.json`` says what each file holds), the sets bundled
+with scikit-learn, and OpenML. ``catalogue.json`` holds what is known of each set: its size, which
+columns are categorical, and the two codings the paper's tables imply.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import pandas as pd
+from sklearn import datasets as bundled
+
+from softsplit.data.coding import PlainCoding, code_frame
+from softsplit.data.dataset import Dataset
+from softsplit.data.openml import fetch_openml
+
+Coding = PlainCoding | Literal["table", "reported"]
+
+BUNDLED = {
+    "iris": bundled.load_iris,
+    "wine": bundled.load_wine,
+    "wdbc": bundled.load_breast_cancer,
+    "digits": bundled.load_digits,
+}
+
+
+@cache
+def catalogue() -> dict[str, dict[str, Any]]:
+    """What is known of each of the paper's data sets, by name."""
+    text = files("softsplit.data").joinpath("catalogue.json").read_text(encoding="utf-8")
+    known: dict[str, dict[str, Any]] = json.loads(text)
+    return known
+
+
+def load_dataset(name: str, coding: Coding = "onehot") -> Dataset:
+    """A data set by name, with categorical columns coded.
+
+    Parameters
+    ----------
+    name : str
+        A name of the manifest or of the paper's data sets, for example ``"iris"`` or ``"car"``.
+    coding : str
+        "onehot": one column per level of a categorical column (levels sorted as text);
+        "drop-first": the same without the first level; "binary-once": one-hot, with two levels as
+        one column; "ordinal": the position of the level; "none": columns as they are.
+        "table" is the coding that gives the number of features in the paper's Table 1, "reported"
+        the one that the sparsities in its Tables 2 and 3 imply.
+    """
+    plain = _resolve(name, coding)
+    folder = os.environ.get("SOFTSPLIT_DATA")
+    if folder:
+        return _from_folder(Path(folder), name, plain)
+    if name in BUNDLED:
+        return _from_bundle(name)
+    if name in catalogue() and "openml" in catalogue()[name]:
+        return _from_openml(name, plain)
+    where = (
+        "cannot be fetched from OpenML, which holds another version of it"
+        if name in catalogue()
+        else f"is not bundled (bundled: {', '.join(sorted(BUNDLED))}) and none of the paper's"
+    )
+    raise FileNotFoundError(
+        f"data set {name!r} {where}; set SOFTSPLIT_DATA to a folder with datasets.json and the "
+        "CSV files."
+    )
+
+
+def _resolve(name: str, coding: Coding) -> PlainCoding:
+    if coding not in ("table", "reported"):
+        return cast(PlainCoding, coding)
+    if name not in catalogue():
+        raise ValueError(
+            f"coding {coding!r} is known for the paper's data sets only, and {name!r} is none of "
+            "them; use 'onehot'."
+        )
+    return cast(PlainCoding, catalogue()[name][coding])
+
+
+def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
+    manifest = folder / "datasets.json"
+    if not manifest.is_file():
+        raise FileNotFoundError(
+            f"SOFTSPLIT_DATA names {str(folder)!r}, which holds no datasets.json; point it to the "
+            "folder with the manifest."
+        )
+    entries = {entry["name"]: entry for entry in json.loads(manifest.read_text())["datasets"]}
+    if name not in entries:
+        raise FileNotFoundError(
+            f"data set {name!r} is not in {manifest.name} of SOFTSPLIT_DATA; it lists "
+            f"{', '.join(sorted(entries))}."
+        )
+    entry = entries[name]
+    frame = pd.read_csv(folder / entry["file"], dtype=dict.fromkeys(entry["categorical"], str))
+    return code_frame(name, frame, frame.columns[-1], entry["categorical"], coding)
+
+
+def _from_bundle(name: str) -> Dataset:
+    found = BUNDLED[name]()
+    labels = np.asarray([str(found.target_names[k]) for k in found.target])
+    return Dataset(
+        name=name,
+        X=np.asarray(found.data, dtype=float),
+        y=labels,
+        feature_names=tuple(str(f) for f in found.feature_names),
+        class_names=tuple(sorted(set(labels))),
+    )
+
+
+def _from_openml(name: str, coding: PlainCoding) -> Dataset:
+    """The rows that OpenML holds under the pinned id, if they are what the catalogue expects."""
+    known = catalogue()[name]
+    pinned = known["openml"]
+    frame, target = fetch_openml(name, pinned["id"], pinned["version"])
+    features = [column for column in frame.columns if column != target]
+    features = [c for i, c in enumerate(features) if i not in pinned.get("drop_columns", [])]
+    frame = frame[[*features, target]].head(pinned.get("first_rows", len(frame)))
+    complete = frame.dropna()
+    counts = complete[target].value_counts().tolist()
+    shape = (len(complete), len(features))
+    if shape != (known["rows"], known["columns"]) or counts != known["class_counts"]:
+        raise ValueError(
+            f"OpenML's data set {pinned['id']} is not the paper's {name!r}: it has {shape[0]} "
+            f"complete rows, {shape[1]} features and classes of {counts} rows, where "
+            f"{known['rows']}, {known['columns']} and {known['class_counts']} were expected; set "
+            "SOFTSPLIT_DATA to a folder with datasets.json and the CSV files."
+        )
+    categorical = [features[i] for i in known["categorical"]]
+    return code_frame(name, complete, target, categorical, coding, len(frame) - len(complete))

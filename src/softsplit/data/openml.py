@@ -1,0 +1,133 @@
+"""Data sets from OpenML by number: fetched once, checked, kept in a cache.
+
+A set is two requests: its description, ``api/v1/json/data/ID``, and the ARFF file it points to,
+whose MD5 sum is in the description. Both are kept under ``SOFTSPLIT_CACHE`` (by default the user's
+cache folder); a cached file that no longer agrees with its sum is fetched again. The environment
+variable ``SOFTSPLIT_OPENML`` names another server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.io import arff
+
+logger = logging.getLogger(__name__)
+
+SERVER = "https://www.openml.org"
+ATTEMPTS = 3
+TIMEOUT = 30.0
+
+
+def fetch_openml(name: str, number: int, version: int) -> tuple[pd.DataFrame, str]:
+    """Rows of OpenML's data set ``number`` and the name of its target column.
+
+    Missing values are NaN; nominal columns are text.
+    """
+    folder = cache_folder() / "openml"
+    description_file, rows_file = folder / f"{number}.json", folder / f"{number}.arff"
+    if description_file.is_file() and rows_file.is_file():
+        description, content = _description(description_file.read_bytes()), rows_file.read_bytes()
+        if _agrees(content, description):
+            return _parse(name, content, description)
+        logger.warning("the cached copy of data set %r is damaged; it is fetched again.", name)
+    server = os.environ.get("SOFTSPLIT_OPENML", SERVER).rstrip("/")
+    text = _download(f"{server}/api/v1/json/data/{number}", name, number)
+    description = _description(text)
+    if str(description.get("version")) != str(version):
+        raise ValueError(
+            f"OpenML's data set {number} is version {description.get('version')} of "
+            f"{description.get('name')!r}, and version {version} was expected for {name!r}."
+        )
+    content = _download(description["url"], name, number)
+    if not _agrees(content, description):
+        raise ValueError(
+            f"data set {name!r} from OpenML (id {number}) arrived damaged: its MD5 sum is not the "
+            "one in its description; try again later."
+        )
+    frame = _parse(name, content, description)
+    for path, data in ((description_file, text), (rows_file, content)):
+        _write(path, data)
+    return frame
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept."""
+    chosen = os.environ.get("SOFTSPLIT_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "softsplit"
+
+
+def _description(text: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)["data_set_description"]
+    return found
+
+
+def _agrees(content: bytes, description: dict[str, Any]) -> bool:
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    return found == str(description.get("md5_checksum", "")).lower()
+
+
+def _download(address: str, name: str, number: int) -> bytes:
+    reason: Exception | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+                content: bytes = answer.read()
+                return content
+        except urllib.error.HTTPError as error:
+            reason = error
+            error.close()
+            if error.code < 500:
+                break
+        except OSError as error:
+            reason = error
+    raise FileNotFoundError(
+        f"data set {name!r} could not be fetched from OpenML (id {number}: {reason}); check the "
+        "network, or set SOFTSPLIT_DATA to a folder with datasets.json and the CSV files."
+    )
+
+
+def _parse(name: str, content: bytes, description: dict[str, Any]) -> tuple[pd.DataFrame, str]:
+    try:
+        rows, meta = arff.loadarff(io.StringIO(content.decode("utf-8")))
+    except (ValueError, NotImplementedError, arff.ArffError) as error:
+        raise ValueError(
+            f"the ARFF file of data set {name!r} cannot be read: {error}; fetch it by hand and "
+            "set SOFTSPLIT_DATA."
+        ) from None
+    columns: dict[str, Any] = {}
+    for column, kind in zip(meta.names(), meta.types(), strict=True):
+        values = rows[column]
+        if kind == "nominal":
+            texts = np.char.decode(values, "utf-8").astype(object)
+            columns[column] = [np.nan if text == "?" else text for text in texts]
+        else:
+            columns[column] = values.astype(float)
+    frame = pd.DataFrame(columns)
+    target = str(description.get("default_target_attribute") or frame.columns[-1])
+    if target not in frame.columns:
+        raise ValueError(f"the ARFF file of data set {name!r} has no column {target!r}.")
+    return frame, target
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Written beside its place and moved there, so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(data)
+    os.replace(beside, path)

@@ -1,0 +1,163 @@
+"""Data sets of the user's own: a CSV or Parquet file, or a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from softsplit.data.coding import PlainCoding, code_frame
+from softsplit.data.dataset import Dataset
+
+MANY_LEVELS = 50
+"""A text column with more levels than this, and few rows for each, is no category."""
+
+
+def read_dataset(
+    source: Any,
+    target: str,
+    *,
+    name: str | None = None,
+    categorical: Sequence[str] = (),
+    coding: PlainCoding = "onehot",
+    missing: Literal["refuse", "drop"] = "refuse",
+) -> Dataset:
+    """A data set from a file or a frame, with categorical columns coded.
+
+    Parameters
+    ----------
+    source : path, pandas or polars frame
+        A file ends in .csv, .tsv, .parquet or .pq; the text formats may be compressed (.gz).
+        Empty fields and ``?`` are missing values.
+    target : str
+        Name of the column with the classes.
+    name : str, optional
+        How to call the data set; the name of the file if not given.
+    categorical : sequence of str
+        Columns of numbers that are categories. Columns of text and of truth values are anyway.
+    coding : str
+        See :func:`load_dataset`.
+    missing : {"refuse", "drop"}
+        Rows with a missing value are refused, with a count by column, or left out.
+    """
+    frame = _as_frame(source)
+    _check_columns(frame, target, categorical)
+    complete = _complete_rows(frame, missing)
+    chosen = {column for column in frame.columns if _is_category(complete[column])} - {target}
+    _check_features(complete, target, chosen | set(categorical))
+    _check_target(complete[target])
+    return code_frame(
+        name or (Path(source).name.split(".")[0] if isinstance(source, str | Path) else "frame"),
+        complete,
+        target,
+        chosen | set(categorical),
+        coding,
+        len(frame) - len(complete),
+    )
+
+
+def _as_frame(source: Any) -> pd.DataFrame:
+    if isinstance(source, pd.DataFrame):
+        return source
+    if hasattr(source, "columns") and hasattr(source, "get_column"):
+        return pd.DataFrame({c: source.get_column(c).to_list() for c in source.columns})
+    if not isinstance(source, str | Path):
+        raise ValueError(
+            f"source must be a path or a frame, got {type(source).__name__}; read it into a pandas "
+            "frame first."
+        )
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}.")
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
+    if ending in (".parquet", ".pq"):
+        return _read_parquet(path)
+    if ending.removesuffix(".gz") not in (".csv", ".tsv"):
+        raise ValueError(
+            f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz or .parquet file."
+        )
+    separator = "\t" if ending.startswith(".tsv") else ","
+    return pd.read_csv(path, sep=separator, na_values=["?"], skipinitialspace=True)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except ImportError:
+        raise ImportError(
+            "reading Parquet needs pyarrow; install it with: pip install 'softsplit[parquet]'."
+        ) from None
+
+
+def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str]) -> None:
+    names = [str(column) for column in frame.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"there are several columns named {repeated[0]!r}; rename all but one.")
+    for what, wanted in [("target", target), *(("categorical column", c) for c in categorical)]:
+        if wanted not in frame.columns:
+            close = get_close_matches(str(wanted), names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}."
+            raise ValueError(f"{what} {wanted!r} is not a column; {hint}")
+    if target in categorical:
+        raise ValueError(f"target {target!r} cannot be a feature as well.")
+
+
+def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
+    if missing not in ("refuse", "drop"):
+        raise ValueError(f"missing must be 'refuse' or 'drop', got {missing!r}.")
+    counts = frame.isna().sum()
+    holes = ", ".join(f"{column!r} ({count})" for column, count in counts[counts > 0].items())
+    if holes and missing == "refuse":
+        raise ValueError(
+            f"values are missing in column {holes}; fill them in, or leave those rows out with "
+            "missing='drop'."
+        )
+    complete = frame.dropna()
+    if len(complete) == 0:
+        raise ValueError(
+            f"no row is left: every one has a missing value, in column {holes}."
+            if holes
+            else "the table has no rows."
+        )
+    return complete
+
+
+def _is_category(column: pd.Series) -> bool:
+    kind = column.dtype
+    return not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)
+
+
+def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> None:
+    for column in frame.columns:
+        if column == target:
+            continue
+        values = frame[column]
+        if pd.api.types.is_datetime64_any_dtype(values.dtype):
+            raise ValueError(
+                f"column {column!r} holds dates; turn it into numbers, such as days since a day."
+            )
+        if column not in categorical:
+            if not np.all(np.isfinite(values.to_numpy(dtype=float))):
+                raise ValueError(f"column {column!r} holds infinity; replace it.")
+            continue
+        levels = values.nunique()
+        if levels > max(MANY_LEVELS, len(frame) // 2):
+            raise ValueError(
+                f"column {column!r} holds {levels} different texts in {len(frame)} rows, which is "
+                "a name rather than a category; drop it."
+            )
+
+
+def _check_target(labels: pd.Series) -> None:
+    if pd.api.types.is_float_dtype(labels.dtype) and np.any(labels != np.floor(labels)):
+        raise ValueError(
+            f"target {labels.name!r} holds fractions, which are no classes; softsplit trains "
+            "classifiers."
+        )
+    if labels.nunique() < 2:
+        raise ValueError(f"target {labels.name!r} holds one class; a classifier needs two.")

@@ -1,0 +1,97 @@
+"""Jobs on a Dask cluster.
+
+Every worker gets the spec and the data once, when it is first seen, be it at the beginning or after
+another was lost: scattered data may be gone with the last worker that held it. Dask itself runs the
+jobs of a lost worker elsewhere.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import distributed
+
+from softsplit.experiments.context import Context
+from softsplit.experiments.pools import Finished
+from softsplit.experiments.rows import CRASHED, Row
+from softsplit.experiments.versions import versions
+from softsplit.experiments.work import Job, run_job
+
+JOBS_PER_THREAD = 2
+"""Jobs a worker has at a time, so that it need not wait for the next one."""
+
+PATIENCE = 10.0
+"""Seconds to wait for the scheduler's answer."""
+
+
+class Delivery(distributed.WorkerPlugin):
+    """Brings the context to every worker."""
+
+    def __init__(self, context: Context, made_with: dict[str, str]) -> None:
+        self.context = context
+        self.made_with = made_with
+
+    def setup(self, worker: Any) -> None:
+        here = versions()
+        changed = [k for k, v in self.made_with.items() if here.get(k) != v]
+        if changed:
+            said = ", ".join(f"{k} {here.get(k)} instead of {self.made_with[k]}" for k in changed)
+            raise RuntimeError(
+                f"worker {worker.address} has {said}; install the same versions everywhere."
+            )
+
+
+class DaskPool:
+    """Jobs on the workers of the scheduler at ``address``."""
+
+    def __init__(self, context: Context, address: str) -> None:
+        try:
+            self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
+                "scheduler' and give its address."
+            ) from None
+        self._running: dict[Any, Job] = {}
+        self._name = f"softsplit-{uuid.uuid4()}"
+        self._client.wait_for_workers(1)
+        self._client.register_plugin(Delivery(context, versions()), name=self._name)
+
+    def room(self) -> int:
+        threads = sum(self._client.nthreads().values())
+        return max(1, JOBS_PER_THREAD * threads) - len(self._running)
+
+    def submit(self, job: Job) -> None:
+        future = self._client.submit(_run_delivered, job, self._name, pure=False)
+        self._running[future] = job
+
+    def collect(self) -> list[Finished]:
+        with self._client.as_current():  # the caller may have a client of its own
+            distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
+        finished: list[Finished] = []
+        for future in [f for f in self._running if f.done()]:
+            job = self._running.pop(future)
+            if future.status == "finished":
+                finished.append((job, future.result()))
+                continue
+            error = future.exception() if future.status == "error" else None
+            if error is not None and not isinstance(error, distributed.KilledWorker):
+                raise error
+            # Dask gives up a job after some workers died with it. It is then tried step by step.
+            if error is None or job.strikes == 0:
+                finished.append((replace(job, strikes=job.strikes + (error is not None)), []))
+            else:
+                finished.append((job, [job.failed(CRASHED, "several workers died of it")]))
+        return finished
+
+    def close(self) -> None:
+        self._client.cancel(list(self._running), force=True)
+        self._client.unregister_worker_plugin(self._name)
+        self._client.close()
+
+
+def _run_delivered(job: Job, name: str) -> list[Row]:
+    delivery: Any = distributed.get_worker().plugins[name]
+    return run_job(job, delivery.context)

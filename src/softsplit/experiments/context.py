@@ -1,0 +1,112 @@
+"""What every process needs to train any cell: the spec and the data, sent once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
+from softsplit.experiments.cells import Chain
+from softsplit.experiments.folds import Fold, make_fold
+from softsplit.experiments.spec import Spec
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, linear
+from softsplit.problem import TrainingProblem
+from softsplit.settings import make_topology
+
+KEPT_FOLDS = 8
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A fold, and its training problem with no penalty yet."""
+
+    fold: Fold
+    problem: TrainingProblem
+
+
+class Context:
+    """Spec and data; prepares folds when they are first asked for and keeps the last few."""
+
+    def __init__(self, spec: Spec, datasets: dict[str, Dataset]) -> None:
+        self.spec = spec
+        self.datasets = datasets
+        self._begin()
+
+    def _begin(self) -> None:
+        self._kept: OrderedDict[tuple[str, int, int], Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"spec": self.spec, "datasets": self.datasets}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def prepared(self, chain: Chain) -> Prepared:
+        """Fold and problem of a chain."""
+        key = (chain.dataset, chain.fold, chain.inner)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            made = self._kept[key] = self._prepare(*key)
+            if len(self._kept) > KEPT_FOLDS:
+                self._kept.popitem(last=False)
+            return made
+
+    def _prepare(self, dataset: str, number: int, inner: int) -> Prepared:
+        spec, training = self.spec, self.spec.training
+        fold = make_fold(
+            self.datasets[dataset],
+            spec.folds,
+            number,
+            inner=inner,
+            inner_folds=spec.inner.folds if spec.inner else 0,
+            seed=spec.seed,
+            scaling_fit=training.scaling_fit,
+        )
+        n_classes = len(fold.present)
+        problem = TrainingProblem(
+            samples=fold.samples,
+            topology=make_topology(training.depth, fold.n_classes),
+            loss=ExpectedCost.uniform(n_classes),
+            penalties=PenaltyPair.of(linear()),
+            minimum_rates=np.full(n_classes, training.min_class_rate),
+            steepness=training.steepness,
+        )
+        return Prepared(fold, problem)
+
+
+def load_data(spec: Spec) -> dict[str, Dataset]:
+    """The data sets of a spec by name."""
+    found = {}
+    for entry in spec.datasets:
+        if isinstance(entry, str):
+            found[entry] = load_dataset(entry, spec.training.coding)
+            continue
+        coding = spec.training.coding
+        plain: PlainCoding = "onehot" if coding == "reported" or coding == "table" else coding
+        found[entry.name] = read_dataset(
+            entry.file,
+            entry.target,
+            name=entry.name,
+            categorical=entry.categorical,
+            coding=plain,
+            missing=entry.missing,
+        )
+    return found
+
+
+def data_digest(data: Dataset) -> str:
+    """Digest of the numbers, the labels and the names of the features."""
+    digest = hashlib.sha256(repr((data.X.shape, data.feature_names)).encode())
+    digest.update(np.ascontiguousarray(data.X).tobytes())
+    digest.update("\n".join(data.y.astype(str)).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,80 @@
+"""Tables as files: CSV for machines, Markdown for readers, LaTeX for papers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+LATEX_ESCAPES = str.maketrans({c: "\\" + c for c in "&%$#_{}"})
+
+
+def write_table(table: pd.DataFrame, folder: Path, name: str, title: str) -> list[Path]:
+    """``name``.csv with all digits, and .md and .tex with as many as can be read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{ending}" for ending in ("csv", "md", "tex")]
+    table.to_csv(paths[0], index=False, lineterminator="\n")
+    paths[1].write_text(f"# {title}\n\n{markdown(table)}", encoding="utf-8")
+    paths[2].write_text(latex(table, title), encoding="utf-8")
+    return paths
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A pipe table."""
+    head = [str(column).replace("_", " ") for column in table.columns]
+    rule = ["---" if _is_text(table[c]) else "---:" for c in table.columns]
+    lines = [head, rule, *_texts(table)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def latex(table: pd.DataFrame, title: str) -> str:
+    """A tabular for the booktabs package."""
+    columns = "".join("l" if _is_text(table[c]) else "r" for c in table.columns)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{title.translate(LATEX_ESCAPES)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _latex_line([str(column).replace("_", " ") for column in table.columns]),
+        r"\midrule",
+        *(_latex_line(line) for line in _texts(table)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_line(cells: list[str]) -> str:
+    return " & ".join(cell.translate(LATEX_ESCAPES) for cell in cells) + r" \\"
+
+
+def _texts(table: pd.DataFrame) -> list[list[str]]:
+    names = [str(column) for column in table.columns]
+    return [
+        [_text(name, value) for name, value in zip(names, row, strict=True)]
+        for row in table.itertuples(index=False, name=None)
+    ]
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return str(value)
+    if "accuracy" in name or name == "gap":
+        return f"{100 * value:.1f}"
+    if "seconds" in name:
+        return f"{value:.3g}"
+    if "sparsity" in name or name in ("features_used", "nonzeros"):
+        return f"{value:.1f}"
+    return f"{value:g}" if "strength" in name or "log2" in name else f"{value:.4g}"
+
+
+def _is_text(column: pd.Series) -> bool:
+    return not pd.api.types.is_numeric_dtype(column.dtype)

@@ -1,0 +1,244 @@
+"""An experiment as a file: what is crossed with what, and under which protocol.
+
+Specs are TOML. The ones of the paper's tables and figures are shipped with the package and found
+by name; any other is found by its path. A key that does not exist is refused, with the nearest one
+that does.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from softsplit.experiments.models import MODELS, RegularisedModel, Scope
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A table of the file; it cannot be changed, and knows its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
+                _refuse_unknown("key", key, list(cls.model_fields))
+        return values
+
+
+class OwnData(Section):
+    """A data set of the user's own; a relative path is taken from where the run starts."""
+
+    name: str
+    file: str
+    target: str
+    categorical: tuple[str, ...] = ()
+    missing: Literal["refuse", "drop"] = "refuse"
+
+
+class OwnModel(Section):
+    """A regularised model that is not in the catalogue."""
+
+    name: str
+    penalty: Literal["l1", "l0", "power", "inverse_power", "log"]
+    scope: Scope
+    exponent: Positive = 0.5
+
+
+class Folds(Section):
+    """Cross-validation: "shuffled" permutes all rows, "stratified" keeps the classes' shares."""
+
+    count: Annotated[int, Field(ge=2)] = 5
+    rule: Literal["shuffled", "stratified"] = "shuffled"
+    seed: int = 23
+
+
+class Inner(Section):
+    """Cross-validation inside every training fold, for a choice that never sees the test fold."""
+
+    folds: Annotated[int, Field(ge=2)] = 3
+    starts: Annotated[int, Field(ge=1)] = 2
+
+
+class Grid(Section):
+    """Strengths, weak to strong.
+
+    With walk = "warm" every start is one walk along the strengths, each training starting from the
+    tree of the one before (section 4.3 of the paper); with "fresh" each starts anew.
+    """
+
+    strengths: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = tuple(
+        2.0**r for r in range(-8, 6)
+    )
+    walk: Literal["warm", "fresh"] = "warm"
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if not self.strengths or list(self.strengths) != sorted(set(self.strengths)):
+            raise ValueError("strengths must be different numbers in ascending order")
+        return self
+
+
+class Training(Section):
+    """What all trees have in common."""
+
+    coding: Literal[
+        "reported", "table", "onehot", "drop-first", "binary-once", "ordinal", "none"
+    ] = "reported"
+    scaling_fit: Literal["train", "all"] = "train"
+    depth: Annotated[int, Field(ge=1, le=16)] | Literal["auto"] = "auto"
+    steepness: Positive = 512.0
+    min_class_rate: Annotated[float, Field(ge=0, le=1)] = 0.1
+    sharpness: Positive = 5.0
+    offset: Positive = 1e-5
+    start_rule: Literal["solver", "uniform", "points", "groups"] = "solver"
+    max_iter: Annotated[int, Field(ge=1)] | None = None
+    time_limit: Positive | None = None
+
+
+class Spec(Section):
+    """One experiment.
+
+    Specs that name the same ``store`` share its rows. ``beside`` names experiments of that store
+    whose trees, chosen by inner folds, shall stand beside the peers.
+    """
+
+    name: str
+    title: str
+    store: str | None = None
+    datasets: tuple[str | OwnData, ...]
+    models: tuple[str | OwnModel, ...] = ()
+    solvers: tuple[str, ...] = ("native",)
+    starts: Annotated[int, Field(ge=1)] = 10
+    seed: int = 0
+    peers: tuple[str, ...] = ()
+    folds: Folds = Folds()
+    only_folds: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    inner: Inner | None = None
+    grid: Grid = Grid()
+    training: Training = Training()
+    table: Literal["paper", "solvers", "peers"] = "paper"
+    beside: tuple[str, ...] = ()
+    figures: tuple[Literal["scatter", "boxes", "heatmaps"], ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if not self.datasets:
+            raise ValueError("datasets is empty; name at least one")
+        if not self.models and not self.peers:
+            raise ValueError("there is nothing to run; name models or peers")
+        for model in self.models:
+            if isinstance(model, str):
+                _refuse_unknown("model", model, list(MODELS))
+        for what, names in (
+            ("data set", self.dataset_names),
+            ("model", self.model_names),
+            ("solver", self.solvers),
+            ("peer", self.peers),
+        ):
+            twice = sorted({name for name in names if list(names).count(name) > 1})
+            if twice:
+                raise ValueError(f"{what} {twice[0]!r} is named twice")
+        for fold in self.only_folds or ():
+            if fold >= self.folds.count:
+                raise ValueError(
+                    f"only_folds names {fold}, and the last one is {self.folds.count - 1}"
+                )
+        return self
+
+    @property
+    def dataset_names(self) -> tuple[str, ...]:
+        return tuple(d if isinstance(d, str) else d.name for d in self.datasets)
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        return tuple(m if isinstance(m, str) else m.name for m in self.models)
+
+    @property
+    def store_name(self) -> str:
+        """Specs that name the same store share its rows."""
+        return self.store or self.name
+
+    @property
+    def fold_numbers(self) -> tuple[int, ...]:
+        return tuple(range(self.folds.count)) if self.only_folds is None else self.only_folds
+
+    def model(self, name: str) -> RegularisedModel:
+        """The model called ``name`` in this spec."""
+        for model in self.models:
+            if not isinstance(model, str) and model.name == name:
+                return RegularisedModel(model.penalty, model.scope, model.exponent)
+        return MODELS[name]
+
+
+def shipped_specs() -> list[str]:
+    """Names of the specs that come with the package."""
+    folder = files("softsplit.experiments").joinpath("specs")
+    return sorted(
+        p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
+    )
+
+
+def load_spec(name: str) -> Spec:
+    """The spec of that name, or the one in the file of that path.
+
+    Raises
+    ------
+    ValueError
+        In one sentence: which file, which key, what is wrong with it.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(f"there is no spec file {name!r}.")
+        return parse_spec(path.read_text(encoding="utf-8"), path.name)
+    if name not in shipped_specs():
+        close = get_close_matches(name, shipped_specs(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "or give the path of a .toml file."
+        raise ValueError(
+            f"there is no experiment {name!r}; there are {', '.join(shipped_specs())}; {hint}"
+        )
+    text = files("softsplit.experiments").joinpath("specs", f"{name}.toml")
+    return parse_spec(text.read_text(encoding="utf-8"), f"{name}.toml")
+
+
+def parse_spec(text: str, where: str) -> Spec:
+    """The spec in ``text``; ``where`` is what an error calls it."""
+    try:
+        return Spec.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{where} is not valid TOML: {error}.") from None
+    except ValidationError as error:
+        raise ValueError(f"{where}: {_first_problem(error)}") from None
+
+
+def _first_problem(error: ValidationError) -> str:
+    # A table that could also have been a name is reported as both; a table it is.
+    tables = ("OwnData", "OwnModel")
+    problems = [
+        p
+        for p in error.errors()
+        if not (p["loc"][-1:] == ("str",) and isinstance(p["input"], dict))
+    ]
+    problem = problems[0]
+    place = ".".join(str(part) for part in problem["loc"] if part not in (*tables, "str"))
+    message = problem["msg"].removeprefix("Value error, ").rstrip(".")
+    given = "" if isinstance(problem["input"], dict) else f", got {problem['input']!r}"
+    said = message if problem["type"] == "value_error" else f"{message}{given}"
+    return f"{place}: {said}." if place else f"{said}."
+
+
+def _refuse_unknown(what: str, name: str, known: list[str]) -> None:
+    if name in known:
+        return
+    close = get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    raise ValueError(f"{what} {name!r} is unknown; {hint}")

@@ -1,0 +1,190 @@
+"""The work of one process: walk a chain of cells from where it stopped.
+
+Only the solve is on the clock. A cell that raises becomes a row with its status, and the walk goes
+on from a start of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from softsplit.experiments.cells import PEER, Chain
+from softsplit.experiments.context import Context, Prepared
+from softsplit.experiments.measure import accuracy, log_loss, tree_probabilities
+from softsplit.experiments.names import load_attribute
+from softsplit.experiments.peers import run_peer
+from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
+from softsplit.experiments.seeds import axis_seed
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, exponential
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers import Budget, Solution, Solver, Start, Status, make_solver
+from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.starts import draw_start
+from softsplit.threads import one_blas_thread
+from softsplit.tree import Topology
+
+SLICE = 1.0
+"""Seconds after which a process hands in what it has, so that little is lost if it is killed."""
+
+ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Steps of a chain that have no row yet, and the trees of finished steps they start from.
+
+    ``strikes`` counts the processes that died while they had this job. After the first it is run
+    step by step, so that only the step at fault is given up.
+    """
+
+    chain: Chain
+    missing: tuple[int, ...]
+    trees: dict[int, bytes]
+    strikes: int = 0
+
+    def rest(self, rows: Iterable[Row]) -> Job | None:
+        """What is left after ``rows``; None if that is nothing."""
+        done = {row.index: row.outcome.tree for row in rows}
+        missing = tuple(index for index in self.missing if index not in done)
+        if not missing:
+            return None
+        parents = {self.chain.steps[index].parent for index in missing}
+        trees = self.trees | {index: tree for index, tree in done.items() if tree is not None}
+        return replace(
+            self,
+            missing=missing,
+            trees={index: tree for index, tree in trees.items() if index in parents},
+            strikes=min(self.strikes, 1),
+        )
+
+    def failed(self, status: str, message: str) -> Row:
+        """A row that says why the next step has no result."""
+        index = self.missing[0]
+        return Row(self.chain.cell(index), index, Outcome(status, message=message))
+
+
+def run_job(job: Job, context: Context) -> list[Row]:
+    """Rows of the first missing steps: as many as fit into a slice of time, at least one."""
+    began = time.perf_counter()
+    chain, trees, rows = job.chain, dict(job.trees), []
+    with one_blas_thread():
+        for index in job.missing:
+            try:
+                outcome = _run_cell(chain, index, trees, context)
+            except Exception as error:
+                outcome = Outcome(ERROR, message=f"{type(error).__name__}: {error}")
+            if outcome.tree is not None:
+                trees[index] = outcome.tree
+            rows.append(Row(chain.cell(index), index, outcome))
+            if time.perf_counter() - began > SLICE or job.strikes > 0:
+                break
+    return rows
+
+
+def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> Outcome:
+    prepared = context.prepared(chain)
+    if chain.solver == PEER:
+        return run_peer(chain, prepared, context.spec)
+    spec, step = context.spec, chain.steps[index]
+    solver = solver_named(chain.solver)
+    warm_up(chain.solver)
+    problem = prepared.problem.with_penalties(
+        spec.model(chain.model).penalties(
+            step.local,
+            step.overall,
+            sharpness=spec.training.sharpness,
+            offset=spec.training.offset,
+        )
+    )
+    drawn = time.perf_counter()
+    start = (
+        Start(decode_tree(trees[step.parent]))
+        if step.parent in trees
+        else _draw(chain, problem, solver, context)
+    )
+    began = time.perf_counter()
+    budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
+    solution = solver.solve(problem, start, budget)
+    seconds = time.perf_counter() - began
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return replace(
+        _measure(solution, solver, prepared), seconds=seconds, start_seconds=began - drawn
+    )
+
+
+def _draw(chain: Chain, problem: TrainingProblem, solver: Solver, context: Context) -> Start:
+    """The start of the chain: neither the model nor the strengths have a say in it."""
+    chosen = context.spec.training.start_rule
+    rules = solver.start_rules if chosen == "solver" else (chosen,)
+    seed = axis_seed(
+        "start", context.spec.seed, chain.dataset, chain.fold, chain.inner, chain.start
+    )
+    rule = rules[chain.start % len(rules)]
+    return draw_start(rule, problem, np.random.default_rng(seed), solver.rivals)
+
+
+def _measure(solution: Solution, solver: Solver, prepared: Prepared) -> Outcome:
+    tree, fold = solution.parameters, prepared.fold
+    steepness, zero = prepared.problem.steepness, solver.zero_threshold
+    began = time.perf_counter()
+    proba = tree_probabilities(tree, fold.X_test, steepness, fold)
+    seconds = time.perf_counter() - began
+    return Outcome(
+        status=solution.status.name,
+        objective=solution.objective,
+        cost=solution.cost,
+        violation=solution.violation,
+        stationarity=solution.stationarity,
+        iterations=solution.n_iter,
+        train_accuracy=accuracy(tree_probabilities(tree, fold.X, steepness, fold), fold.y),
+        test_accuracy=accuracy(proba, fold.y_test),
+        test_log_loss=log_loss(proba, fold.y_test),
+        local_sparsity=local_sparsity(tree.weights, zero),
+        global_sparsity=global_sparsity(tree.weights, zero),
+        features_used=len(selected_features(tree.weights, zero)),
+        nonzeros=int(np.sum(np.abs(tree.weights) > zero)),
+        # A run that ended well has nothing to say; what it counts may depend on the clock.
+        message="" if solution.status in ENDED_WELL else solution.message,
+        predict_seconds=seconds,
+        tree=encode_tree(tree) if solution.status.usable else None,
+    )
+
+
+@cache
+def solver_named(name: str) -> Solver:
+    """A solver of the library, or ``module:attribute`` for one of the reader's own."""
+    return make_solver(load_attribute(name)() if ":" in name else name)
+
+
+@cache
+def warm_up(name: str) -> None:
+    """Solve a tiny problem first: machine code is loaded on first use, which is no training."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 2)), np.arange(30) % 3
+    problem = TrainingProblem(
+        Samples.from_arrays(X + y[:, None], y, 3),
+        Topology(2),
+        ExpectedCost.uniform(3),
+        PenaltyPair.of(exponential(), 0.1, 0.1),
+        np.full(3, 0.1),
+    )
+    solver = solver_named(name)
+    for depth in (1, 2):
+        if depth == 1:
+            problem = replace(
+                problem,
+                samples=Samples.from_arrays(X, y % 2, 2),
+                topology=Topology(1),
+                loss=ExpectedCost.uniform(2),
+                minimum_rates=np.full(2, 0.1),
+            )
+        start = draw_start(solver.start_rules[0], problem, rng, solver.rivals)
+        solver.solve(problem, start, Budget(max_iter=200))

@@ -1,0 +1,55 @@
+"""The same cells on a Dask cluster, with a worker killed on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from experiment_parts import contents, small
+from softsplit.experiments.runner import Silence, run_experiment
+from softsplit.experiments.store import Store
+
+distributed = pytest.importorskip("distributed")
+
+
+class KillAfter(Silence):
+    """Kills a process after so many rows."""
+
+    def __init__(self, count: int, pid: int) -> None:
+        self.count, self.pid, self.seen = count, pid, 0
+
+    def advance(self, row: object, work: float) -> None:
+        self.seen += 1
+        if self.seen == self.count:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def test_a_lost_worker_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+    with Store(tmp_path / "here.sqlite") as store:
+        run_experiment(small(), store)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = client.run(os.getpid)
+        progress = KillAfter(8, next(iter(pids.values())))
+        with Store(tmp_path / "there.sqlite") as store:
+            done = run_experiment(small(), store, dask=cluster.scheduler_address, progress=progress)
+        assert set(pids.values()) != set(client.run(os.getpid).values()), "no worker was lost"
+    assert progress.seen == done.n_done == done.n_cells == 96
+    assert contents(tmp_path / "there.sqlite") == contents(tmp_path / "here.sqlite")
+
+
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 0.5)
+    with (
+        Store(tmp_path / "none.sqlite") as store,
+        pytest.raises(ValueError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"),
+    ):
+        run_experiment(small(), store, dask="tcp://127.0.0.1:9")

@@ -1,0 +1,289 @@
+"""Tables and figures from stores that were written by hand, so that the answer is known."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ElementTree
+
+import pandas as pd
+import pytest
+
+from experiment_parts import small
+from softsplit.experiments.cells import Cell, chains_of
+from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
+from softsplit.experiments.documents import latex, markdown
+from softsplit.experiments.folds import WHOLE
+from softsplit.experiments.results import write_plots, write_results
+from softsplit.experiments.rows import Outcome, Row
+from softsplit.experiments.runner import summarise
+from softsplit.experiments.store import Store, StoreError, open_store
+from softsplit.experiments.tables import (
+    make_table,
+    nested_verdict,
+    paper_verdict,
+    peer_table,
+    spec_rows,
+)
+
+
+def outcome(cell: Cell) -> Outcome:
+    """Made so that the strongest strength is best on test folds, the weakest on inner folds.
+
+    Fold 1 is a tenth better than fold 0, start 1 a hundredth worse than start 0 but of lower
+    objective; the middle strength of start 1 fails.
+    """
+    strength = max(cell.local_strength, cell.global_strength)
+    if strength == 1.0 and cell.start == 1 and cell.inner == WHOLE:
+        return Outcome("INFEASIBLE", test_accuracy=0.0, objective=0.0)
+    rank = {0.25: 0, 1.0: 1, 4.0: 2}[strength]
+    accuracy = 0.8 + 0.02 * (rank if cell.inner == WHOLE else -rank)
+    accuracy += 0.1 * cell.fold - 0.01 * cell.start + 0.001 * (cell.model == "L0glob")
+    return Outcome(
+        "OPTIMAL",
+        objective=5.0 - cell.start,
+        cost=1.0,
+        test_accuracy=accuracy,
+        test_log_loss=0.5,
+        local_sparsity=10.0 + 20.0 * rank,
+        global_sparsity=5.0 * rank,
+        features_used=4 - rank,
+        nonzeros=8,
+        seconds=0.25 if cell.solver == "native" else 1.0,
+        predict_seconds=0.001,
+    )
+
+
+def fill(store: Store, spec, outcome=outcome) -> None:
+    store.add_spec(spec)
+    for chain in chains_of(spec):
+        for index in range(len(chain.steps)):
+            cell = chain.cell(index)
+            store.write(Row(cell, index, outcome(cell)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "made.sqlite") as store:
+        fill(store, small())
+        yield store
+
+
+def test_the_papers_choice_looks_at_the_test_folds(store):
+    chosen = paper_choice(spec_rows(small(), store))
+    row = chosen.loc[("iris", "L1", "native")]
+    assert row["local_strength"] == 4.0
+    assert row["test_accuracy"] == pytest.approx(0.84 + 0.05 - 0.005)
+    assert row["local_sparsity"] == 50.0
+
+
+def test_the_nested_choice_does_not(store):
+    frame = spec_rows(small(), store)
+    assert set(nested_choice(frame)[["local_strength", "global_strength"]].max(axis=1)) == {0.25}
+    changed = frame.copy()
+    outside = changed["inner"] == WHOLE
+    changed.loc[outside, "test_accuracy"] = 1 - changed.loc[outside, "test_accuracy"]
+    pd.testing.assert_frame_equal(nested_choice(changed), nested_choice(frame))
+    rows = nested_rows(frame)
+    assert (rows["inner"] == WHOLE).all() and len(rows) == 2 * 2 * 2 * 2
+    kept = best_start(rows)
+    assert set(kept["start"]) == {1} and len(kept) == 8
+
+
+def test_equal_accuracies_are_decided_by_sparsity(store, tmp_path):
+    def equal(cell: Cell) -> Outcome:
+        found = outcome(cell)
+        return Outcome(**{**vars(found), "status": "OPTIMAL", "test_accuracy": 0.9})
+
+    with Store(tmp_path / "equal.sqlite") as made:
+        fill(made, small(), equal)
+        frame = spec_rows(small(), made)
+    assert set(paper_choice(frame)[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
+    assert set(nested_choice(frame)[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
+
+
+def test_the_table_stands_beside_the_papers(store):
+    table = make_table(small(), store)
+    assert list(zip(table["dataset"], table["model"], strict=True)) == [
+        ("iris", "L1"), ("iris", "L0glob"), ("wine", "L1"), ("wine", "L0glob"),
+    ]  # fmt: skip
+    row = table.iloc[1]
+    assert (row["paper_accuracy"], row["paper_local_sparsity"], row["paper_log2"]) == (
+        0.96, 83.33, 5,
+    )  # fmt: skip
+    assert row["accuracy"] == pytest.approx(0.886)
+    assert row["nested_accuracy"] == pytest.approx(0.8 + 0.001 + 0.05 - 0.005)
+    assert row["nested_best_accuracy"] == pytest.approx(0.8 + 0.001 + 0.05 - 0.01)
+    assert row["log2"] == 2.0
+    assert row["failed"] == 2
+
+
+def test_verdicts(store):
+    spec = small()
+    verdict = paper_verdict(spec_rows(spec, store), spec)
+    assert verdict["dataset"].tolist() == ["iris", "wine"]
+    assert verdict["paper_model"].tolist() == ["L1", "L1"]
+    assert verdict["reached"].tolist() == [False, False]
+    assert verdict["as_sparse"].tolist() == [None, None]
+    good = spec_rows(spec, store).assign(test_accuracy=0.97)
+    verdict = paper_verdict(good, spec)
+    assert verdict["reached"].tolist() == [True, True]
+    assert verdict["level_local_sparsity"].tolist() == [50.0, 50.0]
+    assert verdict["as_sparse"].tolist() == [True, True]
+    nested = nested_verdict(spec_rows(spec, store))
+    assert nested["test_accuracy"].tolist() == pytest.approx([0.841, 0.841])
+
+
+def test_a_store_may_hold_more_than_the_spec_asks_for(store):
+    part = small(datasets=("wine",), models=("L1",), only_folds=(1,), starts=1, inner=None)
+    frame = spec_rows(part, store)
+    assert len(frame) == 3
+    assert set(frame["dataset"]) == {"wine"} and set(frame["fold"]) == {1}
+    assert summarise(part, store).n_done == 3
+
+
+def test_solvers_side_by_side(tmp_path):
+    spec = small(solvers=("native", "ipopt-explicit"), table="solvers", inner=None)
+    with Store(tmp_path / "two.sqlite") as store:
+        fill(store, spec)
+        table = make_table(spec, store)
+    assert len(table) == 2 * 2 * 3 * 2
+    first = table.iloc[:2]
+    assert first["solver"].tolist() == ["native", "ipopt-explicit"]
+    assert first["seconds_over_native"].tolist() == [1.0, 4.0]
+    assert first["best_objective"].tolist() == [4.0, 4.0]
+    assert table["dataset"].tolist() == ["iris"] * 12 + ["wine"] * 12
+    middle = table[table["local_strength"] == 1.0]
+    assert set(middle["failed"]) == {2} and set(middle["cells"]) == {4}
+
+
+def test_peers(tmp_path):
+    spec = small(models=(), peers=("CART-D", "HistGB"), table="peers", inner=None)
+    with Store(tmp_path / "peers.sqlite") as store:
+        fill(store, spec, lambda cell: Outcome("FITTED", test_accuracy=0.9 - 0.2 * cell.fold))
+        store.skip({"HistGB": "it is left out on purpose"})
+        table = peer_table(spec_rows(spec, store), spec)
+        paths = write_results(spec, store, tmp_path)
+    assert table["model"].tolist() == ["CART-D", "HistGB"] * 2
+    assert table["test_accuracy"].tolist() == pytest.approx([0.8] * 4)
+    assert table["accuracy_std"].tolist() == pytest.approx([0.1] * 4)
+    assert "Left out: HistGB, because it is left out on purpose." in paths[1].read_text()
+
+
+def test_trees_stand_beside_the_peers(store, tmp_path):
+    spec = small(
+        name="rivals", models=(), peers=("CART-D",), table="peers", inner=None, beside=("small",)
+    )
+    fill(store, spec, lambda cell: Outcome("FITTED", test_accuracy=0.7, seconds=1.0))
+    table = make_table(spec, store)
+    assert table["model"].tolist() == [
+        "tree", "tree", "tree, sparse", "tree, sparse", "tree L0glob", "tree L0glob", "tree L1",
+        "tree L1", "CART-D", "CART-D",
+    ]  # fmt: skip
+    tree, sparse = table.iloc[0], table.iloc[2]
+    assert tree["test_accuracy"] == pytest.approx(0.841) and tree["features_used"] == 4
+    # 12 inner trainings of both models, and 2 starts x 3 strengths of which one failed.
+    assert tree["seconds"] == pytest.approx(0.25 * (12 + 5))
+    # All inner folds agree, so that nothing but the best is within a standard error of it.
+    assert sparse["test_accuracy"] == tree["test_accuracy"]
+    text = write_results(spec, store, tmp_path)[1].read_text()
+    assert "| tree | 2 | 84.1 |" in text and "| CART-D | 2 | 70.0 |" in text
+
+
+def test_the_sparse_choice_takes_the_fewest_features_within_a_standard_error(store):
+    frame = spec_rows(small(), store)
+    noisy = frame.copy()
+    # Inner folds that differ by 0.1 have a standard error of 0.05, more than all strengths differ.
+    noisy.loc[noisy["inner"] == 1, "test_accuracy"] += 0.1
+    chosen = nested_choice(noisy, sparse=True)
+    assert set(chosen["features_used"]) == {2.0}
+    assert set(chosen[["local_strength", "global_strength"]].max(axis=1)) == {4.0}
+    assert set(nested_choice(noisy)["features_used"]) == {4.0}
+
+
+def test_files(store, tmp_path):
+    paths = write_results(small(), store, tmp_path / "out")
+    assert [path.name for path in paths] == [
+        "small.csv", "small.md", "small.tex", "small_verdict.csv", "small_nested.csv",
+    ]  # fmt: skip
+    with paths[0].open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 4 and float(rows[0]["accuracy"]) == pytest.approx(0.885)
+    text = paths[1].read_text()
+    assert "| iris | L1 | 96.3 | 88.5 |" in text
+    assert "96 of 96 cells: 8 INFEASIBLE, 88 OPTIMAL." in text
+    assert "2 inner folds with 1 start," in text
+    assert r"iris & L1 & 96.3" in paths[2].read_text()
+
+
+def test_markdown_and_latex_say_what_is_missing():
+    table = pd.DataFrame({"a_b": ["x_1", "y&z"], "accuracy": [0.5, None], "reached": [True, False]})
+    assert markdown(table).splitlines() == [
+        "| a b | accuracy | reached |",
+        "| --- | ---: | ---: |",
+        "| x_1 | 50.0 | yes |",
+        "| y&z | - | no |",
+    ]
+    assert r"y\&z & - & no \\" in latex(table, "50 %")
+    assert r"\caption{50 \%}" in latex(table, "50 %")
+
+
+def test_an_empty_store_says_what_to_run(tmp_path):
+    with Store(tmp_path / "empty.sqlite") as store:
+        with pytest.raises(StoreError, match=r"holds no experiment 'small'; run it first"):
+            store.spec("small")
+        with pytest.raises(StoreError, match=r"no row of experiment 'small' yet; run it first"):
+            make_table(small(), store)
+    with pytest.raises(FileNotFoundError, match=r"there is no store .*; run the experiment first"):
+        open_store(small(), tmp_path / "none.sqlite")
+
+
+# --- figures ----------------------------------------------------------------------------------
+
+
+def texts(path) -> str:
+    """An SVG file as text, if it is one."""
+    ElementTree.parse(path)
+    return path.read_text()
+
+
+def test_scatter_and_boxes(tmp_path):
+    spec = small(models=("L1", "Linf", "L0loc", "L0glob"), figures=("scatter", "boxes"))
+    with Store(tmp_path / "figures.sqlite") as store:
+        fill(store, spec)
+        paths = write_plots(spec, store, tmp_path)
+        assert [path.name for path in paths] == [
+            "small_scatter_global.svg", "small_scatter_local.svg", "small_boxes.svg",
+        ]  # fmt: skip
+        before = [texts(path) for path in paths]
+        assert [texts(path) for path in write_plots(spec, store, tmp_path)] == before
+
+
+def test_heat_maps(tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib import pyplot
+
+    from softsplit.experiments.figures import heat_figures
+
+    spec = small(models=("L0loc+L0glob",), datasets=("iris",), figures=("heatmaps",), inner=None)
+    with Store(tmp_path / "heat.sqlite") as store:
+        fill(store, spec)
+        frame = spec_rows(spec, store)
+        assert len(frame) == 9 * 2 * 2
+        (path,) = write_plots(spec, store, tmp_path)
+        assert path.name == "small_heatmap_iris_L0loc_L0glob.svg"
+        texts(path)
+    ((_, figure),) = heat_figures(spec, frame)
+    image = figure.axes[0].images[0]
+    values = image.get_array()
+    assert values.shape == (3, 3)
+    colours = image.cmap(image.norm(values))
+    best, worst = values.argmax(), values.argmin()
+    assert min(colours.reshape(-1, 4)[best][:3]) > 0.9, "the best value is white"
+    red = colours.reshape(-1, 4)[worst]
+    assert red[0] < 0.5 and red[1] < 0.1 and red[2] < 0.1, "the worst value is dark red"
+    pyplot.close(figure)
+
+
+def test_an_experiment_without_figures_says_so(store, tmp_path):
+    with pytest.raises(ValueError, match="experiment 'small' has no figures"):
+        write_plots(small(), store, tmp_path)

@@ -1,0 +1,372 @@
+"""Runs of experiments: complete, repeatable, and unharmed by whatever stops them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from experiment_parts import SMALL, contents, small
+from softsplit.experiments import work
+from softsplit.experiments.cells import FRESH, Step, chains_of, steps_of, tree_protocol
+from softsplit.experiments.context import Context, load_data
+from softsplit.experiments.folds import WHOLE, make_fold
+from softsplit.experiments.rows import decode_tree, encode_tree
+from softsplit.experiments.runner import Silence, run_experiment, summarise
+from softsplit.experiments.seeds import axis_seed
+from softsplit.experiments.spec import Folds, Grid
+from softsplit.experiments.store import Store, StoreError
+from softsplit.experiments.versions import versions
+from softsplit.experiments.work import solver_named
+from softsplit.tree import TreeParameters
+
+
+@pytest.fixture(autouse=True)
+def bundled_data(monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The store of a run that nothing disturbed."""
+    path = tmp_path_factory.mktemp("whole") / "small.sqlite"
+    before = os.environ.pop("SOFTSPLIT_DATA", None)
+    with Store(path) as store:
+        done = run_experiment(small(), store)
+    if before is not None:
+        os.environ["SOFTSPLIT_DATA"] = before
+    assert done.n_done == done.n_cells == 96
+    return path
+
+
+class AfterRows(Silence):
+    """Does something once, after so many rows."""
+
+    def __init__(self, count, action):
+        self.count, self.action, self.seen = count, action, 0
+
+    def advance(self, row, work):
+        self.seen += 1
+        if self.seen == self.count:
+            self.action()
+
+
+# --- cells ------------------------------------------------------------------------------------
+
+
+def test_a_path_is_walked_from_weak_to_strong():
+    grid = Grid(strengths=(0.5, 1.0, 2.0))
+    assert steps_of(grid, "local") == ((0.5, 0, -1), (1.0, 0, 0), (2.0, 0, 1))
+    assert steps_of(grid, "global") == ((0, 0.5, -1), (0, 1.0, 0), (0, 2.0, 1))
+    fresh = Grid(strengths=(0.5, 1.0), walk="fresh")
+    assert [step.parent for step in steps_of(fresh, "local")] == [FRESH, FRESH]
+
+
+def test_rows_of_a_grid_of_pairs_start_from_the_row_before():
+    steps = steps_of(Grid(strengths=(1.0, 2.0)), "both")
+    assert steps == (Step(1, 1, FRESH), Step(1, 2, 0), Step(2, 1, 0), Step(2, 2, 2))
+
+
+def test_the_whole_protocol_of_the_paper_is_75600_trainings():
+    from softsplit.experiments.spec import load_spec
+
+    specs = [load_spec("table2"), load_spec("table3")]
+    cells = [
+        len(chain.steps) for spec in specs for chain in chains_of(spec) if chain.inner == WHOLE
+    ]
+    assert sum(cells) == 75_600
+
+
+def test_protocol_depends_on_settings_and_not_on_axes():
+    base = tree_protocol(small(), WHOLE)
+    assert tree_protocol(small(datasets=("iris",), starts=5, models=("Linf",)), WHOLE) == base
+    assert tree_protocol(small(inner=None), WHOLE) == base
+    assert tree_protocol(small(), 0) != base
+    assert tree_protocol(small(seed=1), WHOLE) != base
+    assert tree_protocol(small(folds={"seed": 1}), WHOLE) != base
+    assert tree_protocol(small(training={"steepness": 256.0}), WHOLE) != base
+    # The other strengths matter to a tree that was warm-started, and to no other.
+    short = {"strengths": (0.25,)}
+    assert tree_protocol(small(grid=short), WHOLE) != base
+    fresh = tree_protocol(small(grid={"walk": "fresh"}), WHOLE)
+    assert tree_protocol(small(grid={"walk": "fresh", **short}), WHOLE) == fresh
+
+
+def test_seeds_are_the_same_on_every_machine():
+    assert axis_seed("start", 0, "iris", 1).entropy == 0x9C0D71BDC091A4003D37B5B3B790DF83
+    assert axis_seed("start", 0, "iris", 2).entropy != axis_seed("start", 0, "iris", 1).entropy
+
+
+def test_trees_keep_all_their_bits():
+    rng = np.random.default_rng(0)
+    tree = TreeParameters(rng.normal(size=(5, 3)), rng.normal(size=3), rng.normal(size=(2, 4)))
+    again = decode_tree(encode_tree(tree))
+    for name in ("weights", "thresholds", "leaf_classes"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(tree, name))
+
+
+# --- folds ------------------------------------------------------------------------------------
+
+
+def test_shuffled_folds_are_the_published_ones():
+    data = load_data(small())["iris"]
+    fold = make_fold(data, Folds(), 1, scaling_fit="all")
+    order = np.random.RandomState(23).permutation(150)
+    test = np.sort(order[30:60])
+    X = (data.X - data.X.min(axis=0)) / np.ptp(data.X, axis=0)
+    np.testing.assert_array_equal(fold.X_test, X[test])
+    np.testing.assert_array_equal(fold.X, X[np.setdiff1d(np.arange(150), test)])
+    assert [data.class_names[k] for k in fold.y_test] == data.y[test].tolist()
+
+
+def test_scaling_sees_the_training_rows_only():
+    data = load_data(small())["wine"]
+    fold = make_fold(data, Folds(), 0)
+    assert fold.X.min() == 0 and fold.X.max() == 1
+    assert fold.X_test.min() < 0 or fold.X_test.max() > 1
+
+
+@pytest.mark.parametrize("rule", ["shuffled", "stratified"])
+def test_inner_folds_part_the_training_rows_and_never_see_the_test_rows(rule):
+    data = load_data(small())["iris"]
+    folds = Folds(rule=rule)
+    options = {"inner_folds": 3, "scaling_fit": "all"}
+    outside = make_fold(data, folds, 2, scaling_fit="all")
+    inside = [make_fold(data, folds, 2, inner=i, **options) for i in range(3)]
+    tests = np.concatenate([fold.X_test for fold in inside])
+    np.testing.assert_array_equal(
+        np.array(sorted(map(tuple, tests))), np.array(sorted(map(tuple, outside.X)))
+    )
+    for fold in inside:
+        assert len(fold.X) + len(fold.X_test) == len(outside.X)
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def test_rows_are_complete(whole):
+    with Store(whole) as store:
+        frame = store.frame({tree_protocol(small(), WHOLE), tree_protocol(small(), 0)})
+    assert len(frame) == 96
+    assert set(frame["status"]) <= {"OPTIMAL", "ACCEPTABLE"}
+    assert frame["test_accuracy"].between(0.5, 1.0).all()
+    assert (frame["seconds"] > 0).all()
+    numbers = frame.drop(columns=["message"])
+    assert not numbers.isna().any().any()
+    strong = frame[frame[["local_strength", "global_strength"]].max(axis=1) == 4.0]
+    weak = frame[frame[["local_strength", "global_strength"]].max(axis=1) == 0.25]
+    assert strong["local_sparsity"].mean() > weak["local_sparsity"].mean()
+
+
+def test_a_second_run_has_nothing_to_do(whole):
+    before = contents(whole)
+    progress = AfterRows(1, lambda: pytest.fail("a finished cell was run again"))
+    with Store(whole) as store:
+        assert run_experiment(small(), store, progress=progress).n_done == 96
+    assert contents(whole) == before
+
+
+def test_processes_change_no_bit(whole, tmp_path):
+    with Store(tmp_path / "two.sqlite") as store:
+        run_experiment(small(), store, n_jobs=2)
+    assert contents(tmp_path / "two.sqlite") == contents(whole)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_rows_are_missing_come_back_bit_for_bit(seed, whole, tmp_path):
+    path = tmp_path / "holes.sqlite"
+    with sqlite3.connect(whole) as source, sqlite3.connect(path) as copy:
+        source.backup(copy)
+        numbers = [row[0] for row in copy.execute("SELECT rowid FROM cells")]
+        lost = random.Random(seed).sample(numbers, 40)
+        copy.executemany("DELETE FROM cells WHERE rowid = ?", [(n,) for n in lost])
+    source.close()
+    copy.close()
+    with Store(path) as store:
+        assert summarise(small(), store).n_done == 56
+        run_experiment(small(), store)
+    assert contents(path) == contents(whole)
+
+
+def test_a_store_serves_specs_with_more_axes(whole, tmp_path):
+    """Cells of one data set, run alone, are those of the larger experiment."""
+    with Store(tmp_path / "grown.sqlite") as store:
+        run_experiment(small(datasets=("wine",), starts=1, models=("L0glob",)), store)
+        run_experiment(small(), store)
+    assert contents(tmp_path / "grown.sqlite") == contents(whole)
+
+
+def test_a_run_killed_in_the_middle_is_taken_up(whole, tmp_path):
+    spec, path = tmp_path / "small.toml", tmp_path / "killed.sqlite"
+    spec.write_text(SMALL)
+    command = [sys.executable, "-m", "softsplit", "experiment", "run", str(spec)]
+    run = subprocess.Popen(
+        [*command, "--store", str(path), "--jobs", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while run.poll() is None and time.monotonic() < deadline and _count(path) < 5:
+        time.sleep(0.002)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert 5 <= _count(path) < 96, "the run must be killed half way"
+    with Store(path) as store:
+        run_experiment(small(), store)
+    assert contents(path) == contents(whole)
+
+
+def _count(path) -> int:
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as base:
+            count = base.execute("SELECT count(*) FROM cells").fetchone()[0]
+    except sqlite3.OperationalError:  # not there yet
+        return 0
+    base.close()
+    return int(count)
+
+
+def test_a_killed_process_is_replaced(whole, tmp_path):
+    def kill() -> None:
+        multiprocessing.active_children()[0].kill()
+
+    with Store(tmp_path / "lost.sqlite") as store:
+        run_experiment(small(), store, n_jobs=2, progress=AfterRows(3, kill))
+    assert contents(tmp_path / "lost.sqlite") == contents(whole)
+
+
+def test_a_cell_that_raises_becomes_a_row_and_the_walk_goes_on(tmp_path):
+    spec = small(datasets=("iris",), solvers=("experiment_parts:RaisingSolver",), inner=None)
+    with Store(tmp_path / "raised.sqlite") as store:
+        done = run_experiment(spec, store)
+        frame = store.frame({tree_protocol(spec, WHOLE)})
+    assert done.n_done == 24 and done.statuses["ERROR"] == 8
+    failed = frame[frame["status"] == "ERROR"]
+    assert set(failed["message"]) == {"ArithmeticError: division by cucumber"}
+    assert failed["test_accuracy"].isna().all()
+    assert frame[frame["status"] != "ERROR"]["test_accuracy"].notna().all()
+
+
+def test_a_cell_that_kills_its_process_becomes_a_row(tmp_path):
+    spec = small(
+        datasets=("iris",),
+        models=("L1",),
+        starts=1,
+        solvers=("experiment_parts:DyingSolver",),
+        inner=None,
+        only_folds=(0,),
+    )
+    with Store(tmp_path / "died.sqlite") as store:
+        done = run_experiment(spec, store, n_jobs=2)
+    assert done.n_done == 3 and done.statuses["CRASHED"] == 1
+
+
+def test_runs_are_on_record_even_if_they_are_interrupted(tmp_path):
+    spec = small(datasets=("iris",), models=("L1",), inner=None, starts=1)
+    with Store(tmp_path / "record.sqlite") as store:
+
+        def stop() -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(spec, store, progress=AfterRows(2, stop))
+        run_experiment(spec, store)
+        run_experiment(spec, store)
+        records = store.runs("small")
+    assert [record.n_rows for record in records] == [2, 4], "a run without work is none"
+    assert all(record.seconds > 0 and record.where == "1 process" for record in records)
+
+
+def test_an_interrupted_training_leaves_no_row(tmp_path):
+    spec = small(datasets=("iris",), solvers=("experiment_parts:InterruptedSolver",), inner=None)
+    with Store(tmp_path / "stopped.sqlite") as store:
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(spec, store)
+        assert "INTERRUPTED" not in summarise(spec, store).statuses
+
+
+def test_models_and_strengths_have_no_say_in_a_start():
+    spec = small(models=("L1", "L0glob"), inner=None)
+    context = Context(spec, load_data(spec))
+    solver = solver_named("native")
+    drawn: dict[tuple[str, int, int], list[TreeParameters]] = {}
+    for chain in chains_of(spec):
+        problem = context.prepared(chain).problem
+        start = work._draw(chain, problem, solver, context)
+        drawn.setdefault((chain.dataset, chain.fold, chain.start), []).append(start.parameters)
+    assert len(drawn) == 8
+    for trees in drawn.values():
+        np.testing.assert_array_equal(trees[0].weights, trees[1].weights)
+    weights = [trees[0].weights.tobytes() for trees in drawn.values()]
+    assert len(set(weights)) == 8, "different folds and starts are different draws"
+
+
+def test_fresh_starts_do_not_depend_on_the_other_strengths(tmp_path):
+    options = {"datasets": ("iris",), "models": ("L0glob",), "inner": None, "starts": 1}
+    training = {"start_rule": "uniform", "scaling_fit": "all"}
+    fresh = small(**options, grid={"strengths": (0.25, 4.0), "walk": "fresh"}, training=training)
+    alone = small(**options, grid={"strengths": (4.0,), "walk": "fresh"}, training=training)
+    with Store(tmp_path / "fresh.sqlite") as store:
+        run_experiment(fresh, store)
+        assert summarise(alone, store).n_done == 2, "the rows of one serve the other"
+    with Store(tmp_path / "alone.sqlite") as store:
+        run_experiment(alone, store)
+    both = contents(tmp_path / "fresh.sqlite")
+    assert contents(tmp_path / "alone.sqlite") == [row for row in both if row[8] == 4.0]
+
+
+def test_a_table_of_the_readers_own(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{'hot' if x > 0.5 else 'cold'},{int(x > 0.5)}" for x in rng.uniform(size=60)]
+    (tmp_path / "own.csv").write_text("\n".join(["x,feel,y", *lines]))
+    own = {"name": "own", "file": str(tmp_path / "own.csv"), "target": "y"}
+    spec = small(datasets=(own,), models=("L1",), inner=None)
+    with Store(tmp_path / "own.sqlite") as store:
+        done = run_experiment(spec, store)
+        frame = store.frame({tree_protocol(spec, WHOLE)})
+    assert done.n_done == 12 and set(frame["dataset"]) == {"own"}
+    assert frame["test_accuracy"].mean() > 0.9
+
+
+# --- what a store refuses ---------------------------------------------------------------------
+
+
+def test_rows_of_other_versions_are_not_mixed_in_silence(tmp_path):
+    with Store(tmp_path / "old.sqlite") as store:
+        store.check_versions({**versions(), "numba": "0.1"})
+        with pytest.raises(StoreError, match=r"numba 0\.1 -> .*--accept-versions"):
+            run_experiment(small(), store)
+        store.check_versions(versions(), accept_others=True)
+        store.check_versions(versions())
+
+
+def test_rows_of_other_data_are_not_mixed(tmp_path):
+    with Store(tmp_path / "data.sqlite") as store:
+        store.check_dataset("iris", "reported", "abc")
+        with pytest.raises(StoreError, match="'iris' is not the one whose rows are in store"):
+            run_experiment(small(), store)
+
+
+def test_a_file_that_is_no_store_is_named(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database " * 100)
+    with pytest.raises(StoreError, match="is no store of results"):
+        Store(path)
+
+
+def test_unknown_solvers_and_peers_are_refused_before_any_work(tmp_path):
+    with Store(tmp_path / "x.sqlite") as store:
+        with pytest.raises(ValueError, match="solver 'magic' is unknown"):
+            run_experiment(small(solvers=("magic",)), store)
+        with pytest.raises(ValueError, match="peer 'oracle' is unknown"):
+            run_experiment(small(peers=("oracle",)), store)
+        with pytest.raises(ValueError, match=r"'nowhere:Solver' cannot be loaded"):
+            run_experiment(small(solvers=("nowhere:Solver",)), store)

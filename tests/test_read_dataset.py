@@ -1,0 +1,148 @@
+"""Tables of the user's own."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from softsplit import SoftTreeClassifier
+from softsplit.data import read_dataset
+
+TEXT = """age,town,smoker,risk
+31,Lyon,True,low
+44,Oslo,False,high
+58,Lyon,True,high
+29,Bern,False,low
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [31, 44, 58, 29],
+            "town": ["Lyon", "Oslo", "Lyon", "Bern"],
+            "smoker": [True, False, True, False],
+            "risk": ["low", "high", "high", "low"],
+        }
+    )
+
+
+def check(data, name):
+    assert data.name == name
+    assert data.feature_names == (
+        "age", "town=Bern", "town=Lyon", "town=Oslo", "smoker=False", "smoker=True",
+    )  # fmt: skip
+    np.testing.assert_array_equal(data.X[0], [31, 0, 1, 0, 0, 1])
+    assert data.y.tolist() == ["low", "high", "high", "low"]
+    assert data.class_names == ("high", "low")
+
+
+def test_csv(path):
+    check(read_dataset(path, "risk"), "people")
+    check(read_dataset(str(path), "risk", name="mine"), "mine")
+
+
+def test_tsv_and_compressed(tmp_path):
+    (tmp_path / "t.tsv").write_text(TEXT.replace(",", "\t"))
+    check(read_dataset(tmp_path / "t.tsv", "risk"), "t")
+    with gzip.open(tmp_path / "z.csv.gz", "wt") as stream:
+        stream.write(TEXT)
+    check(read_dataset(tmp_path / "z.csv.gz", "risk"), "z")
+
+
+def test_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame().to_parquet(tmp_path / "p.parquet")
+    check(read_dataset(tmp_path / "p.parquet", "risk"), "p")
+
+
+@pytest.mark.parametrize("make", [frame, lambda: pl.DataFrame(frame().to_dict("list"))])
+def test_frames(make):
+    check(read_dataset(make(), "risk"), "frame")
+
+
+def test_the_target_may_stand_anywhere_and_hold_numbers():
+    data = read_dataset(frame(), "smoker")
+    assert data.class_names == ("False", "True")
+    numbers = pd.DataFrame({"y": [1.0, 2.0, 1.0], "x": [0.5, 1.5, 2.5]})
+    assert read_dataset(numbers, "y").class_names == ("1", "2")
+
+
+def test_numbers_may_be_categories():
+    data = read_dataset(frame()[["age", "risk"]], "risk", categorical=["age"])
+    assert data.feature_names == ("age=29", "age=31", "age=44", "age=58")
+
+
+def test_missing_values_are_counted_by_column(path):
+    path.write_text(TEXT + ",Rome,True,low\n40,?,True,low\n41,,False,low\n")
+    with pytest.raises(ValueError, match=r"missing in column 'age' \(1\), 'town' \(2\); fill"):
+        read_dataset(path, "risk")
+    data = read_dataset(path, "risk", missing="drop")
+    assert len(data.y) == 4 and data.dropped_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"target": "rsk"}, "target 'rsk' is not a column; did you mean 'risk'?"),
+        ({}, {"target": "xyz"}, "'xyz' is not a column; there are age, town, smoker, risk"),
+        ({}, {"categorical": ["twn"]}, "categorical column 'twn' is not a column; did you mean"),
+        ({}, {"categorical": ["risk"]}, "target 'risk' cannot be a feature as well"),
+        ({}, {"missing": "guess"}, "missing must be 'refuse' or 'drop', got 'guess'"),
+        ({}, {"coding": "hot"}, "coding 'hot' is unknown"),
+        ({"risk": ["low"] * 4}, {}, "target 'risk' holds one class"),
+        ({"risk": [0.5, 1.5, 0.5, 2.0]}, {}, "target 'risk' holds fractions"),
+        ({"age": [1.0, np.inf, 2.0, 3.0]}, {}, "column 'age' holds infinity"),
+        ({"age": pd.to_datetime(["2020-01-01"] * 4)}, {}, "column 'age' holds dates"),
+    ],
+)
+def test_what_cannot_be_used_is_named(change, options, message):
+    table = frame().assign(**change)
+    with pytest.raises(ValueError) as error:
+        read_dataset(table, **{"target": "risk", **options})
+    assert message in str(error.value)
+
+
+def test_names_are_no_categories():
+    table = pd.DataFrame({"id": [f"p{i}" for i in range(80)], "y": [0, 1] * 40, "x": range(80)})
+    with pytest.raises(ValueError, match="column 'id' holds 80 different texts in 80 rows"):
+        read_dataset(table, "y")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_dataset(tmp_path / "none.csv", "y")
+    (tmp_path / "x.doc").write_text("")
+    with pytest.raises(ValueError, match=r"'x\.doc' is of no known kind; give a \.csv"):
+        read_dataset(tmp_path / "x.doc", "y")
+    with pytest.raises(ValueError, match="source must be a path or a frame, got int"):
+        read_dataset(3, "y")
+    twice = pd.DataFrame([[1, 2, 0]], columns=["a", "a", "y"])
+    with pytest.raises(ValueError, match="several columns named 'a'"):
+        read_dataset(twice, "y")
+
+
+def test_an_empty_table_is_refused():
+    with pytest.raises(ValueError, match="the table has no rows"):
+        read_dataset(frame().head(0), "risk")
+    with pytest.raises(ValueError, match="no row is left: every one has a missing value"):
+        read_dataset(frame().assign(age=[None] * 4), "risk", missing="drop")
+    with pytest.raises(ValueError, match="has no feature beside its target"):
+        read_dataset(frame()[["risk"]], "risk")
+
+
+def test_a_table_trains_a_tree(path):
+    data = read_dataset(path, "risk")
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
+    assert tuple(tree.classes_) == data.class_names
