@@ -25,6 +25,9 @@ MAX_VARIABLES = 300
 NEGLIGIBLE = 1e-6
 """Rows whose slopes are smaller than this part of the largest one do not count."""
 
+CHUNK = 1024
+"""Rows whose part of the matrix is added up at a time."""
+
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
 """Relative to the largest diagonal entry of the matrix."""
 
@@ -52,8 +55,7 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
                 scale[v] += 1.0 / work.diagonal[j]
                 if j < width - 1:
                     matrix[v, v] += curvature(theta, sparse, work.floor, state, t, j)
-        rows = _rows_that_count(work.slopes[t], least)
-        _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix)
+        _add_branch(theta, slope, state, index, smooth, work, least, t, matrix)
     if smooth.rate_weight > 0.0 and np.any(work.active > 0.0):
         _add_rates(theta, slope, state, index, smooth, work, matrix)
     if not solve_damped(matrix, right, scale, work.damping):
@@ -145,44 +147,47 @@ def _design(theta, slope, state, index, features, rows, t):  # type: ignore[no-u
 
 
 @compiled
-def _add_branch(theta, slope, state, index, smooth, work, rows, t, matrix):  # type: ignore[no-untyped-def]
-    """Second derivatives of branch t with itself and with the branches above it."""
-    lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
-    weighted = np.empty_like(lines)
-    factor = np.empty(rows.size)
-    node = t
-    for r in range(rows.size):
-        v = smooth.steepness * work.scores[t, rows[r]]
-        factor[r] = -smooth.steepness * np.tanh(0.5 * v) * work.slopes[t, rows[r]]
-    _weigh(lines, factor, weighted)
-    block = np.dot(weighted, lines.T)
-    for a in range(variables.size):
-        for b in range(variables.size):
-            matrix[variables[a], variables[b]] += block[a, b]
-    while node > 0:
-        other = (node - 1) // 2
-        went_left = node == 2 * other + 1
+def _add_branch(theta, slope, state, index, smooth, work, least, t, matrix):  # type: ignore[no-untyped-def]
+    """Second derivatives of branch t with itself and with the branches above it.
+
+    Rows are taken in chunks, so that their lines stay in the cache and take little memory.
+    """
+    counting = _rows_that_count(work.slopes[t], least)
+    for begin in range(0, counting.size, CHUNK):
+        rows = counting[begin : begin + CHUNK]
+        factor = np.empty(rows.size)
+        lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
         for r in range(rows.size):
-            v = smooth.steepness * work.scores[other, rows[r]]
-            gate = 0.5 - 0.5 * np.tanh(0.5 * v)
-            if not went_left:
-                gate -= 1.0
-            factor[r] = smooth.steepness * gate * work.slopes[t, rows[r]]
-        _weigh(lines, factor, weighted)
-        above, above_variables = _design(theta, slope, state, index, smooth.features, rows, other)
-        block = np.dot(weighted, above.T)
-        for a in range(variables.size):
-            for b in range(above_variables.size):
-                matrix[variables[a], above_variables[b]] += block[a, b]
-                matrix[above_variables[b], variables[a]] += block[a, b]
-        node = other
+            v = smooth.steepness * work.scores[t, rows[r]]
+            factor[r] = -smooth.steepness * np.tanh(0.5 * v) * work.slopes[t, rows[r]]
+        _add_block(lines, variables, factor, lines, variables, matrix)
+        node = t
+        while node > 0:
+            other = (node - 1) // 2
+            went_left = node == 2 * other + 1
+            for r in range(rows.size):
+                v = smooth.steepness * work.scores[other, rows[r]]
+                gate = 0.5 - 0.5 * np.tanh(0.5 * v)
+                if not went_left:
+                    gate -= 1.0
+                factor[r] = smooth.steepness * gate * work.slopes[t, rows[r]]
+            above, others = _design(theta, slope, state, index, smooth.features, rows, other)
+            _add_block(lines, variables, factor, above, others, matrix)
+            _add_block(above, others, factor, lines, variables, matrix)
+            node = other
 
 
 @compiled
-def _weigh(lines, factor, weighted):  # type: ignore[no-untyped-def]
+def _add_block(lines, variables, factor, others, columns, matrix):  # type: ignore[no-untyped-def]
+    """matrix[variables, columns] += lines diag(factor) others'."""
+    weighted = np.empty_like(lines)
     for k in range(lines.shape[0]):
         for r in range(factor.size):
             weighted[k, r] = lines[k, r] * factor[r]
+    block = np.dot(weighted, others.T)
+    for a in range(variables.size):
+        for b in range(columns.size):
+            matrix[variables[a], columns[b]] += block[a, b]
 
 
 @compiled
@@ -206,16 +211,19 @@ def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignor
         mass,
     )
     gradients = np.zeros((n_classes, matrix.shape[0]))
+    least = NEGLIGIBLE * _largest(slopes)
     for t in range(theta.shape[0]):
-        rows = _rows_that_count(slopes[t], NEGLIGIBLE * _largest(slopes))
-        lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
-        for k in range(n_classes):
-            if work.active[k] <= 0.0:
-                continue
-            for r in range(rows.size):
-                if smooth.starts[k] <= rows[r] < smooth.starts[k + 1]:
-                    for a in range(variables.size):
-                        gradients[k, variables[a]] += lines[a, r] * slopes[t, rows[r]]
+        counting = _rows_that_count(slopes[t], least)
+        for begin in range(0, counting.size, CHUNK):
+            rows = counting[begin : begin + CHUNK]
+            lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
+            for k in range(n_classes):
+                if work.active[k] <= 0.0:
+                    continue
+                for r in range(rows.size):
+                    if smooth.starts[k] <= rows[r] < smooth.starts[k + 1]:
+                        for a in range(variables.size):
+                            gradients[k, variables[a]] += lines[a, r] * slopes[t, rows[r]]
     for k in range(n_classes):
         for a in range(matrix.shape[0]):
             step = smooth.rate_weight * gradients[k, a]
