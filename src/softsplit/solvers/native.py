@@ -19,6 +19,7 @@ import numpy as np
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
+from softsplit.solvers.block_engine import make_engine
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
 from softsplit.solvers.hops import Hops
 from softsplit.solvers.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
@@ -78,7 +79,7 @@ class NativeSolver:
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        engine = Engine(problem, Meter(budget, budget.max_iter or self.max_iter))
+        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (pack(start.parameters), start.parameters.leaf_classes)
         ends: list[Point] = [point]
         status = Status.ACCEPTABLE
