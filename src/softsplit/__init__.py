@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softsplit.classifier import SoftTreeClassifier
     from softsplit.data import load_dataset
+    from softsplit.decomposition import NodeDecomposition
+    from softsplit.proximal_selection import select_proximal
     from softsplit.report import export_text
     from softsplit.selection import strength_path
 
 __version__ = "0.1.0"
 
-__all__ = ["SoftTreeClassifier", "export_text", "load_dataset", "strength_path"]
+__all__ = [
+    "NodeDecomposition",
+    "SoftTreeClassifier",
+    "export_text",
+    "load_dataset",
+    "select_proximal",
+    "strength_path",
+]
 
 _HOMES = {
+    "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.classifier",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
+    "select_proximal": "softsplit.proximal_selection",
     "strength_path": "softsplit.selection",
 }
 

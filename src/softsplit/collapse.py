@@ -1,7 +1,7 @@
 """What is fixed in a restricted problem, worked out once: numbers per row for the free branches.
 
-``GateCache`` holds the gates of a tree and its leaf masses, and renews only what belongs to branches
-that have moved. ``Collapsed`` takes from it, for one block, the quantities of forest.py:
+``GateCache`` holds the gates of a tree and its leaf masses, and renews only what belongs to
+branches that have moved. ``Collapsed`` takes from it, for one block, the quantities of forest.py:
 
     factor[t]      product of the fixed gates above the free branch t
     share[leaf]    product of the fixed gates between a leaf and the next free branch above it;
@@ -15,19 +15,20 @@ nothing that grows with the number of fixed branches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.compilation import compiled
 from softsplit.forest import Forest, forest_pass
 from softsplit.loss import Evaluation, ExpectedCost
 from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.samples import Samples
 from softsplit.tree import Block, FloatArray, Topology, TreeParameters
 
+RECENT = 4
 UNREACHED = 1e-14
 """A row that reaches the free branches with less than this part of its weight is left out."""
 
@@ -78,23 +79,35 @@ class GateCache:
         self.mass = mass
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """The leaves that belong to one side of a free branch, with their shares."""
 
     leaves: NDArray[np.int64]  # (n_leaves_here,)
     shares: FloatArray  # (n_leaves_here, n_rows)
 
-    def base(self, table: FloatArray, starts: NDArray[np.int64], result: FloatArray) -> None:
-        """sum_l share_l table[class, l] of every row."""
-        for k, (low, high) in enumerate(pairwise(starts)):
-            result[low:high] = table[k, self.leaves] @ self.shares[:, low:high]
 
-    def add_mass(
-        self, arriving: FloatArray, starts: NDArray[np.int64], mass: FloatArray
-    ) -> None:
-        for k, (low, high) in enumerate(pairwise(starts)):
-            mass[k, self.leaves] += self.shares[:, low:high] @ arriving[low:high]
+@compiled
+def _add_up(side, table, starts, base):  # type: ignore[no-untyped-def]
+    """base = sum_l share_l table[class, l] of every row."""
+    base[:] = 0.0
+    for position in range(side.leaves.size):
+        share = side.shares[position]
+        for k in range(starts.size - 1):
+            value = table[k, side.leaves[position]]
+            for i in range(starts[k], starts[k + 1]):
+                base[i] += value * share[i]
+
+
+@compiled
+def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
+    """mass[class, l] = sum of share_l times what arrives at the side."""
+    for position in range(side.leaves.size):
+        share = side.shares[position]
+        for k in range(starts.size - 1):
+            total = 0.0
+            for i in range(starts[k], starts[k + 1]):
+                total += share[i] * arriving[i]
+            mass[k, side.leaves[position]] = total
 
 
 @dataclass(frozen=True)
@@ -122,6 +135,7 @@ class Collapsed:
     factors: FloatArray
     sides: tuple[tuple[_Side, _Side], ...]
     fixed_mass: FloatArray
+    _recent: dict[bytes, Evaluation] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, cache: GateCache, block: Block) -> Collapsed:
@@ -158,9 +172,7 @@ class Collapsed:
             fixed[:, list(topology.leaves_below(int(t)))] = 0.0
         return cls(kept, cache.steepness, branches, parents, on_left, factors, sides, fixed)
 
-    def forest(
-        self, cost_table: FloatArray, leaf_classes: FloatArray | None = None
-    ) -> Forest:
+    def forest(self, cost_table: FloatArray, leaf_classes: FloatArray | None = None) -> Forest:
         """Bases for the table of a loss; with leaf classes, for the class rates too."""
         cost_left, cost_right = self._bases(cost_table)
         if leaf_classes is None:
@@ -177,8 +189,8 @@ class Collapsed:
     def _bases(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         left, right = np.empty_like(self.factors), np.empty_like(self.factors)
         for position, (one, other) in enumerate(self.sides):
-            one.base(table, self.samples.starts, left[position])
-            other.base(table, self.samples.starts, right[position])
+            _add_up(one, table, self.samples.starts, left[position])
+            _add_up(other, table, self.samples.starts, right[position])
         return left, right
 
     def evaluate(
@@ -186,11 +198,23 @@ class Collapsed:
     ) -> Evaluation:
         """As ``loss.evaluate`` for a tree that differs from the cached one on the block only.
 
-        The gradient of a fixed branch is zero.
+        The gradient of a fixed branch is zero. The last few answers are kept: what measures a
+        tree asks for the same numbers again and again.
         """
         table = loss.table(parameters.leaf_classes)
         if extra_table is not None:
             table = table + extra_table
+        splits = parameters.weights[:, self.branches], parameters.thresholds[self.branches]
+        key = b"".join(array.tobytes() for array in (*splits, table, loss.costs))
+        if key not in self._recent:
+            while len(self._recent) >= RECENT:
+                self._recent.pop(next(iter(self._recent)), None)
+            self._recent[key] = self._evaluate(loss, parameters, table)
+        return self._recent[key]
+
+    def _evaluate(
+        self, loss: ExpectedCost, parameters: TreeParameters, table: FloatArray
+    ) -> Evaluation:
         samples, n_features = self.samples, self.samples.n_features
         weights, thresholds = parameters.weights, parameters.thresholds
         scores = np.dot(weights[:, self.branches].T / n_features, samples.features)
@@ -217,7 +241,7 @@ class Collapsed:
                 reach = reach * gone[above][0 if self.on_left[position] else 1]
             gone.append((reach * left[position], reach * right[position]))
             for side, arriving in zip(pair, gone[-1], strict=True):
-                side.add_mass(arriving, self.samples.starts, mass)
+                _deliver(side, arriving, self.samples.starts, mass)
         return mass
 
 
@@ -232,9 +256,7 @@ def _reaching(n_rows: int, paths: list[list[FloatArray]]) -> NDArray[np.intp] | 
     return None if len(rows) == n_rows else rows
 
 
-def _product(
-    gates: list[FloatArray], rows: NDArray[np.intp] | None, n_rows: int
-) -> FloatArray:
+def _product(gates: list[FloatArray], rows: NDArray[np.intp] | None, n_rows: int) -> FloatArray:
     result = np.ones(n_rows)
     for gate in gates:
         result *= gate if rows is None else gate[rows]

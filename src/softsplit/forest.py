@@ -2,10 +2,11 @@
 
 If only some branches may move, every sample's value is an affine function of what happens there.
 Between two free branches on one path, and above the topmost one, the gates of the fixed branches
-multiply to a number per sample; below a free branch, all leaves that no further free branch leads to
-add up to a number per sample and side. What is left is a forest of the free branches. With
-``factor`` the product of fixed gates above a branch (down from the next free branch above it, or from
-the root and then times the sample's weight), and ``base`` the value of the fixed part of a side,
+multiply to a number per sample; below a free branch, all leaves that no further free branch leads
+to add up to a number per sample and side. What is left is a forest of the free branches. With
+``factor`` the product of fixed gates above a branch (down from the next free branch above it, or
+from the root and then times the sample's weight), and ``base`` the value of the fixed part of a
+side,
 
     V[side of t]  = base[side of t] + sum of factor[u] V[u] over the free branches u next below
     V[t]          = p V[left] + (1 - p) V[right]

@@ -79,9 +79,7 @@ def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) ->
     return _moves(problem, parameters, problem.evaluate_cost(parameters, multipliers))
 
 
-def _moves(
-    problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation
-) -> FloatArray:
+def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
     """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
     stepped = problem.penalties.linearised_prox(
         parameters.weights - slope.weights, parameters.weights, problem.global_floor

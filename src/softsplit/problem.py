@@ -5,7 +5,7 @@
 
 A problem may be restricted to a block of branches and leaves: the others keep the values of
 ``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
-may come with a restriction: a proximal term, which solvers minimise along but which is no part of the
+may come with a restriction: a proximal term, which solvers lower too but which is no part of the
 objective, and the fixed part of the tree worked out in advance (collapse.py).
 """
 
@@ -113,8 +113,8 @@ class TrainingProblem:
     ) -> TrainingProblem:
         """The same problem with everything outside ``block`` fixed at ``anchor``.
 
-        ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of ``anchor`` in
-        ``cache``, fixed branches are not evaluated again.
+        ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of
+        ``anchor`` in ``cache``, fixed branches are not evaluated again.
         """
         return replace(
             self,

@@ -3,10 +3,11 @@
     value     psi / 2 ( |a - a_s|^2 + |mu - mu_s|^2 + |c - c_s|^2 )
     gradient  psi (a - a_s),  psi (mu - mu_s),  psi (c - c_s)
 
-with (a_s, mu_s, c_s) the tree before the step. Section 6.1 of the paper writes the term on the parts
-A+ and A- of a = A+ - A-, with mu among them as the weight of a constant feature. As long as one
-part of a coefficient is zero and its sign stays, both are the same number; where a sign changes, ours
-is larger by psi |a| |a_s|. Fixed variables do not differ from the centre and add nothing.
+with (a_s, mu_s, c_s) the tree before the step. Section 6.1 of the paper writes the term on the
+parts A+ and A- of a = A+ - A-, with mu among them as the weight of a constant feature. As long as
+one part of a coefficient is zero and its sign stays, both are the same number; where a sign
+changes, ours is larger by psi |a| |a_s|. Fixed variables do not differ from the centre and add
+nothing.
 """
 
 from __future__ import annotations

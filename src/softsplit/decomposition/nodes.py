@@ -34,8 +34,8 @@ from softsplit.tree import Block, FloatArray, TreeParameters
 BLOCK_SOLVER = NativeSolver(
     recipes={"given": (Polish(max_iter=40, rounds=4, newton_from=0),)}, rivals=0, hops_per_start=0
 )
-"""The native solver for a block: it starts from a tree that is good already, so there is nothing to
-race, to warm up or to hop from, and few variables, so that Newton steps are cheap from the first."""
+"""The native solver for a block: it starts from a tree that is good already, so there is nothing
+to race, to warm up or to hop from, and has few variables, so that Newton steps are cheap."""
 
 
 class NodeDecomposition(BaseEstimator):
@@ -132,7 +132,10 @@ class NodeDecomposition(BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}.")
-        if not isinstance(self.proximal, int | float | np.number) or not 0 <= self.proximal < np.inf:
+        if (
+            not isinstance(self.proximal, int | float | np.number)
+            or not 0 <= self.proximal < np.inf
+        ):
             raise ValueError(f"proximal must be a finite number >= 0, got {self.proximal!r}.")
         number = isinstance(self.initialisation, int | np.integer) and self.initialisation >= 0
         if self.initialisation != "neutral" and not number:
@@ -158,7 +161,7 @@ class NodeDecomposition(BaseEstimator):
         status, message = Status.ACCEPTABLE, ""
         try:
             if self.initialisation not in (0, "neutral"):
-                run.whole(self._whole_solver(), start, int(self.initialisation))
+                run.whole(self._whole_solver(), start.rule, int(self.initialisation))
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         except KeyboardInterrupt:

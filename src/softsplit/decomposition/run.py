@@ -60,9 +60,9 @@ class Run:
             cancel=self.budget.cancel,
         )
 
-    def whole(self, solver: Solver, start: Start, max_iter: int) -> None:
+    def whole(self, solver: Solver, rule: str, max_iter: int) -> None:
         """The initialisation: some iterations on the whole problem, kept if they are better."""
-        found = solver.solve(self.problem, start, self.inner_budget(max_iter))
+        found = solver.solve(self.problem, Start(self.tree, rule), self.inner_budget(max_iter))
         self._note(found)
         if self._better(found):
             self.tree = found.parameters

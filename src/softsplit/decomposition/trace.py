@@ -47,7 +47,7 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class DecompositionTrace:
-    """All rows of a run; ``initialised`` says whether row 0 is an initialisation that was paid for."""
+    """All rows of a run; ``initialised`` says whether row 0 comes after an initialisation."""
 
     rows: tuple[TraceRow, ...]
     initialised: bool = False

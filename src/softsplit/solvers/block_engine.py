@@ -1,7 +1,7 @@
 """The engine of a restricted problem whose fixed part has been worked out in advance.
 
-Stages hand over theta of the whole tree; the descent sees the rows of the free branches, the samples
-that reach them, and the bases of collapse.py. Fixed branches cost nothing.
+Stages hand over theta of the whole tree; the descent sees the rows of the free branches, the
+samples that reach them, and the bases of collapse.py. Fixed branches cost nothing.
 """
 
 from __future__ import annotations
