@@ -97,6 +97,11 @@ class TrainingProblem:
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
         return np.max(fixed, axis=1, initial=0.0)
 
+    @property
+    def moving_samples(self) -> Samples:
+        """The rows that the free branches may route otherwise: all, unless that is worked out."""
+        return self.samples if self.collapsed is None else self.collapsed.samples
+
     @cached_property
     def cost_unit(self) -> float:
         """The dearest error at the mean row weight, relative to 0.5: the unit of tolerances."""
