@@ -37,6 +37,9 @@ BLOCK_SOLVER = NativeSolver(
 """The native solver for a block: it starts from a tree that is good already, so there is nothing
 to race, to warm up or to hop from, and has few variables, so that Newton steps are cheap."""
 
+RESTORATION = 100
+"""Iterations on the whole problem if the start is infeasible: one block alone rarely mends that."""
+
 
 class NodeDecomposition(BaseEstimator):
     """Node-based decomposition (NB-DEC), with S-NB-DEC of the paper as the default.
@@ -55,7 +58,8 @@ class NodeDecomposition(BaseEstimator):
         psi: weight of the proximal term in every step.
     initialisation : int or "neutral", default=0
         Iterations on the whole problem before the first step; with 0 the start is taken as it is,
-        with "neutral" the run begins at a = 0, c = 1/K.
+        with "neutral" the run begins at a = 0, c = 1/K. A start that violates the constraints is
+        mended on the whole problem in any case.
     inner_iter : int, default=40
         Iterations of the inner solver in each step.
     watch : EvaluationSet, optional
@@ -106,6 +110,10 @@ class NodeDecomposition(BaseEstimator):
     def zero_threshold(self) -> float:
         return self._whole_solver().zero_threshold
 
+    @property
+    def _initialised(self) -> bool:
+        return self.initialisation not in (0, "neutral")
+
     def _whole_solver(self) -> Solver:
         return make_solver(self.inner)
 
@@ -147,6 +155,8 @@ class NodeDecomposition(BaseEstimator):
             raise ValueError(
                 f"working_sets must be a rule such as SingleBranches(), got {self.working_sets!r}."
             )
+        if not isinstance(self.stopping, Sequence):
+            raise ValueError(f"stopping must be a sequence of rules, got {self.stopping!r}.")
         for rule in self.stopping:
             if not hasattr(rule, "reached"):
                 raise ValueError(
@@ -160,8 +170,10 @@ class NodeDecomposition(BaseEstimator):
         run = Run(problem, budget, self._first_tree(problem, start), self.watch)
         status, message = Status.ACCEPTABLE, ""
         try:
-            if self.initialisation not in (0, "neutral"):
+            if self._initialised:
                 run.whole(self._whole_solver(), start.rule, int(self.initialisation))
+            if not run.feasible:
+                run.whole(self._whole_solver(), start.rule, RESTORATION)
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         except KeyboardInterrupt:
@@ -214,9 +226,8 @@ class NodeDecomposition(BaseEstimator):
             solver=self.name,
             message=message,
         )
-        initialised = self.initialisation not in (0, "neutral")
         assert isinstance(found, TracedSolution)
-        return replace(found, trace=DecompositionTrace(tuple(run.rows), initialised))
+        return replace(found, trace=DecompositionTrace(tuple(run.rows), self._initialised))
 
 
 def _within(problem: TrainingProblem, blocks: Sequence[Block]) -> list[Block]:

@@ -41,6 +41,10 @@ class Run:
         self.violation = problem.violation(self.tree).largest
 
     @property
+    def feasible(self) -> bool:
+        return self.violation <= ACCEPTED
+
+    @property
     def exhausted(self) -> bool:
         return self.budget.exhausted or self._iterations_left == 0
 
@@ -87,7 +91,7 @@ class Run:
 
     def _better(self, found: Solution) -> bool:
         """Feasibility first, and then the objective: an inner solver may return a worse tree."""
-        if self.violation > ACCEPTED:
+        if not self.feasible:
             return found.violation < self.violation
         least = LEAST_DECREASE * self.problem.cost_unit
         return found.violation <= ACCEPTED and found.objective < self.objective - least
