@@ -13,6 +13,7 @@ A rule takes a ``View`` of the run at the beginning of a macro-iteration and lis
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -80,10 +81,12 @@ class Alternating:
 
 @dataclass(frozen=True)
 class Subtrees:
-    """Disjoint subtrees of ``height`` levels that cover the tree, the lowest first.
+    """Disjoint subtrees of up to ``height`` levels that cover the tree, the lowest first.
 
-    Branches of one subtree depend on each other more than on the rest; few samples reach a low
-    subtree, so that a block of several branches costs little there.
+    Branches of one subtree depend on each other more than on the rest, and under a global penalty
+    two that share the largest coefficient of a feature can lower it only together. Few samples
+    reach a low subtree, so that a block of several branches costs little there. The height of the
+    topmost one is drawn anew each time, so that every branch moves with its parent now and then.
     """
 
     height: int = 2
@@ -94,13 +97,12 @@ class Subtrees:
 
     def blocks(self, view: View) -> list[Block]:
         depth = view.topology.depth
-        tops = range(depth % self.height or self.height, depth, self.height)
+        first = min(int(view.rng.integers(1, self.height + 1)), depth)
+        levels = [0, *range(first, depth, self.height)]
         blocks = []
-        for level in [0, *tops]:
-            height = self.height if level else (depth % self.height or self.height)
-            first = 2**level - 1
-            for root in range(first, 2 * first + 1):
-                branches = [t for d in range(height) for t in _descendants(root, d)]
+        for top, below in pairwise([*levels, depth]):
+            for root in _descendants(0, top):
+                branches = [t for d in range(below - top) for t in _descendants(root, d)]
                 blocks.append(_with_all_leaves(view.topology, tuple(branches)))
         return blocks[::-1]
 
