@@ -254,6 +254,10 @@ def ipopt(args: argparse.Namespace) -> None:
                 initialisation=init, working_sets=LargestViolation(), inner_iter=20
             ),
         }
+        chosen["S-NB-DEC, neutral, 20"] = decomposition(initialisation="neutral", inner_iter=20)
+        chosen["subtrees, neutral"] = decomposition(
+            initialisation="neutral", working_sets=Subtrees(2)
+        )
         if init:
             chosen["S-NB-DEC, no init"] = decomposition()
             chosen["S-NB-DEC, proximal, no init"] = decomposition(proximal=psi)
@@ -346,13 +350,12 @@ def step(args: argparse.Namespace) -> None:
     )
     for depth in range(2, 9):
         problem = make_problem(fold, "L0glob", 0.5, depth=depth)
-        tree = draw_start("groups", problem, np.random.default_rng(0)).parameters
+        start = draw_start("groups", problem, np.random.default_rng(0))
+        once = NodeDecomposition(initialisation="neutral", macro_iterations=1)
+        tree = once.solve(problem, start, Budget()).parameters
         cache = GateCache.of(tree, problem.samples, problem.steepness)
         leaves = tuple(range(problem.topology.n_leaves))
         n_branches = problem.topology.n_branches
-        weight = problem.samples.weights @ (
-            np.prod([cache.left[2**d - 1] for d in range(depth - 1)], axis=0)
-        )
         times = [_milliseconds(lambda p=problem, t=tree: p.evaluate_cost(t))]
         for branch in (0, n_branches // 2):
             part = problem.restrict(Block((branch,), leaves), tree, cache=cache)
@@ -371,7 +374,7 @@ def step(args: argparse.Namespace) -> None:
             times.append(_milliseconds(whole_step, repeats=15))
         print(
             f"{depth:6d}{n_branches - 1:7d}{times[0]:12.3f}{times[1]:10.3f}{times[2]:10.3f}   "
-            f"{times[3]:10.3f}{times[4]:12.3f}   (weight at the lowest branch: {weight:.0f})",
+            f"{times[3]:10.3f}{times[4]:12.3f}",
             flush=True,
         )
 

@@ -29,7 +29,7 @@ from softsplit.samples import Samples
 from softsplit.tree import Block, FloatArray, Topology, TreeParameters
 
 RECENT = 4
-UNREACHED = 1e-14
+UNREACHED = 1e-12
 """A row that reaches the free branches with less than this part of its weight is left out."""
 
 

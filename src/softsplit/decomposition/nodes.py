@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from softsplit.decomposition.evaluation import EvaluationSet
-from softsplit.decomposition.run import Run, best_start
+from softsplit.decomposition.run import Run, best_start, with_better_leaves
 from softsplit.decomposition.stopping import Chooser, MacroIterations, StoppingRule
 from softsplit.decomposition.trace import DecompositionTrace, TracedSolution
 from softsplit.decomposition.working_sets import SingleBranches, View, WorkingSets
@@ -58,8 +58,9 @@ class NodeDecomposition(BaseEstimator):
         psi: weight of the proximal term in every step.
     initialisation : int or "neutral", default=0
         Iterations on the whole problem before the first step; with 0 the start is taken as it is,
-        with "neutral" the run begins at a = 0, c = 1/K. A start that violates the constraints is
-        mended on the whole problem in any case.
+        with "neutral" the run begins at a = 0, c = 1/K, followed by a leaf step, since with equal
+        leaves no branch has a slope. A start that violates the constraints is mended on the
+        whole problem in any case.
     inner_iter : int, default=40
         Iterations of the inner solver in each step.
     watch : EvaluationSet, optional
@@ -187,7 +188,7 @@ class NodeDecomposition(BaseEstimator):
             neutral = TreeParameters.neutral(
                 problem.n_features, problem.n_classes, problem.topology
             )
-            return problem.pin(neutral)
+            return with_better_leaves(problem, problem.pin(neutral))
         return best_start(problem, (start.parameters, *start.rivals))
 
     def _macro_iterations(self, run: Run, rng: np.random.Generator) -> str:

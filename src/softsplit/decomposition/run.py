@@ -126,7 +126,11 @@ class Run:
 
 def best_start(problem: TrainingProblem, trees: Sequence[TreeParameters]) -> TreeParameters:
     """The best of the given trees; where one is infeasible its leaves are chosen anew."""
-    candidates = [_feasible_if_possible(problem, problem.pin(tree)) for tree in trees]
+    pinned = [problem.pin(tree) for tree in trees]
+    candidates = [
+        tree if problem.violation(tree).largest <= ACCEPTED else with_better_leaves(problem, tree)
+        for tree in pinned
+    ]
     ranks = [
         (max(problem.violation(tree).largest, ACCEPTED), problem.objective(tree))
         for tree in candidates
@@ -134,9 +138,8 @@ def best_start(problem: TrainingProblem, trees: Sequence[TreeParameters]) -> Tre
     return candidates[min(range(len(ranks)), key=ranks.__getitem__)]
 
 
-def _feasible_if_possible(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
-    if problem.violation(tree).largest <= ACCEPTED:
-        return tree
+def with_better_leaves(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
+    """The tree after a leaf step, or as it is where no leaves are feasible."""
     try:
         return problem.best_leaves(tree)
     except InfeasibleLeafStep:
