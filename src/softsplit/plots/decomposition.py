@@ -72,7 +72,7 @@ def decomposition_trace(
     which = "testing" if accuracy == "test_accuracy" else "training"
     ax.set(xlabel="macro-iteration", ylabel=f"{which} accuracy (%)", title=title or "")
     ax.set_xticks(steps, ["init." if step == 0 else str(step) for step in steps])
-    ax.legend(loc="lower right", fontsize="small", framealpha=0.9)
+    ax.legend(loc="lower right", fontsize="small", framealpha=0.6)
     return ax
 
 
