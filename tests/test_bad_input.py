@@ -51,7 +51,6 @@ WRONG = {
     "unknown solver": ({"solver": "magic"}, "solver 'magic' is unknown; choose one of"),
     "solver object": ({"solver": 3}, "an object with solve"),
     "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
-    "later solver": ({"solver": "decomposition"}, "is not part of this version"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
     "scale": ({"scale": "no"}, "scale must be True or False"),
     "huge steepness": ({"steepness": 1e300}, "steepness must lie between"),

@@ -13,8 +13,10 @@ FOLDER = Path(__file__).parent.parent / "benchmarks"
 ROW = "iris,numeric,L0glob,1.0,0,0.1"
 
 
-def run(script, *arguments, reference=None):
+def run(script, *arguments, reference=None, data=None):
     environment = {k: v for k, v in os.environ.items() if k != "SOFTSPLIT_DATA"}
+    if data is not None:
+        environment["SOFTSPLIT_DATA"] = data
     if reference is not None:
         environment["SOFTSPLIT_REFERENCE"] = str(reference)
     done = subprocess.run(
@@ -53,6 +55,18 @@ def test_solvers(reference, part):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     out = run("solvers.py", part, "--starts", "2", "--ipopt-starts", "1", reference=reference)
     assert "iris L0glob 1" in out
+
+
+@pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
+def test_decomposition(tmp_path):
+    pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
+    small = ["--out", str(tmp_path), "--datasets", "car", "--folds", "1", "--macro-iterations", "1"]
+    data = os.environ["SOFTSPLIT_DATA"]
+    first = run("decomposition.py", "native", *small, data=data)
+    again = run("decomposition.py", "native", *small, data=data)
+    assert "S-NB-DEC" in first and again == ""  # what has been run is not run again
+    assert "### native, car" in run("decomposition.py", "report", *small, data=data)
+    assert (tmp_path / "native-car.png").stat().st_size > 1000
 
 
 def test_a_missing_reference_folder_is_said():

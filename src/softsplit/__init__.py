@@ -9,25 +9,31 @@ if TYPE_CHECKING:
     from softsplit import capacity
     from softsplit.classifier import SoftTreeClassifier
     from softsplit.data import load_dataset, read_dataset
+    from softsplit.decomposition import NodeDecomposition
+    from softsplit.proximal_selection import select_proximal
     from softsplit.report import export_text
     from softsplit.selection import strength_path
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "NodeDecomposition",
     "SoftTreeClassifier",
     "capacity",
     "export_text",
     "load_dataset",
     "read_dataset",
+    "select_proximal",
     "strength_path",
 ]
 
 _HOMES = {
+    "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.classifier",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
     "read_dataset": "softsplit.data",
+    "select_proximal": "softsplit.proximal_selection",
     "strength_path": "softsplit.selection",
 }
 

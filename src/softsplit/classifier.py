@@ -14,13 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
+from softsplit.decomposition import NodeDecomposition
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.messages import console
 from softsplit.problem import TrainingProblem
 from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling
-from softsplit.solvers import Budget, Solution, Solver, Status, make_solver
+from softsplit.solvers import Budget, Solution, Solver, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
@@ -73,7 +74,8 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     min_class_rate : float, sequence or dict, default=0.1
         Least expected share of each class that must be classified correctly.
     solver : str or solver object, default="native"
-        "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``).
+        "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
+        "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
     n_starts : int, default=10
         Starts; the tree with the lowest objective is kept. The native solver then searches
         around it, which may lower the objective further.
@@ -180,6 +182,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """
         run = self._run_settings()
         problem = self._prepare(X, y, sample_weight)
+        run = run._replace(solver=self._adapted(run.solver))
         with console(self.verbose):
             self.starts_ = multistart(
                 problem,
@@ -199,12 +202,18 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.scale, bool | np.bool_):
             raise ValueError(f"scale must be True or False, got {self.scale!r}.")
         return RunSettings(
-            solver=make_solver(self.solver),
+            solver=settings.make_solver(self.solver),
             n_starts=settings.positive_integer("n_starts", self.n_starts),
             n_jobs=settings.make_jobs(self.n_jobs),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             budget=self._budget(),
         )
+
+    def _adapted(self, solver: Solver) -> Solver:
+        """The solver with any rows of the user's that it looks at scaled and coded."""
+        if not isinstance(solver, NodeDecomposition):
+            return solver
+        return solver.adapted(self._scaling.transform, self.classes_)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
@@ -220,7 +229,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         copy.starts_ = [found]
-        copy._store(found, make_solver(self.solver).zero_threshold)
+        copy._store(found, settings.make_solver(self.solver).zero_threshold)
         return copy
 
     def _budget(self) -> Budget:

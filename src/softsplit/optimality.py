@@ -78,14 +78,23 @@ def kkt(
 
 def stationarity(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
     """Largest move of a proximal gradient step of length one over the free branches."""
+    return float(np.max(_moves(problem, parameters, slope)[problem.free_branches], initial=0.0))
+
+
+def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) -> FloatArray:
+    """The same for every branch by itself, with the best multipliers found, (n_branches,)."""
+    multipliers = rate_multipliers(problem, parameters, problem.rates(parameters))
+    return _moves(problem, parameters, problem.evaluate_cost(parameters, multipliers))
+
+
+def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
+    """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
     stepped = problem.penalties.linearised_prox(
         parameters.weights - slope.weights, parameters.weights, problem.global_floor
     )
-    free = problem.free_branches
-    moved = np.abs(parameters.weights - np.clip(stepped, -1, 1))[:, free]
+    moved = np.max(np.abs(parameters.weights - np.clip(stepped, -1, 1)), axis=0)
     thresholds = np.clip(parameters.thresholds - slope.thresholds, -1, 1)
-    shifted = np.abs(parameters.thresholds - thresholds)[free]
-    return float(max(np.max(moved, initial=0.0), np.max(shifted, initial=0.0)))
+    return np.maximum(moved, np.abs(parameters.thresholds - thresholds))
 
 
 def rate_multipliers(

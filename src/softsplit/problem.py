@@ -4,7 +4,9 @@
     subject to box, leaf simplex, class coverage, minimum class rates
 
 A problem may be restricted to a block of branches and leaves: the others keep the values of
-``anchor``. A restricted problem is a problem like any other, so a solver need not know.
+``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
+may come with a restriction: a proximal term, which solvers lower too but which is no part of the
+objective, and the fixed part of the tree worked out in advance (collapse.py).
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.collapse import Collapsed, GateCache
 from softsplit.constraints import Violation, leaf_step, violation
 from softsplit.loss import Evaluation, ExpectedCost, evaluate
 from softsplit.penalties import PenaltyPair
+from softsplit.proximal import Proximal
 from softsplit.samples import Samples
 from softsplit.tree import Block, FloatArray, Topology, TreeParameters
 
@@ -40,6 +44,10 @@ class TrainingProblem:
         The variables that may move; all of them if not given.
     anchor : TreeParameters, optional
         Values of the variables outside the block.
+    proximal : Proximal, optional
+        A term that solvers add to the objective; see ``merit``.
+    collapsed : Collapsed, optional
+        The fixed part of the tree at ``anchor``, so that it need not be evaluated again.
     """
 
     samples: Samples
@@ -50,6 +58,8 @@ class TrainingProblem:
     steepness: float = 512.0
     block: Block | None = None
     anchor: TreeParameters | None = None
+    proximal: Proximal | None = None
+    collapsed: Collapsed | None = None
 
     def __post_init__(self) -> None:
         if self.topology.n_leaves < self.n_classes:
@@ -87,18 +97,40 @@ class TrainingProblem:
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
         return np.max(fixed, axis=1, initial=0.0)
 
+    @property
+    def moving_samples(self) -> Samples:
+        """The rows that the free branches may route otherwise: all, unless that is worked out."""
+        return self.samples if self.collapsed is None else self.collapsed.samples
+
     @cached_property
     def cost_unit(self) -> float:
         """The dearest error at the mean row weight, relative to 0.5: the unit of tolerances."""
         dearest = float(np.max(self.loss.costs)) / 0.5
         return max(dearest * float(self.samples.weights.mean()), 1e-300)
 
-    def restrict(self, block: Block, anchor: TreeParameters) -> TrainingProblem:
-        """The same problem with everything outside ``block`` fixed at ``anchor``."""
-        return replace(self, block=block, anchor=anchor)
+    def restrict(
+        self,
+        block: Block,
+        anchor: TreeParameters,
+        *,
+        proximal: float = 0.0,
+        cache: GateCache | None = None,
+    ) -> TrainingProblem:
+        """The same problem with everything outside ``block`` fixed at ``anchor``.
+
+        ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of
+        ``anchor`` in ``cache``, fixed branches are not evaluated again.
+        """
+        return replace(
+            self,
+            block=block,
+            anchor=anchor,
+            proximal=Proximal(proximal, anchor) if proximal > 0 else None,
+            collapsed=None if cache is None else Collapsed.of(cache, block),
+        )
 
     def with_steepness(self, steepness: float) -> TrainingProblem:
-        return replace(self, steepness=float(steepness))
+        return replace(self, steepness=float(steepness), collapsed=None)
 
     def with_penalties(self, penalties: PenaltyPair) -> TrainingProblem:
         return replace(self, penalties=penalties)
@@ -121,6 +153,26 @@ class TrainingProblem:
         """Expected cost plus penalties."""
         return self.cost(parameters) + self.penalties.value(parameters.weights)
 
+    def merit(self, parameters: TreeParameters) -> float:
+        """What a solver lowers: the objective and the proximal term, if there is one."""
+        near = 0.0 if self.proximal is None else self.proximal.value(parameters)
+        return self.objective(parameters) + near
+
+    def _evaluate(
+        self, parameters: TreeParameters, extra_table: FloatArray | None = None
+    ) -> Evaluation:
+        if self.collapsed is not None and self._at_anchor(parameters):
+            return self.collapsed.evaluate(self.loss, parameters, extra_table)
+        return evaluate(self.loss, self.samples, parameters, self.steepness, extra_table)
+
+    def _at_anchor(self, parameters: TreeParameters) -> bool:
+        """Whether the fixed branches are those of the anchor."""
+        fixed = ~self.free_branches
+        assert self.anchor is not None
+        return np.array_equal(
+            parameters.weights[:, fixed], self.anchor.weights[:, fixed]
+        ) and np.array_equal(parameters.thresholds[fixed], self.anchor.thresholds[fixed])
+
     def evaluate_cost(
         self, parameters: TreeParameters, multipliers: FloatArray | None = None
     ) -> Evaluation:
@@ -129,11 +181,11 @@ class TrainingProblem:
         The gradient of a fixed variable is zero.
         """
         if multipliers is None:
-            found = evaluate(self.loss, self.samples, parameters, self.steepness)
+            found = self._evaluate(parameters)
             return self._mask_gradient(found, found.leaf_classes)
         per_unit = (multipliers / self.samples.class_totals)[:, None]
         extra = -per_unit * parameters.leaf_classes
-        found = evaluate(self.loss, self.samples, parameters, self.steepness, extra)
+        found = self._evaluate(parameters, extra)
         return self._mask_gradient(found, found.leaf_classes - per_unit * found.mass)
 
     def _mask_gradient(self, found: Evaluation, leaf_gradient: FloatArray) -> Evaluation:
@@ -178,7 +230,7 @@ class TrainingProblem:
         softsplit.constraints.InfeasibleLeafStep
             If no leaf classes meet the minimum class rates.
         """
-        found = evaluate(self.loss, self.samples, parameters, self.steepness)
+        found = self._evaluate(parameters)
         leaves = self.leaves_for(found.mass, parameters.leaf_classes, self.minimum_rates)
         return replace(parameters, leaf_classes=leaves)
 

@@ -116,6 +116,7 @@ def strength_path(
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {scope!r}.")
     run = base._run_settings()
     problem = base._prepare(X, y, sample_weight)
+    run = run._replace(solver=base._adapted(run.solver))
     grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points))
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)

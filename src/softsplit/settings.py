@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softsplit import solvers
+from softsplit.decomposition import NodeDecomposition
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import (
     PenaltyPair,
@@ -19,8 +21,13 @@ from softsplit.penalties import (
     logarithmic,
     power,
 )
+from softsplit.solvers import Solver
 from softsplit.tree import FloatArray, Topology
 
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    **solvers.SOLVERS,
+    "decomposition": NodeDecomposition,
+}
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
 NEGLIGIBLE_COST = 1e-6
@@ -39,6 +46,14 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     if not isinstance(depth, Integral) or isinstance(depth, bool):
         raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
     return Topology(int(depth))
+
+
+def make_solver(solver: Any) -> Solver:
+    """The solver of that name, or the solver object itself."""
+    made = solvers.make_solver(solver, SOLVERS)
+    if isinstance(made, NodeDecomposition):
+        made.check()
+    return made
 
 
 def make_penalties(

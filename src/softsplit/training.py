@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -137,6 +138,7 @@ def _run_start(
         return None
     rule = solver.start_rules[index % len(solver.start_rules)]
     start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
+    start = replace(start, seed=int(child.generate_state(1)[0]))
     if solver.releases_gil:
         solution = solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own

@@ -24,7 +24,8 @@ from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
-from softsplit.solvers import Budget, Solution, Solver, Start, Status, make_solver
+from softsplit.settings import make_solver
+from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.starts import draw_start
 from softsplit.threads import one_blas_thread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.ipopt import IpoptSolver
@@ -18,20 +18,17 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 SOLVER_PARTS = ("solve", "name", "start_rules", "rivals", "releases_gil", "zero_threshold")
 
 
-def make_solver(solver: str | Solver) -> Solver:
+def make_solver(
+    solver: str | Solver, known: Mapping[str, Callable[[], Solver]] = SOLVERS
+) -> Solver:
     """The solver of that name, or the solver object itself."""
     if isinstance(solver, str):
-        if solver == "decomposition":
+        if solver not in known:
             raise ValueError(
-                "solver 'decomposition' is not part of this version; choose one of "
-                f"{', '.join(map(repr, SOLVERS))}."
-            )
-        if solver not in SOLVERS:
-            raise ValueError(
-                f"solver {solver!r} is unknown; choose one of {', '.join(map(repr, SOLVERS))} or "
+                f"solver {solver!r} is unknown; choose one of {', '.join(map(repr, known))} or "
                 "pass a solver object."
             )
-        return SOLVERS[solver]()
+        return known[solver]()
     missing = [name for name in SOLVER_PARTS if not hasattr(solver, name)]
     if isinstance(solver, type):
         raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")

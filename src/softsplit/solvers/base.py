@@ -113,11 +113,13 @@ class Start:
     """A starting tree and the rule that made it, which tells a solver how far to trust it.
 
     ``rivals`` are other trees by the same rule; a solver may start from whichever it likes best.
+    ``seed`` is for solvers that draw random numbers of their own.
     """
 
     parameters: TreeParameters
     rule: str = "given"
     rivals: tuple[TreeParameters, ...] = ()
+    seed: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ The minimum class rates enter as an augmented Lagrangian: with the class rates r
 
 whose gradient is the same pass with - multiplier_k / n_k c_kl added to the table.
 
+The rows of theta may be the free branches of a restricted problem: forest.py then evaluates them. A
+proximal term psi / 2 |theta - centre|^2 may be part of the smooth part.
+
 Loops are written out where numpy expressions would do: they compile several times faster.
 """
 
@@ -32,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
+from softsplit.forest import Forest, forest_pass, is_collapsed
 from softsplit.routing import tree_pass
 from softsplit.solvers.faces import (
     clip_trial,
@@ -79,6 +83,9 @@ class Smooth(NamedTuple):
     rate_weight: float  # 0 turns the rate terms off
     steepness: float
     logarithmic: bool
+    forest: Forest  # which branch lies below which; with bases, the free branches of a block
+    proximal: float  # psi; 0 turns the proximal term off
+    centre: FloatArray  # (n_branches, n_features + 1), or (0, 0) without a proximal term
 
 
 class Limits(NamedTuple):
@@ -124,8 +131,11 @@ def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
         threshold = theta[t, n_features]
         for i in range(work.scores.shape[1]):
             work.scores[t, i] -= threshold
-    value = _pass(smooth, work, smooth.table, smooth.logarithmic)
-    value += _rate_terms(smooth, work)
+    if is_collapsed(smooth.forest):
+        value = _forest_value(smooth, work)
+    else:
+        value = _pass(smooth, work, smooth.table, smooth.logarithmic)
+        value += _rate_terms(smooth, work)
     np.dot(work.slopes, smooth.features.T, scaled)
     for t in range(n_branches):
         total = 0.0
@@ -134,6 +144,50 @@ def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
         gradient[t, n_features] = -total if work.free[t] else 0.0
         for j in range(n_features):
             gradient[t, j] = scaled[t, j] / n_features if work.free[t] else 0.0
+    if smooth.proximal > 0.0:
+        value += _proximal_term(theta, smooth, work, gradient)
+    return value
+
+
+@compiled
+def _proximal_term(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
+    """psi / 2 |theta - centre|^2 over the free branches; its derivative is added."""
+    total = 0.0
+    for t in range(theta.shape[0]):
+        if not work.free[t]:
+            continue
+        for j in range(theta.shape[1]):
+            gap = theta[t, j] - smooth.centre[t, j]
+            total += 0.5 * smooth.proximal * gap * gap
+            gradient[t, j] += smooth.proximal * gap
+    return total
+
+
+@compiled
+def _forest_value(smooth, work):  # type: ignore[no-untyped-def]
+    """Cost and rate terms of the free branches of a block; slopes of both in the workspace."""
+    n_classes = smooth.class_totals.size
+    price, right_mass = np.zeros(n_classes), np.empty(n_classes)
+    value = forest_pass(
+        work.scores, work.slopes, smooth.starts, smooth.forest, smooth.steepness, 1.0, price,
+        right_mass,
+    )  # fmt: skip
+    if smooth.rate_weight <= 0.0:
+        return value
+    active = False
+    for k in range(n_classes):
+        m = smooth.multipliers[k]
+        rate = right_mass[k] / smooth.class_totals[k]
+        multiplier = max(0.0, m + smooth.rate_weight * (smooth.minimum_rates[k] - rate))
+        value += (multiplier * multiplier - m * m) / (2.0 * smooth.rate_weight)
+        work.active[k] = multiplier
+        price[k] = multiplier / smooth.class_totals[k]
+        active = active or multiplier > 0.0
+    if active:
+        forest_pass(
+            work.scores, work.slopes, smooth.starts, smooth.forest, smooth.steepness, 1.0, price,
+            right_mass,
+        )  # fmt: skip
     return value
 
 

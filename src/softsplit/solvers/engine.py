@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from softsplit.forest import complete_forest
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers.base import Budget
@@ -75,10 +77,16 @@ class Engine:
         """Whether the last descent ended by itself rather than by its iteration limit."""
         self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
         self._inverse, self._diagonal = preconditioner(self.samples)
-        branches, width = problem.topology.n_branches, problem.n_features + 1
-        self.work = Workspace(
-            scores=np.empty((branches, self.samples.n_rows)),
-            slopes=np.empty((branches, self.samples.n_rows)),
+        self.work = self._workspace(problem.free_branches)
+        self.forget(problem.steepness)
+
+    def _workspace(self, free: NDArray[np.bool_]) -> Workspace:
+        """Arrays for a theta of one row per entry of ``free``."""
+        problem, n_rows = self.problem, self.samples.n_rows
+        branches, width = len(free), problem.n_features + 1
+        return Workspace(
+            scores=np.empty((branches, n_rows)),
+            slopes=np.empty((branches, n_rows)),
             mass=np.empty((problem.n_classes, problem.topology.n_leaves)),
             steps=np.zeros((MEMORY, branches * width)),
             changes=np.zeros((MEMORY, branches * width)),
@@ -88,7 +96,7 @@ class Engine:
             damping=np.zeros(1),
             inverse=np.array(self._inverse),
             diagonal=np.array(self._diagonal),
-            free=problem.free_branches,
+            free=free,
             floor=problem.global_floor,
         )
 
@@ -102,9 +110,14 @@ class Engine:
         self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
         self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
 
+    @property
+    def mass(self) -> FloatArray:
+        """Leaf masses at the point of the last evaluation, (n_classes, n_leaves)."""
+        return self.work.mass
+
     def rates(self, leaf_classes: FloatArray) -> FloatArray:
         """Class rates at the point of the last evaluation, with these leaf classes."""
-        return np.sum(self.problem.shares(self.work.mass) * leaf_classes, axis=1)
+        return np.sum(self.problem.shares(self.mass) * leaf_classes, axis=1)
 
     def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
         """Cheapest leaf classes for the masses of the last evaluation, every class covered.
@@ -112,7 +125,7 @@ class Engine:
         The minimum rates are left to the rate terms of the descents.
         """
         none = np.zeros(self.problem.n_classes)
-        return self.problem.leaves_for(self.work.mass, leaf_classes, none)
+        return self.problem.leaves_for(self.mass, leaf_classes, none)
 
     def descend(
         self,
@@ -172,6 +185,8 @@ class Engine:
             self.rate_weight,
             float(self.problem.steepness if steepness is None else steepness),
             False,
+            complete_forest(self.problem.topology.n_branches),
+            *proximal_term(self.problem),
         )
 
     def _sparse(self, fraction: float) -> Sparse:
@@ -224,6 +239,13 @@ def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
     ridged = samples.second_moments * np.outer(unit, unit) + GRAM_RIDGE * np.eye(width)
     root = np.sqrt(square)
     return np.linalg.inv(ridged) / np.outer(root, root), 1.0 / square
+
+
+def proximal_term(problem: TrainingProblem) -> tuple[float, FloatArray]:
+    """psi and the centre as a theta; 0 and an empty array without a proximal term."""
+    if problem.proximal is None:
+        return 0.0, np.zeros((0, 0))
+    return problem.proximal.strength, pack(problem.proximal.centre)
 
 
 def pack(parameters: TreeParameters) -> FloatArray:

@@ -96,7 +96,7 @@ class Relabel:
         if n_branches == 1:
             return None
         engine.descend(theta, leaves, LOOK)
-        costs = engine.problem.loss.leaf_gradient(engine.work.mass)
+        costs = engine.problem.loss.leaf_gradient(engine.mass)
         regret = costs - np.sum(costs * leaves, axis=0)
         # Without the leaf every class must still have one.
         movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)

@@ -20,6 +20,7 @@ import numpy as np
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Draw, Solution, Start, Status
+from softsplit.solvers.block_engine import make_engine
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
 from softsplit.solvers.hops import Hops, Warmed
 from softsplit.solvers.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
@@ -85,7 +86,7 @@ class NativeSolver:
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        engine = Engine(problem, Meter(budget, budget.max_iter or self.max_iter))
+        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (pack(start.parameters), start.parameters.leaf_classes)
         status = Status.ACCEPTABLE
         try:
@@ -118,7 +119,7 @@ class NativeSolver:
         """Hop from the trees of ``front``; the first is returned if no hop led below it."""
         began = time.perf_counter()
         best = front[0]
-        engine = Engine(problem, Meter(budget, self.max_iter))
+        engine = make_engine(problem, Meter(budget, self.max_iter))
         points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
         point = self.search.improve(engine, points, draws)
         if point is points[0]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.compilation import compiled
+from softsplit.forest import forest_pass, is_collapsed
 from softsplit.routing import tree_pass
 from softsplit.solvers.faces import FIXED, TIED, curvature, outward
 
@@ -53,6 +54,7 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
             if v >= 0:
                 right[v] -= _sign(theta, slope, state, t, j) * slope[t, j]
                 scale[v] += 1.0 / work.diagonal[j]
+                matrix[v, v] += smooth.proximal
                 if j < width - 1:
                     matrix[v, v] += curvature(theta, sparse, work.floor, state, t, j)
         _add_branch(theta, slope, state, index, smooth, work, least, t, matrix)
@@ -162,9 +164,9 @@ def _add_branch(theta, slope, state, index, smooth, work, least, t, matrix):  # 
             factor[r] = -smooth.steepness * np.tanh(0.5 * v) * work.slopes[t, rows[r]]
         _add_block(lines, variables, factor, lines, variables, matrix)
         node = t
-        while node > 0:
-            other = (node - 1) // 2
-            went_left = node == 2 * other + 1
+        while smooth.forest.parents[node] >= 0:
+            other = smooth.forest.parents[node]
+            went_left = smooth.forest.on_left[node]
             for r in range(rows.size):
                 v = smooth.steepness * work.scores[other, rows[r]]
                 gate = 0.5 - 0.5 * np.tanh(0.5 * v)
@@ -193,23 +195,9 @@ def _add_block(lines, variables, factor, others, columns, matrix):  # type: igno
 @compiled
 def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignore[no-untyped-def]
     """Curvature of the active rate terms: weight * (gradient of rate_k) (the same)'."""
-    n_classes, n_leaves = smooth.table.shape
-    table = np.zeros((n_classes, n_leaves))
-    for k in range(n_classes):
-        if work.active[k] > 0.0:
-            for leaf in range(n_leaves):
-                table[k, leaf] = smooth.leaf_classes[k, leaf] / smooth.class_totals[k]
-    slopes, mass = np.empty_like(work.scores), np.empty((n_classes, n_leaves))
-    tree_pass(
-        work.scores,
-        slopes,
-        smooth.starts,
-        smooth.row_weights,
-        table,
-        smooth.steepness,
-        smooth.logarithmic,
-        mass,
-    )
+    n_classes = smooth.table.shape[0]
+    slopes = np.empty_like(work.scores)
+    _rate_slopes(smooth, work, slopes)
     gradients = np.zeros((n_classes, matrix.shape[0]))
     least = NEGLIGIBLE * _largest(slopes)
     for t in range(theta.shape[0]):
@@ -229,6 +217,36 @@ def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignor
             step = smooth.rate_weight * gradients[k, a]
             for b in range(matrix.shape[0]):
                 matrix[a, b] += step * gradients[k, b]
+
+
+@compiled
+def _rate_slopes(smooth, work, slopes):  # type: ignore[no-untyped-def]
+    """d rate_k / dz of the active rates, on the rows of their classes."""
+    n_classes, n_leaves = smooth.table.shape
+    share = np.zeros(n_classes)
+    for k in range(n_classes):
+        if work.active[k] > 0.0:
+            share[k] = 1.0 / smooth.class_totals[k]
+    if is_collapsed(smooth.forest):
+        forest_pass(
+            work.scores, slopes, smooth.starts, smooth.forest, smooth.steepness, 0.0, -share,
+            np.empty(n_classes),
+        )  # fmt: skip
+        return
+    table = np.empty((n_classes, n_leaves))
+    for k in range(n_classes):
+        for leaf in range(n_leaves):
+            table[k, leaf] = share[k] * smooth.leaf_classes[k, leaf]
+    tree_pass(
+        work.scores,
+        slopes,
+        smooth.starts,
+        smooth.row_weights,
+        table,
+        smooth.steepness,
+        smooth.logarithmic,
+        np.empty((n_classes, n_leaves)),
+    )
 
 
 @compiled

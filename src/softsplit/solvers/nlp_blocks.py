@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softsplit.samples import Samples
 from softsplit.solvers.nlp import IntArray, outer_positions, upper_triangle
 from softsplit.solvers.nlp_variables import TreeVariables
 from softsplit.solvers.second_order import (
@@ -34,12 +35,16 @@ class LeafStep(NamedTuple):
 
 
 class BranchBlocks:
-    """Positions and numbers of the blocks over the free branches of one problem."""
+    """Positions and numbers of the blocks over the free branches of one problem.
 
-    def __init__(self, variables: TreeVariables) -> None:
+    ``samples`` are the rows to sum over: those that no free branch moves may be left out.
+    """
+
+    def __init__(self, variables: TreeVariables, samples: Samples) -> None:
         self.variables = variables
         self.problem = variables.problem
-        self.rows = extended_rows(self.problem.samples)
+        self.samples = samples
+        self.rows = extended_rows(samples)
         topology = self.problem.topology
         self.place = {int(t): b for b, t in enumerate(variables.branches)}
         self.pairs = [
@@ -63,7 +68,7 @@ class BranchBlocks:
         """The rows routed through a tree; the last one is kept, as IPOPT asks for each thrice."""
         key = parameters.weights.tobytes() + parameters.thresholds.tobytes()
         if self._routed is None or self._routed[0] != key:
-            rows = RoutedRows.of(parameters, self.problem.samples, self.problem.steepness)
+            rows = RoutedRows.of(parameters, self.samples, self.problem.steepness)
             self._routed = key, rows
         return self._routed[1]
 
@@ -95,7 +100,7 @@ class BranchBlocks:
 
     def mass_slopes(self, routed: RoutedRows) -> FloatArray:
         """S[k, step]: how the mass of class k in each leaf moves with the branches above it."""
-        samples = self.problem.samples
+        samples = self.samples
         slopes = np.empty((len(self.leaf_steps), samples.n_rows))
         for position, (leaf, step) in enumerate(self.leaf_steps):
             slopes[position] = samples.weights * routed.leaf_slope(leaf, step)

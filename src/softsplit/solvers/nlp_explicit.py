@@ -28,7 +28,7 @@ class ExplicitProgram:
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self.variables = TreeVariables(problem)
-        self.blocks = BranchBlocks(self.variables)
+        self.blocks = BranchBlocks(self.variables, problem.samples)
         self.classes = np.flatnonzero(problem.minimum_rates > 0)
         self.moving = np.unique([leaf for leaf, _ in self.blocks.leaf_steps]).astype(int)
         samples = problem.samples

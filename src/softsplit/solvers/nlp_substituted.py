@@ -30,7 +30,7 @@ class SubstitutedProgram:
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self.variables = TreeVariables(problem)
-        self.blocks = BranchBlocks(self.variables)
+        self.blocks = BranchBlocks(self.variables, problem.moving_samples)
         self.classes = np.flatnonzero(problem.minimum_rates > 0)
         variables, minimum = self.variables, problem.minimum_rates[self.classes]
         self.lower, self.upper = variables.lower, variables.upper
@@ -125,7 +125,7 @@ class SubstitutedProgram:
         return np.concatenate(rows), np.concatenate(columns)
 
     def hessian(self, x: FloatArray, factor: float, multipliers: FloatArray) -> FloatArray:
-        problem, samples, tree = self.problem, self.problem.samples, self.tree(x)
+        problem, samples, tree = self.problem, self.blocks.samples, self.tree(x)
         price = np.zeros(problem.n_classes)
         n_linear = len(self.variables.linear_lower)
         price[self.classes] = multipliers[n_linear:] / samples.class_totals[self.classes]

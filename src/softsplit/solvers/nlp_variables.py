@@ -6,6 +6,7 @@
 
     penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
               + global strength * sum_j phi(beta_j)
+              + the proximal term of a decomposition step, in a, mu and c (proximal.py)
 
 Only the variables of free branches and leaves are in x, in the order a_plus (or a), a_minus, mu,
 c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage, beta. Weights
@@ -145,6 +146,8 @@ class TreeVariables:
             total += local.strength * float(np.sum(local.surrogate.value(self._sizes(x))))
         if len(self.caps):
             total += overall.strength * float(np.sum(overall.surrogate.value(x[self.caps])))
+        if self.problem.proximal is not None:
+            total += self.problem.proximal.value(self.tree(x))
         return total
 
     def add_penalty_gradient(self, x: FloatArray, gradient: FloatArray) -> None:
@@ -156,6 +159,21 @@ class TreeVariables:
             gradient[self.negative] += slopes
         if len(self.caps):
             gradient[self.caps] += overall.strength * overall.surrogate.slope(x[self.caps])
+        if self.problem.proximal is not None:
+            self._add_proximal_gradient(x, gradient)
+
+    def _add_proximal_gradient(self, x: FloatArray, gradient: FloatArray) -> None:
+        assert self.problem.proximal is not None
+        strength, centre = self.problem.proximal.strength, self.problem.proximal.centre
+        tree = self.tree(x)
+        pull = strength * (tree.weights - centre.weights)[:, self.branches]
+        gradient[self.weights] += pull
+        if self.negative is not None:
+            gradient[self.negative] -= pull
+        shift = strength * (tree.thresholds - centre.thresholds)
+        gradient[self.thresholds] += shift[self.branches]
+        change = strength * (tree.leaf_classes - centre.leaf_classes)
+        gradient[self.leaf_classes] += change[:, self.leaves]
 
     def penalty_positions(self) -> tuple[IntArray, IntArray]:
         """Where the second derivatives of the penalties are, in the upper triangle."""
@@ -164,7 +182,21 @@ class TreeVariables:
             positive, negative = self.weights.ravel(), self.negative.ravel()
             rows += [positive, positive, negative]
             columns += [positive, negative, negative]
+        if self.problem.proximal is not None:
+            diagonal, (positive, negative) = self._proximal_diagonal(), self._split_pairs()
+            rows += [diagonal, positive]
+            columns += [diagonal, negative]
         return np.concatenate(rows), np.concatenate(columns)
+
+    def _proximal_diagonal(self) -> IntArray:
+        """Every variable but beta."""
+        return np.setdiff1d(np.arange(self.size), self.caps)
+
+    def _split_pairs(self) -> tuple[IntArray, IntArray]:
+        """a_plus and a_minus of every split weight; empty where weights are not split."""
+        if self.negative is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return self.weights.ravel(), self.negative.ravel()
 
     def penalty_curvatures(self, x: FloatArray) -> FloatArray:
         """The second derivatives that belong to ``penalty_positions``."""
@@ -175,6 +207,10 @@ class TreeVariables:
         if local.strength > 0:
             curvature = local.strength * local.surrogate.curvature(self._sizes(x)).ravel()
             parts += [curvature, curvature, curvature]
+        if self.problem.proximal is not None:
+            strength = self.problem.proximal.strength
+            parts.append(np.full(len(self._proximal_diagonal()), strength))
+            parts.append(np.full(len(self._split_pairs()[0]), -strength))
         return np.concatenate(parts)
 
     # Linear constraints.

@@ -1,0 +1,111 @@
+"""The engine of a restricted problem whose fixed part has been worked out in advance.
+
+Stages hand over theta of the whole tree; the descent sees the rows of the free branches, the
+samples that reach them, and the bases of collapse.py. Fixed branches cost nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.forest import Forest
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers.descent import Limits, Smooth
+from softsplit.solvers.engine import Engine, Meter, proximal_term
+from softsplit.solvers.faces import Sparse
+from softsplit.tree import FloatArray
+
+
+def make_engine(problem: TrainingProblem, meter: Meter) -> Engine:
+    """The engine that suits a problem."""
+    return Engine(problem, meter) if problem.collapsed is None else BlockEngine(problem, meter)
+
+
+class BlockEngine(Engine):
+    """Descents over the free branches of a collapsed problem, at its own steepness only."""
+
+    def __init__(self, problem: TrainingProblem, meter: Meter) -> None:
+        assert problem.collapsed is not None
+        self.problem = problem
+        self.meter = meter
+        self.collapsed = problem.collapsed
+        self.samples = self.collapsed.samples
+        self.ended = False
+        self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
+        # Newton steps come first here. A Gram matrix for each block would cost more than it saves.
+        self._inverse, self._diagonal = np.zeros((0, 0)), _diagonal(self.samples)
+        self.work = self._workspace(np.ones(len(self.collapsed.branches), dtype=bool))
+        self.forget(problem.steepness)
+        self._forest: tuple[bytes, Forest] | None = None
+
+    @property
+    def mass(self) -> FloatArray:
+        return self.collapsed.mass(self.work.scores)
+
+    def _smooth(
+        self,
+        table: FloatArray,
+        leaf_classes: FloatArray,
+        steepness: float | None,
+        multipliers: FloatArray | None,
+    ) -> Smooth:
+        if steepness is not None and steepness != self.problem.steepness:
+            raise ValueError(
+                "a stage with a steepness of its own cannot run on a block whose fixed gates are "
+                "cached; leave the log-loss warm-up out of the recipe 'given'."
+            )
+        problem, samples = self.problem, self.samples
+        strength, centre = proximal_term(problem)
+        return Smooth(
+            samples.features,
+            samples.starts,
+            samples.weights,
+            samples.class_totals,
+            np.ascontiguousarray(table),
+            np.ascontiguousarray(leaf_classes),
+            problem.minimum_rates,
+            np.zeros(problem.n_classes) if multipliers is None else multipliers,
+            self.rate_weight,
+            float(problem.steepness),
+            False,
+            self._bases(table, leaf_classes),
+            strength,
+            np.ascontiguousarray(centre[self.collapsed.branches]) if strength > 0 else centre,
+        )
+
+    def _bases(self, table: FloatArray, leaf_classes: FloatArray) -> Forest:
+        """Bases for these leaves; the last ones are kept, as stages ask for each several times."""
+        key = leaf_classes.tobytes()
+        if self._forest is None or self._forest[0] != key:
+            self._forest = key, self.collapsed.forest(table, leaf_classes)
+        return self._forest[1]
+
+    def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
+        if len(self.collapsed.branches) == 0:
+            self.ended = True
+            return self._value_of_leaves(smooth)
+        part = np.ascontiguousarray(theta[self.collapsed.branches])
+        try:
+            return super()._run(part, smooth, sparse, limits)
+        finally:
+            theta[self.collapsed.branches] = part  # a descent that is cut off has come this far
+
+    def _value_of_leaves(self, smooth: Smooth) -> float:
+        """Cost and rate terms where no branch is free."""
+        forest = smooth.forest
+        if smooth.rate_weight <= 0:
+            return forest.cost_constant
+        short = smooth.minimum_rates - forest.rate_constants / smooth.class_totals
+        active = np.maximum(0.0, smooth.multipliers + smooth.rate_weight * short)
+        terms = (active**2 - smooth.multipliers**2) / (2.0 * smooth.rate_weight)
+        return forest.cost_constant + float(np.sum(terms))
+
+
+def _diagonal(samples: Samples) -> FloatArray:
+    """Inverse of the diagonal of the Gram matrix of the rows (x / p, -1), (n_features + 1,)."""
+    square = np.empty(samples.n_features + 1)
+    square[:-1] = (samples.features**2 @ samples.weights) / samples.n_features**2
+    square[-1] = samples.weights.sum()
+    least = max(1e-8 * square[-1] / samples.n_features**2, 1e-300)
+    return 1.0 / np.maximum(square, least)

@@ -1,0 +1,198 @@
+"""Blocks with everything fixed worked out in advance: the same numbers as the whole tree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from helpers import random_case, random_tree, sensitive_case
+from softsplit.collapse import Collapsed, GateCache
+from softsplit.forest import complete_forest, forest_pass
+from softsplit.penalties import PenaltyPair, linear
+from softsplit.solvers.base import Budget
+from softsplit.solvers.block_engine import BlockEngine, make_engine
+from softsplit.solvers.descent import Limits
+from softsplit.solvers.engine import Engine, Meter, pack
+from softsplit.tree import Block
+
+LEAVES = tuple(range(8))
+BLOCKS = [
+    Block((0,), LEAVES),
+    Block((5,), (2, 3)),
+    Block((1, 2), LEAVES),
+    Block((0, 3, 6), LEAVES),
+    Block((2, 5, 6), (4, 5, 6, 7)),
+    Block(tuple(range(7)), ()),
+    Block((), LEAVES),
+]
+every_block = pytest.mark.parametrize("block", BLOCKS, ids=lambda b: str(b.branches))
+PRICES = [None, np.array([1.0, 0.0, 3.0, 0.5])]
+
+
+def restricted(block, case):
+    problem, tree = case.problem, case.tree
+    cache = GateCache.of(tree, problem.samples, problem.steepness)
+    return problem.restrict(block, tree, cache=cache), problem.restrict(block, tree)
+
+
+def moved(problem, seed=1):
+    """Another tree that differs on the block only."""
+    return problem.pin(random_tree(np.random.default_rng(seed), 3, 4, 3))
+
+
+def assert_same(one, other):
+    for name in ("value", "weights", "thresholds", "leaf_classes", "mass"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-11)
+
+
+@every_block
+@pytest.mark.parametrize("prices", PRICES, ids=["cost", "with rates"])
+@pytest.mark.parametrize("steepness", [3.0, 512.0])
+def test_a_collapsed_problem_has_the_numbers_of_the_whole_tree(block, prices, steepness):
+    fast, plain = restricted(block, sensitive_case(0, 3, steepness))
+    tree = moved(plain)
+    assert_same(fast.evaluate_cost(tree, prices), plain.evaluate_cost(tree, prices))
+    assert fast.objective(tree) == pytest.approx(plain.objective(tree), rel=1e-12)
+    assert_allclose(fast.rates(tree), plain.rates(tree), rtol=1e-10)
+    assert_array_equal(fast.best_leaves(tree).leaf_classes, plain.best_leaves(tree).leaf_classes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(1, 4),
+    steepness=st.sampled_from([1.0, 20.0, 512.0]),
+    data=st.data(),
+)
+def test_any_block_of_any_tree(seed, depth, steepness, data):
+    case = random_case(seed, depth, steepness)
+    n_branches = 2**depth - 1
+    branches = data.draw(st.sets(st.integers(0, n_branches - 1)))
+    block = Block(tuple(branches), tuple(range(n_branches + 1)))
+    fast, plain = restricted(block, case)
+    n_classes = case.problem.n_classes
+    tree = plain.pin(random_tree(np.random.default_rng(seed + 1), 3, n_classes, depth))
+    assert_same(fast.evaluate_cost(tree), plain.evaluate_cost(tree))
+
+
+def test_a_tree_that_differs_elsewhere_is_evaluated_as_it_is():
+    case = random_case(0, 3)
+    fast, plain = restricted(BLOCKS[0], case)
+    other = random_tree(np.random.default_rng(1), 3, 4, 3)
+    assert fast.objective(other) == case.problem.objective(other)
+    assert_same(fast.evaluate_cost(other), plain.evaluate_cost(other))
+
+
+def test_another_steepness_does_not_use_the_cached_gates():
+    case = random_case(0, 3)
+    fast, plain = restricted(BLOCKS[0], case)
+    assert fast.with_steepness(2.0).collapsed is None
+    assert fast.with_steepness(2.0).cost(case.tree) == plain.with_steepness(2.0).cost(case.tree)
+
+
+@every_block
+def test_the_gradient_agrees_with_finite_differences(block):
+    fast, _ = restricted(block, sensitive_case(0, 3, 20.0))
+    tree, step = fast.anchor, 1e-6
+    found = fast.evaluate_cost(tree)
+    for name in ("weights", "thresholds", "leaf_classes"):
+        array = getattr(tree, name)
+        free = fast.free_leaves if name == "leaf_classes" else fast.free_branches
+        for index in np.ndindex(array.shape):
+            if not free[index[-1]]:
+                assert getattr(found, name)[index] == 0
+                continue
+            values = []
+            for sign in (1, -1):
+                shifted = array.copy()
+                shifted[index] += sign * step
+                values.append(fast.cost(replace(tree, **{name: shifted})))
+            slope = (values[0] - values[1]) / (2 * step)
+            assert getattr(found, name)[index] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+def test_rows_that_do_not_arrive_are_left_out():
+    case = random_case(0, 3, 512.0, n_rows=200)
+    cache = GateCache.of(case.tree, case.problem.samples, 512.0)
+    kept = [Collapsed.of(cache, Block((t,), ())).samples for t in range(7)]
+    assert kept[0].n_rows == case.problem.samples.n_rows
+    assert sum(samples.n_rows for samples in kept[3:]) < 0.5 * 4 * kept[0].n_rows
+    for samples in kept:
+        assert_array_equal(samples.class_totals, case.problem.samples.class_totals)
+
+
+def test_the_cache_follows_a_branch_that_moves():
+    case = random_case(0, 3, 20.0)
+    block = Block((1, 4), LEAVES)
+    cache = GateCache.of(case.tree, case.problem.samples, 20.0)
+    problem = case.problem.restrict(block, case.tree, cache=cache)
+    tree = moved(problem)
+    cache.renew(tree, block.branches, problem.evaluate_cost(tree).mass)
+    afresh = GateCache.of(tree, case.problem.samples, 20.0)
+    for name in ("left", "right", "mass"):
+        assert_allclose(getattr(cache, name), getattr(afresh, name), rtol=1e-10, atol=1e-12)
+
+
+def test_the_pass_returns_the_mass_that_is_classified_correctly():
+    fast, plain = restricted(BLOCKS[3], sensitive_case(0, 3, 20.0))
+    tree, block = fast.anchor, fast.collapsed
+    scores = tree.weights[:, block.branches].T @ block.samples.features / 3
+    scores -= tree.thresholds[block.branches, None]
+    right = np.empty(4)
+    table = fast.loss.table(tree.leaf_classes)
+    forest = block.forest(table, tree.leaf_classes)
+    value = forest_pass(
+        scores, np.empty_like(scores), block.samples.starts, forest, 20.0, 1.0, np.zeros(4), right
+    )
+    assert value == pytest.approx(plain.cost(tree), rel=1e-12)
+    assert_allclose(right / plain.samples.class_totals, plain.rates(tree), rtol=1e-12)
+
+
+def test_the_shape_of_a_whole_tree():
+    shape = complete_forest(7)
+    assert_array_equal(shape.parents, [-1, 0, 0, 1, 1, 2, 2])
+    assert_array_equal(shape.on_left[1:], [True, False, True, False, True, False])
+
+
+def engines(block, rates=0.0, proximal=0.0):
+    penalties = PenaltyPair.of(linear(), 0.1, 0.2)
+    case = sensitive_case(0, 3, 20.0, penalties, rates=rates, n_rows=60)
+    cache = GateCache.of(case.tree, case.problem.samples, 20.0)
+    anchor = case.tree
+    fast = case.problem.restrict(block, anchor, proximal=proximal, cache=cache)
+    plain = case.problem.restrict(block, anchor, proximal=proximal)
+    return (make_engine(p, Meter(Budget(), 1000)) for p in (fast, plain))
+
+
+@pytest.mark.parametrize("block", BLOCKS[:5], ids=lambda b: str(b.branches))
+@pytest.mark.parametrize("rates", [0.0, 0.6], ids=["no rates", "active rates"])
+@pytest.mark.parametrize("proximal", [0.0, 3.0], ids=["free", "proximal"])
+def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
+    """Both start from the anchor with Newton steps, whose matrix must be the same."""
+    fast, plain = engines(block, rates, proximal)
+    assert isinstance(fast, BlockEngine) and type(plain) is Engine
+    tree = fast.problem.anchor
+    ends = []
+    for engine in (fast, plain):
+        theta = pack(tree)
+        limits = Limits(3, 1e-9, 0.0, 9, 0)
+        engine.forget(20.0)
+        before = engine.descend(theta.copy(), tree.leaf_classes, limits._replace(max_iter=0))
+        engine.forget(20.0)
+        after = engine.descend(theta, tree.leaf_classes, limits)
+        assert after < before
+        ends.append((theta, after - before))
+    assert_allclose(ends[0][0], ends[1][0], rtol=1e-6, atol=1e-7)
+    assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-7)
+    fixed = ~fast.problem.free_branches
+    assert_array_equal(ends[0][0][fixed], pack(tree)[fixed])
+
+
+def test_a_stage_with_its_own_steepness_is_refused():
+    fast, _ = engines(BLOCKS[0])
+    tree = fast.problem.anchor
+    with pytest.raises(ValueError, match="leave the log-loss warm-up out"):
+        fast.descend(pack(tree), tree.leaf_classes, Limits(1, 0, 0, 1, 0), steepness=3.0)

@@ -1,0 +1,534 @@
+"""Node decomposition: what its rules cover, and what a run promises whatever the inner solver."""
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from helpers import random_case, random_costs, sensitive_case
+from native_cases import make_problem
+from softsplit.decomposition import (
+    Alternating,
+    EvaluationSet,
+    LargestViolation,
+    MacroIterations,
+    NodeDecomposition,
+    ProcessorTime,
+    Residual,
+    SingleBranches,
+    Subtrees,
+    ValidationAccuracy,
+)
+from softsplit.decomposition.evaluation import training_accuracy
+from softsplit.decomposition.stopping import History
+from softsplit.decomposition.trace import TraceRow
+from softsplit.decomposition.working_sets import View
+from softsplit.loss import ExpectedCost
+from softsplit.optimality import branch_stationarity, kkt
+from softsplit.penalties import PenaltyPair, exponential
+from softsplit.proximal import Proximal
+from softsplit.solvers import Budget, NativeSolver, Solution, Start, Status
+from softsplit.starts import draw_start
+from softsplit.tree import Block, TreeParameters
+
+RULES = [SingleBranches(), Alternating(), Subtrees(), Subtrees(1), LargestViolation()]
+every_rule = pytest.mark.parametrize("rule", RULES, ids=repr)
+
+
+def a_start(problem, seed=0, rule="groups", rivals=0):
+    return replace(draw_start(rule, problem, np.random.default_rng(seed), rivals), seed=seed)
+
+
+def run(problem, seed=0, budget=None, start=None, **parameters):
+    solver = NodeDecomposition(**parameters)
+    return solver.solve(problem, start or a_start(problem, seed), budget or Budget())
+
+
+def objectives(solution):
+    return np.array([row.objective for row in solution.trace.rows])
+
+
+def view(depth=3, seed=0, stuck=False):
+    case = random_case(seed, depth)
+    return View(case.problem, case.tree, np.random.default_rng(seed), stuck)
+
+
+# Working sets.
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "rule", [SingleBranches(), Subtrees(1), Subtrees(2), Subtrees(3), LargestViolation(0.0)]
+)
+def test_every_branch_once_with_all_leaves(rule, depth):
+    blocks = rule.blocks(view(depth))
+    assert sorted(t for b in blocks for t in b.branches) == list(range(2**depth - 1))
+    assert all(b.leaves == tuple(range(2**depth)) for b in blocks)
+
+
+def test_single_branches_come_in_an_order_that_is_drawn():
+    look = view()
+    orders = {tuple(b.branches[0] for b in SingleBranches().blocks(look)) for _ in range(20)}
+    assert len(orders) > 10
+    again = SingleBranches().blocks(view())
+    assert again == SingleBranches().blocks(view())
+
+
+def test_alternating_takes_all_branches_and_then_all_leaves():
+    blocks = Alternating().blocks(view(2))
+    assert blocks == [Block((0, 1, 2), ()), Block((), (0, 1, 2, 3))]
+    parts = Alternating(((0,), (1, 2))).blocks(view(2))
+    assert parts == [Block((0,), ()), Block((1, 2), ()), Block((), (0, 1, 2, 3))]
+
+
+@pytest.mark.parametrize("partition", [((0,), (1,)), ((0, 1), (1, 2)), ((0, 1, 2, 3),)])
+def test_a_partition_names_every_branch_once(partition):
+    with pytest.raises(ValueError, match="every branch from 0 to 2 once"):
+        Alternating(partition).blocks(view(2))
+
+
+def test_subtrees_are_subtrees_and_the_lowest_come_first():
+    look = view(3)
+    drawn = {tuple(tuple(sorted(b.branches)) for b in Subtrees(2).blocks(look)) for _ in range(20)}
+    assert drawn == {
+        ((2, 5, 6), (1, 3, 4), (0,)),
+        ((6,), (5,), (4,), (3,), (0, 1, 2)),
+    }
+
+
+def test_the_largest_violation_comes_first_and_small_ones_not_at_all():
+    look = view()
+    residuals = branch_stationarity(look.problem, look.tree)
+    order = [b.branches[0] for b in LargestViolation(0.5).blocks(look)]
+    assert_array_equal(order, np.argsort(-residuals)[: len(order)])
+    assert residuals[order].min() >= 0.5 * residuals.max()
+    assert len(order) == np.sum(residuals >= 0.5 * residuals.max()) < 7
+    stuck = LargestViolation(0.5).blocks(view(stuck=True))
+    assert sorted(b.branches[0] for b in stuck) == list(range(7))
+
+
+def test_branch_residuals_are_those_of_the_whole_split_up():
+    case = random_case(0, 3)
+    worst = kkt(case.problem, case.tree).stationarity
+    assert branch_stationarity(case.problem, case.tree).max() == pytest.approx(worst)
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda: Subtrees(0), "height must be a positive integer"),
+        (lambda: LargestViolation(2.0), r"share must lie in \[0, 1\]"),
+    ],
+)
+def test_rules_refuse_nonsense(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+# What every run promises.
+
+
+@dataclass(frozen=True)
+class Careless:
+    """Returns random trees on the block, feasible or not, better or not."""
+
+    name: str = "careless"
+    start_rules: tuple = ("points",)
+    rivals: int = 0
+    releases_gil: bool = True
+    zero_threshold: float = 0.0
+
+    def solve(self, problem, start, budget):
+        rng = np.random.default_rng(len(problem.block.branches))
+        tree = start.parameters
+        shaken = TreeParameters(
+            tree.weights + rng.normal(0, 0.3, tree.weights.shape),
+            tree.thresholds + rng.normal(0, 0.05, tree.thresholds.shape),
+            rng.dirichlet(np.ones(tree.n_classes), tree.leaf_classes.shape[1]).T,
+        )
+        return Solution.measure(
+            problem, problem.pin(shaken), Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0,
+            solver=self.name,
+        )  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    depth=st.integers(1, 3),
+    rule=st.sampled_from(RULES),
+    proximal=st.sampled_from([0.0, 1e-3, 10.0]),
+    inner=st.sampled_from(["native", Careless()]),
+    rates=st.sampled_from([0.0, 0.1, 0.3]),
+)
+def test_the_objective_never_rises_and_the_tree_stays_feasible(
+    seed, depth, rule, proximal, inner, rates
+):
+    case = random_case(seed, depth, 20.0, rates=rates, n_rows=40)
+    found = run(
+        case.problem,
+        seed,
+        start=a_start(case.problem, seed, "points"),
+        working_sets=rule,
+        proximal=proximal,
+        inner=inner,
+        macro_iterations=3,
+    )
+    feasible = [row.violation <= 1e-6 for row in found.trace.rows]
+    assert feasible == sorted(feasible)
+    after = objectives(found)[feasible]
+    assert np.all(np.diff(after) <= 1e-10)
+    assert found.objective == pytest.approx(case.problem.objective(found.parameters))
+    if feasible[-1]:
+        assert case.problem.violation(found.parameters).largest <= 1e-6
+        assert found.objective == pytest.approx(after[-1])
+
+
+@every_rule
+def test_a_run_lowers_the_objective_a_lot(rule):
+    problem = make_problem(depth=3, rows=200, overall=0.5)
+    found = run(problem, working_sets=rule, macro_iterations=4)
+    levels = objectives(found)
+    assert found.status.usable and levels[-1] < 0.8 * levels[0]
+
+
+def test_single_branches_come_close_to_the_solver_without_decomposition():
+    problem = make_problem(depth=2, rows=200, local=0.2)
+    start = a_start(problem)
+    alone = NativeSolver().solve(problem, start, Budget())
+    found = run(problem, start=start, macro_iterations=20)
+    assert found.objective < 1.1 * alone.objective
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_does_not():
+    problem = make_problem(depth=3, overall=0.5)
+    start = a_start(problem)
+    one, two = (run(problem, start=start, macro_iterations=2) for _ in range(2))
+    other = run(problem, start=replace(start, seed=1), macro_iterations=2)
+    assert_array_equal(one.parameters.weights, two.parameters.weights)
+    assert_array_equal(objectives(one), objectives(two))
+    assert not np.array_equal(one.parameters.weights, other.parameters.weights)
+
+
+def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
+    problem = make_problem(depth=2, overall=0.5)
+    found = run(problem, macro_iterations=3)
+    frame = found.trace.to_frame()
+    assert_array_equal(frame["macro_iteration"], np.arange(len(frame)))
+    assert len(found.trace) == len(frame) <= 4 and not found.trace.initialised
+    assert np.all(np.diff(frame["cpu_seconds"]) >= 0) and np.all(np.diff(frame["n_iter"]) >= 0)
+    assert found.n_iter == frame["n_iter"].iloc[-1]
+    last = found.trace[len(frame) - 1]
+    assert last.objective == pytest.approx(found.objective)
+    assert last.train_accuracy == training_accuracy(found.parameters, problem.samples, 512.0)
+    assert np.isnan(last.test_accuracy)
+    assert frame["steps"].tolist() == [0, *[3] * (len(frame) - 1)]
+
+
+def test_watched_rows_are_in_the_trace_and_change_nothing():
+    problem = make_problem(depth=2, overall=0.5)
+    rows = EvaluationSet(problem.samples.features.T, problem.samples.labels)
+    watched, plain = run(problem, watch=rows), run(problem)
+    assert_array_equal(watched.parameters.weights, plain.parameters.weights)
+    for row in watched.trace.rows:
+        assert row.test_accuracy == pytest.approx(row.train_accuracy)
+
+
+def test_a_run_ends_where_no_block_lowers_the_objective():
+    problem = make_problem(depth=1, classes=2, overall=0.5)
+    found = run(problem, macro_iterations=50)
+    assert "no block lowers the objective" in found.message
+    assert len(found.trace) < 50
+    assert [row.accepted for row in found.trace.rows[-2:]] == [0, 0]
+
+
+def test_a_problem_that_is_restricted_itself_stays_so():
+    problem = make_problem(depth=3, overall=0.5)
+    tree = a_start(problem).parameters
+    part = problem.restrict(Block((1, 3, 4), (0, 1, 2, 3)), tree)
+    found = run(part, start=Start(tree), macro_iterations=2)
+    fixed = [0, 2, 5, 6]
+    assert_array_equal(found.parameters.weights[:, fixed], tree.weights[:, fixed])
+    assert_array_equal(found.parameters.leaf_classes[:, 4:], tree.leaf_classes[:, 4:])
+    assert found.objective < problem.objective(tree)
+
+
+# The start.
+
+
+def test_the_neutral_start():
+    problem = make_problem(depth=2, overall=0.2)
+    found = run(problem, initialisation="neutral", macro_iterations=3)
+    neutral = problem.best_leaves(TreeParameters.neutral(4, 3, problem.topology))
+    assert found.trace[0].objective == pytest.approx(problem.objective(neutral))
+    assert found.objective < problem.objective(neutral)
+
+
+def test_initialisation_runs_the_whole_problem_for_some_iterations():
+    problem = make_problem(depth=3, overall=0.5)
+    start = a_start(problem)
+    plain = run(problem, start=start, macro_iterations=1)
+    warmed = run(problem, start=start, macro_iterations=1, initialisation=5)
+    assert warmed.trace.initialised and warmed.trace[0].n_iter == 5
+    assert warmed.trace[0].objective < plain.trace[0].objective
+
+
+def test_an_infeasible_start_is_mended():
+    problem = make_problem(depth=2, rate=0.3, overall=0.2)
+    tree = a_start(problem, rule="points").parameters
+    wrong = np.zeros_like(tree.leaf_classes)
+    wrong[0] = 1.0
+    found = run(problem, start=Start(replace(tree, leaf_classes=wrong)))
+    assert found.status.usable and found.violation <= 1e-6
+
+
+# The proximal term.
+
+
+def test_the_proximal_term_is_no_part_of_the_objective():
+    case = random_case(0, 3)
+    part = case.problem.restrict(Block((1,), (0,)), case.tree, proximal=2.0)
+    other = part.pin(random_case(1, 3).tree)
+    assert part.objective(other) == case.problem.objective(other)
+    gap = np.sum((other.weights - case.tree.weights) ** 2)
+    gap += np.sum((other.thresholds - case.tree.thresholds) ** 2)
+    gap += np.sum((other.leaf_classes - case.tree.leaf_classes) ** 2)
+    assert part.merit(other) == pytest.approx(part.objective(other) + gap)
+    assert part.merit(case.tree) == case.problem.objective(case.tree)
+    assert case.problem.merit(other) == case.problem.objective(other)
+
+
+def test_a_strong_proximal_term_keeps_a_step_short():
+    problem = make_problem(depth=2, overall=0.2)
+    start = a_start(problem, rule="points")
+    moves = []
+    for proximal in (0.0, 1e2, 1e5):
+        found = run(problem, start=start, proximal=proximal, macro_iterations=1)
+        first = found.parameters.weights - start.parameters.weights
+        moves.append(float(np.linalg.norm(first)))
+    assert moves[0] > 2 * moves[1] > 20 * moves[2]
+
+
+@pytest.mark.parametrize("strength", [-1.0, np.nan, np.inf])
+def test_the_proximal_weight_is_a_number(strength):
+    with pytest.raises(ValueError, match="proximal must be a finite number >= 0"):
+        Proximal(strength, random_case(0, 1).tree)
+
+
+# Stopping.
+
+
+def history(**last):
+    row = dict.fromkeys(TraceRow.__dataclass_fields__, 0) | last
+    case = sensitive_case(0, 2, 5.0)
+    return History(case.problem, [TraceRow(**row)], [case.tree])
+
+
+def test_counting_rules():
+    assert MacroIterations(3).reached(history(macro_iteration=3))
+    assert not MacroIterations(3).reached(history(macro_iteration=2))
+    assert ProcessorTime(1.0).reached(history(cpu_seconds=1.5))
+    assert not ProcessorTime(1.0).reached(history(cpu_seconds=0.5))
+
+
+def test_the_residual_rule_looks_at_the_whole_problem():
+    look = history()
+    residual = kkt(look.problem, look.trees[-1]).residual / look.problem.cost_unit
+    assert Residual(1.01 * residual).reached(look) and not Residual(0.99 * residual).reached(look)
+
+
+def test_a_residual_ends_a_run():
+    problem = make_problem(depth=1, classes=2, overall=0.5)
+    found = run(problem, stopping=(Residual(1e-5),), macro_iterations=50)
+    assert "Residual" in found.message and found.stationarity <= 1e-5 * problem.cost_unit
+
+
+def test_early_stopping_returns_the_tree_that_validated_best():
+    problem = make_problem(depth=3, rows=150, overall=0.1)
+    other = make_problem(seed=0, depth=3, rows=400, overall=0.1).samples
+    rows = EvaluationSet(other.features.T, other.labels)
+    rule = ValidationAccuracy(rows, patience=2)
+    found = run(problem, stopping=(rule,), watch=rows, macro_iterations=30)
+    seen = [row.test_accuracy for row in found.trace.rows]
+    best = int(np.argmax(seen))
+    assert rows.accuracy(found.parameters, 512.0) == max(seen)
+    assert len(seen) - 1 - best == 2 or len(seen) == 31 or found.trace.rows[-1].accepted == 0
+
+
+# Budgets.
+
+
+def test_the_iterations_of_a_run_are_limited():
+    problem = make_problem(depth=3, overall=0.5)
+    found = run(problem, budget=Budget(max_iter=17))
+    assert found.status is Status.MAX_ITER and 17 <= found.n_iter <= 20
+    assert found.objective < objectives(found)[0]
+
+
+def test_a_time_limit_returns_the_best_so_far():
+    problem = make_problem(depth=4, rows=3000, features=20, overall=0.1)
+    start = a_start(problem)
+    run(problem, start=start, macro_iterations=1)
+    found = run(problem, start=start, budget=Budget(time_limit=0.05), macro_iterations=1000)
+    assert found.status is Status.TIME_LIMIT
+    assert found.objective <= objectives(found)[0]
+    assert found.violation <= 1e-6
+
+
+def test_no_time_at_all_returns_the_start():
+    problem = make_problem(depth=2, overall=0.1)
+    budget = Budget(time_limit=1e-9)
+    time.sleep(0.01)
+    found = run(problem, budget=budget)
+    assert found.status is Status.TIME_LIMIT and len(found.trace) == 1
+
+
+def test_a_cancelled_run_returns_the_best_so_far():
+    problem = make_problem(depth=4, rows=2000, features=10, overall=0.1)
+    budget = Budget()
+
+    def cancel():
+        budget.cancel.requested = True
+
+    timer = threading.Timer(0.2, cancel)
+    timer.start()
+    found = run(problem, budget=budget, macro_iterations=100_000)
+    timer.join()
+    assert found.status in (Status.INTERRUPTED, Status.ACCEPTABLE)
+    assert found.objective < objectives(found)[0]
+
+
+@dataclass(frozen=True)
+class Interrupted(Careless):
+    def solve(self, problem, start, budget):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_in_a_step_returns_the_best_so_far():
+    budget = Budget()
+    problem = make_problem(depth=2, overall=0.1)
+    found = run(problem, budget=budget, inner=Interrupted())
+    assert found.status is Status.INTERRUPTED and budget.cancel.requested
+    assert found.objective == pytest.approx(objectives(found)[0])
+
+
+# Side constraints.
+
+
+@every_rule
+def test_cost_matrix_and_rates_hold_in_the_end(rule):
+    rng = np.random.default_rng(0)
+    problem = replace(
+        make_problem(depth=2, rows=150, overall=0.3),
+        loss=ExpectedCost(random_costs(rng, 3)),
+        minimum_rates=np.array([0.5, 0.4, 0.6]),
+    )
+    found = run(problem, working_sets=rule, macro_iterations=6)
+    assert found.status.usable
+    assert np.all(problem.rates(found.parameters) >= problem.minimum_rates - 1e-6)
+    assert found.objective <= objectives(found)[0]
+
+
+# The object.
+
+
+def test_parameters_are_those_of_an_estimator():
+    solver = NodeDecomposition(proximal=1e-4, working_sets=Subtrees(3), macro_iterations=7)
+    copy = clone(solver)
+    assert copy.get_params() == solver.get_params() and copy is not solver
+    assert copy.set_params(proximal=0.1).proximal == 0.1 and solver.proximal == 1e-4
+    assert solver.name == "decomposition(native)" and solver.start_rules == ("groups",)
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"inner": "simplex"}, "solver 'simplex' is unknown"),
+        ({"macro_iterations": 0}, "macro_iterations must be a positive integer"),
+        ({"inner_iter": 2.5}, "inner_iter must be a positive integer"),
+        ({"proximal": -1}, "proximal must be a finite number >= 0"),
+        ({"proximal": "small"}, "proximal must be a finite number >= 0"),
+        ({"initialisation": "random"}, "initialisation must be a number of iterations"),
+        ({"initialisation": -1}, "initialisation must be a number of iterations"),
+        ({"working_sets": "all"}, r"working_sets must be a rule such as SingleBranches\(\)"),
+        ({"stopping": (3,)}, r"stopping must hold rules such as MacroIterations\(5\)"),
+        ({"stopping": MacroIterations(2)}, "stopping must be a sequence of rules"),
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence(parameters, sentence):
+    problem = make_problem()
+    with pytest.raises(ValueError, match=sentence):
+        run(problem, **parameters)
+
+
+# IPOPT inside.
+
+
+@pytest.mark.parametrize("strategy", ["ipopt", "ipopt-explicit"])
+@pytest.mark.parametrize("proximal", [0.0, 1e-3])
+def test_ipopt_inside(strategy, proximal):
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    problem = make_problem(depth=2, rows=60, overall=0.3)
+    found = run(
+        problem,
+        inner=strategy,
+        start=a_start(problem, rule="points"),
+        proximal=proximal,
+        initialisation=5,
+        macro_iterations=2,
+    )
+    levels = objectives(found)
+    assert found.status.usable and np.all(np.diff(levels) <= 1e-9)
+    assert levels[-1] < levels[0]
+    assert NodeDecomposition(inner=strategy).zero_threshold == 1e-4
+
+
+@pytest.mark.parametrize("local", [0.0, 0.4], ids=["one part", "split weights"])
+@pytest.mark.parametrize("strategy", ["substituted", "explicit"])
+def test_the_proximal_term_of_the_nonlinear_programs(strategy, local):
+    """Value, gradient and Hessian against the term itself, over all variables of the block."""
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    from softsplit.solvers.ipopt import IpoptSolver
+
+    penalties = PenaltyPair.of(exponential(), local, 0.3)
+    case = sensitive_case(0, 3, 5.0, penalties, n_rows=12)
+    block = Block((0, 4), tuple(range(8)))
+    with_term, without = (
+        IpoptSolver(strategy).program(case.problem.restrict(block, case.tree, proximal=psi))
+        for psi in (0.7, 0.0)
+    )
+    rng = np.random.default_rng(0)
+    x = with_term.start(case.tree)
+    x = np.clip(x + rng.uniform(-0.1, 0.1, x.shape), with_term.lower, with_term.upper)
+    term = case.problem.restrict(block, case.tree, proximal=0.7).proximal
+
+    def value(point):
+        return term.value(with_term.tree(point))
+
+    assert with_term.objective(x) - without.objective(x) == pytest.approx(value(x))
+    slope = with_term.gradient(x) - without.gradient(x)
+    units, step = np.eye(len(x)), 1e-5
+    numeric = [(value(x + step * u) - value(x - step * u)) / (2 * step) for u in units]
+    assert_allclose(slope, numeric, atol=1e-8)
+    none = np.zeros(len(with_term.constraint_lower))
+    dense = _dense(with_term, x, none) - _dense(without, x, none)
+    curved = [
+        (with_term.gradient(x + step * u) - without.gradient(x + step * u) - slope) / step
+        for u in units
+    ]
+    assert_allclose(dense, curved, atol=1e-6)
+
+
+def _dense(program, x, multipliers):
+    pattern = program.hessian_pattern
+    values = pattern.gather(program.hessian(x, 1.0, multipliers))
+    upper = np.zeros(pattern.shape)
+    columns = np.repeat(np.arange(pattern.shape[1]), np.diff(pattern.column_starts))
+    upper[pattern.row_indices, columns] = values
+    return upper + np.triu(upper, 1).T

@@ -1,0 +1,249 @@
+"""Decomposition through the estimator, the choice of psi, and the picture of a trace."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import softsplit
+from softsplit import SoftTreeClassifier, select_proximal, strength_path
+from softsplit.decomposition import (
+    DecompositionTrace,
+    EvaluationSet,
+    NodeDecomposition,
+    Subtrees,
+    TracedSolution,
+    TraceRow,
+    ValidationAccuracy,
+)
+from softsplit.proximal_selection import PAPER_PROXIMALS
+
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
+
+
+def tree(**parameters):
+    defaults = {"solver": "decomposition", "n_starts": 2, "random_state": 0}
+    return SoftTreeClassifier(**{**defaults, "global_strength": 0.5, **parameters})
+
+
+def test_the_name_is_enough():
+    fitted = tree().fit(X, NAMES)
+    assert fitted.score(X, NAMES) > 0.93
+    assert isinstance(fitted.solution_, TracedSolution)
+    assert fitted.solution_.solver == "decomposition(native)"
+    assert len(fitted.solution_.trace) > 1
+
+
+def test_a_solver_object_with_all_it_can_take():
+    solver = softsplit.NodeDecomposition(
+        working_sets=Subtrees(2), proximal=1e-4, macro_iterations=3, initialisation=5
+    )
+    fitted = tree(solver=solver, depth=3).fit(X, NAMES)
+    assert fitted.score(X, NAMES) > 0.93
+    assert solver.get_params()["watch"] is None
+
+
+def test_results_do_not_depend_on_n_jobs():
+    one, two = (tree(n_jobs=n, n_starts=3).fit(X, Y) for n in (1, 2))
+    assert_array_equal(one.weights_, two.weights_)
+    assert [s.objective for s in one.starts_] == [s.objective for s in two.starts_]
+
+
+def test_clone_and_nested_parameters():
+    model = clone(tree(solver=NodeDecomposition(proximal=1e-3)))
+    model.set_params(solver__proximal=1e-5, solver__macro_iterations=2)
+    assert model.get_params()["solver__proximal"] == 1e-5
+    assert len(model.fit(X, Y).solution_.trace) <= 3
+
+
+def test_watched_rows_are_in_the_units_and_labels_of_the_user():
+    watch = EvaluationSet(X[::3], NAMES[::3])
+    fitted = tree(solver=NodeDecomposition(watch=watch), n_starts=1).fit(X, NAMES)
+    last = fitted.solution_.trace.rows[-1]
+    assert last.test_accuracy == pytest.approx(fitted.score(X[::3], NAMES[::3]))
+    assert last.train_accuracy == pytest.approx(fitted.score(X, NAMES))
+    assert watch.X is not None and watch.y[0] == "setosa"
+
+
+def test_a_label_that_training_has_not_seen_counts_as_wrong():
+    watch = EvaluationSet(X, np.where(Y == 2, "unheard", NAMES))
+    seen = Y < 2
+    solver = NodeDecomposition(watch=watch, macro_iterations=1)
+    fitted = tree(solver=solver, n_starts=1).fit(X[seen], NAMES[seen])
+    assert fitted.solution_.trace.rows[-1].test_accuracy <= 2 / 3
+
+
+def test_early_stopping_on_rows_of_the_user():
+    rule = ValidationAccuracy(EvaluationSet(X[::4], NAMES[::4]), patience=1)
+    held_out = np.arange(len(X)) % 4 == 0
+    fitted = tree(solver=NodeDecomposition(stopping=(rule,)), n_starts=1)
+    fitted.fit(X[~held_out], NAMES[~held_out])
+    assert fitted.score(X[held_out], NAMES[held_out]) > 0.85
+
+
+def test_side_constraints_of_the_estimator():
+    costs = np.array([[0, 1, 1], [1, 0, 4], [1, 1, 0.0]])
+    fitted = tree(cost_matrix=costs, min_class_rate=[0.9, 0.95, 0.8]).fit(X, Y)
+    proba = fitted.predict_proba(X)
+    rates = [np.mean(proba[k == Y, k]) for k in range(3)]
+    assert np.all(np.array(rates) >= np.array([0.9, 0.95, 0.8]) - 1e-6)
+
+
+def test_a_path_of_strengths():
+    path = strength_path(X, Y, estimator=tree(n_starts=1), strengths=[0.1, 1.0])
+    assert len(path) == 2 and path[1].solution.objective > path[0].solution.objective
+
+
+@pytest.mark.parametrize(
+    "solver, sentence",
+    [
+        (NodeDecomposition(macro_iterations=-1), "macro_iterations must be a positive integer"),
+        ("decompose", "'native', 'ipopt', 'ipopt-explicit', 'decomposition'"),
+    ],
+)
+def test_a_wrong_solver_is_refused_before_any_work(solver, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        tree(solver=solver).fit(X, Y)
+
+
+def light_checks():
+    names = (
+        "check_fit2d_1sample", "check_classifiers_train", "check_estimators_pickle",
+        "check_dict_unchanged", "check_dont_overwrite_attributes", "check_fit_idempotent",
+        "check_parameters_default_constructible", "check_sample_weights_invariance",
+    )  # fmt: skip
+    estimator = SoftTreeClassifier(solver="decomposition", n_starts=1, depth=2)
+    for instance, check in estimator_checks_generator(estimator):
+        if check.func.__name__ in names:
+            yield pytest.param(instance, check, id=check.func.__name__)
+
+
+@pytest.mark.parametrize("estimator, check", list(light_checks()))
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# The choice of psi.
+
+
+def test_psi_by_nested_cross_validation():
+    model = tree(solver=NodeDecomposition(macro_iterations=1), depth=2)
+    choice = select_proximal(
+        X, NAMES, estimator=model, proximals=(1e-4, 1e3), outer=2, inner=2, n_runs=2, random_state=0
+    )
+    frame = choice.validation
+    assert list(frame.columns) == ["proximal", "outer_fold", "accuracy"] and len(frame) == 4
+    means = frame.groupby("proximal")["accuracy"].mean()
+    assert choice.proximal == means.idxmax()
+    assert choice.test_accuracies.shape == (2, 2) and 0.5 < choice.test_accuracy <= 1
+    again = select_proximal(
+        X, NAMES, estimator=model, proximals=(1e-4, 1e3), outer=2, inner=2, n_runs=2, random_state=0
+    )
+    pd.testing.assert_frame_equal(again.validation, frame)
+
+
+def test_the_choice_may_go_unjudged():
+    model = tree(solver=NodeDecomposition(macro_iterations=1))
+    cv = KFold(2, shuffle=True, random_state=1)
+    choice = select_proximal(
+        X, Y, estimator=model, proximals=[1e-3], outer=cv, inner=cv, n_runs=1, judge=False
+    )
+    assert choice.proximal == 1e-3 and choice.test_accuracies.size == 0
+    assert PAPER_PROXIMALS == (1.25e-3, 1.25e-4, 1.25e-5, 1.25e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        ({"estimator": SoftTreeClassifier()}, "must have a NodeDecomposition as its solver"),
+        ({"estimator": KFold()}, "estimator must be a SoftTreeClassifier"),
+        ({"proximals": []}, "proximals is empty"),
+        ({"proximals": [-1]}, "proximals must be a finite number >= 0"),
+        ({"n_runs": 0}, "n_runs must be a positive integer"),
+    ],
+)
+def test_the_choice_refuses_nonsense(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        select_proximal(X, Y, **parameters)
+
+
+def test_scikit_learn_searches_over_the_parameters_of_the_solver():
+    model = tree(solver=NodeDecomposition(macro_iterations=1), n_starts=1)
+    search = GridSearchCV(model, {"solver__proximal": [0.0, 1e-3]}, cv=2).fit(X, Y)
+    assert search.best_params_["solver__proximal"] in (0.0, 1e-3)
+
+
+# The picture.
+
+
+def a_trace(initialised=True, seconds=1.0):
+    rows = [
+        TraceRow(m, 10.0 - m, 0.0, 0.8 + 0.01 * m, 0.7 + 0.02 * m, seconds * m, m, 10 * m, 3, 3)
+        for m in range(4)
+    ]
+    return DecompositionTrace(tuple(rows), initialised)
+
+
+@pytest.fixture
+def plt():
+    matplotlib = pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def test_the_picture_shows_accuracy_savings_and_the_baseline(plt):
+    from softsplit.plots import decomposition_trace
+
+    _, given = plt.subplots()
+    ax = decomposition_trace(
+        [a_trace(), a_trace(seconds=3.0)], baseline_accuracy=0.75, baseline_seconds=10.0, ax=given
+    )
+    assert ax is given
+    bars = next(other for other in ax.figure.axes if other is not ax)
+    heights = [patch.get_height() for patch in bars.patches]
+    assert heights == pytest.approx([100, 80, 60, 40])
+    assert bars.patches[0].get_facecolor() != bars.patches[1].get_facecolor()
+    dashed = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert dashed[0].get_ydata() == pytest.approx([70, 72, 74, 76])
+    flat = [line for line in ax.lines if line.get_linestyle() == "-."]
+    assert flat[0].get_ydata()[0] == pytest.approx(75)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["init.", "1", "2", "3"]
+
+
+def test_the_picture_without_initialisation_and_baseline(plt):
+    from softsplit.plots import decomposition_trace
+
+    ax = decomposition_trace(a_trace(initialised=False), accuracy="train_accuracy")
+    assert len(ax.figure.axes) == 1
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2", "3"]
+    assert ax.get_ylabel() == "training accuracy (%)"
+
+
+def test_the_picture_refuses_what_it_cannot_draw(plt):
+    from softsplit.plots import decomposition_trace
+
+    with pytest.raises(ValueError, match="at least one trace"):
+        decomposition_trace([])
+    with pytest.raises(ValueError, match="accuracy must be"):
+        decomposition_trace(a_trace(), accuracy="speed")
+    unseen = tree(n_starts=1).fit(X, Y).solution_.trace
+    with pytest.raises(ValueError, match="give the solver rows to watch"):
+        decomposition_trace(unseen)
+
+
+def test_a_missing_matplotlib_is_said(monkeypatch):
+    from softsplit.plots import decomposition_trace
+
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"softsplit\[plots\]"):
+        decomposition_trace(a_trace())
