@@ -3,6 +3,7 @@
     python benchmarks/solvers.py objective   best of ten starts, then hops, against best_known.csv
     python benchmarks/solvers.py ablation    the same with one ingredient at a time left out
     python benchmarks/solvers.py speed       seconds per start beside IPOPT in both forms
+    python benchmarks/solvers.py path        a warm-started strength path against separate fits
     python benchmarks/solvers.py growth      seconds per start and memory for 1e4 to 1e6 rows
     python benchmarks/solvers.py first-use   import, and first fit with a cold and a warm cache
 
@@ -23,12 +24,15 @@ from pathlib import Path
 
 import numpy as np
 from reference import read_rows, reference_folder, row_label, row_problem
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
 from softsplit.solvers.descent import NEVER
-from softsplit.solvers.stages import Approach, Polish
+from softsplit.solvers.hops import Fresh, Hops, Overshoot, Regrow, Relabel, Reweigh, Warmed
+from softsplit.solvers.stages import CLOSE, Approach, Polish
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart
 
@@ -39,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["objective", "ablation", "speed", "growth", "first-use"])
+    parser.add_argument("part", choices=sorted(PARTS))
     parser.add_argument("--reference", help="folder of the reference tables")
     parser.add_argument("--rows", default="", help="only rows whose label contains this")
     parser.add_argument("--starts", type=int, default=10)
@@ -47,14 +51,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one IPOPT start")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    parts = {
-        "objective": objective,
-        "ablation": ablation,
-        "speed": speed,
-        "growth": growth,
-        "first-use": first_use,
-    }
-    parts[args.part](args)
+    PARTS[args.part](args)
 
 
 def objective(args: argparse.Namespace) -> None:
@@ -91,16 +88,26 @@ def objective(args: argparse.Namespace) -> None:
 
 def ablation(args: argparse.Namespace) -> None:
     """Geometric means over the rows of best_known.csv, ratios to the best known objective."""
-    warm = (Approach(), Polish(newton_from=NEVER))
     full = NativeSolver()
+    first_order = CLOSE._replace(newton_from=NEVER, max_iter=300)
+    moves = full.search.moves
     variants = {
         "everything": full,
         "no rivals": replace(full, rivals=0),
         "five rivals": replace(full, rivals=5),
-        "no Newton steps": replace(full, recipes={**full.recipes, "groups": warm}),
+        "no second look": replace(full, second_look=Hops(moves=())),
+        "no Newton steps in starts": replace(
+            full,
+            recipes={**full.recipes, "groups": (Approach(first_order),)},
+            finish=Polish(newton_from=NEVER),
+        ),
         "starts through points": replace(full, start_rules=("points",), rivals=0),
         "uniform starts": replace(full, start_rules=("uniform",), rivals=0),
     }
+    for kind in (Reweigh, Relabel, Regrow, Overshoot, Warmed, Fresh):
+        rest = tuple(move for move in moves if not isinstance(move, kind))
+        without = replace(full, search=replace(full.search, moves=rest))
+        variants[f"search without {kind.__name__}"] = without
     heads = ("best", "with hops", "median", "ms/start", "within 1.001")
     print(f"{'variant':24}" + "".join(f"{head:>13}" for head in heads))
     problems = [
@@ -134,26 +141,46 @@ def speed(args: argparse.Namespace) -> None:
     names = ("ipopt-explicit", "ipopt")
     print(
         f"{'row':34}{'native ms':>10}{'explicit s':>11}{'ratio':>8}{'substit. s':>11}{'ratio':>8}"
+        f"{'portfolio s':>13}{'ratios':>12}"
     )
+    native = make_solver("native")
     ratios: dict[str, list[float]] = {name: [] for name in names}
+    wholes: dict[str, list[float]] = {name: [] for name in names}
     for row in selected(args, "ipopt.csv"):
         problem = row_problem(row)
-        one_start(problem, make_solver("native"), 0, None)  # compile
-        native = np.median(
-            [one_start(problem, make_solver("native"), i, None) for i in range(args.starts)]
-        )
-        line = f"{row_label(row):34}{1e3 * native:10.2f}"
+        one_start(problem, native, 0, None)  # compile
+        one = np.median([one_start(problem, native, i, None) for i in range(args.starts)])
+        whole = portfolio(problem, native, args)
+        line = f"{row_label(row):34}{1e3 * one:10.2f}"
         for name in names:
             times = [
                 one_start(problem, make_solver(name), i, args.time_limit)
                 for i in range(args.ipopt_starts)
             ]
-            ratios[name].append(float(np.median(times) / native))
-            line += f"{np.median(times):14.2f}{ratios[name][-1]:8.0f}"
-        print(line, flush=True)
+            ratios[name].append(float(np.median(times) / one))
+            wholes[name].append(float(args.starts * np.mean(times) / whole))
+            line += f"{np.median(times):11.2f}{ratios[name][-1]:8.0f}"
+        print(
+            line + f"{whole:13.2f}{wholes[names[0]][-1]:6.0f}{wholes[names[1]][-1]:6.0f}",
+            flush=True,
+        )
     for name in names:
-        middle, low, high = np.median(ratios[name]), min(ratios[name]), max(ratios[name])
-        print(f"{name}: one start against one start, ratio {middle:.0f} ({low:.0f} to {high:.0f})")
+        print(f"{name}: one start against one start, ratio {spread(ratios[name])}")
+        print(
+            f"{name}: {args.starts} starts and the search after them against {args.starts} starts "
+            f"(the mean of {args.ipopt_starts}, times {args.starts}), ratio {spread(wholes[name])}"
+        )
+
+
+def spread(ratios: list[float]) -> str:
+    return f"{np.median(ratios):.0f} ({min(ratios):.0f} to {max(ratios):.0f})"
+
+
+def portfolio(problem: TrainingProblem, solver: Solver, args: argparse.Namespace) -> float:
+    """Seconds of all starts and the search after them."""
+    began = time.perf_counter()
+    hop(problem, solver, multistart(problem, solver, n_starts=args.starts, seed=args.seed))
+    return time.perf_counter() - began
 
 
 def one_start(
@@ -216,6 +243,30 @@ print(tree.starts_[0].seconds, (peak - idle) / 1024, X.nbytes / 2**20)
 """
 
 
+def path(args: argparse.Namespace) -> None:
+    """A warm-started path against separate fits at the same strengths, objectives and seconds."""
+    print(
+        f"{'data set':14}{'points':>7}{'path s':>8}{'fits s':>8}{'ratio':>7}{'path / fits objective':>23}"
+    )
+    for name in ("iris", "wine", "seeds", "ionosphere", "vehicle"):
+        if args.rows not in name:
+            continue
+        data = load_dataset(name)
+        tree = SoftTreeClassifier(random_state=args.seed, n_starts=args.starts)
+        tree.fit(data.X, data.y)  # compile
+        began = time.perf_counter()
+        points = strength_path(data.X, data.y, estimator=tree).points
+        middle = time.perf_counter()
+        fits = [clone(point.classifier).fit(data.X, data.y) for point in points]
+        end = time.perf_counter()
+        ratios = [p.solution.objective / f.objective_ for p, f in zip(points, fits, strict=True)]
+        print(
+            f"{name:14}{len(points):7d}{middle - began:8.2f}{end - middle:8.2f}"
+            f"{(end - middle) / (middle - began):7.1f}{np.exp(np.mean(np.log(ratios))):23.4f}",
+            flush=True,
+        )
+
+
 def first_use(args: argparse.Namespace) -> None:
     """Bars: import under 1 s; first fit of iris under 20 s cold and under 2 s warm."""
     print(f"import softsplit: {float(run_python(IMPORT)):.2f} s (bar 1)")
@@ -260,6 +311,15 @@ def selected(args: argparse.Namespace, table: str) -> list[dict[str, str]]:
     folder: Path = reference_folder(args.reference)
     return [row for row in read_rows(folder / table) if args.rows in row_label(row)]
 
+
+PARTS = {
+    "objective": objective,
+    "ablation": ablation,
+    "speed": speed,
+    "path": path,
+    "growth": growth,
+    "first-use": first_use,
+}
 
 if __name__ == "__main__":
     main()

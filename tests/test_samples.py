@@ -148,3 +148,19 @@ def test_a_class_without_rows_is_refused(y, weight, missing):
         Samples.from_arrays(X, np.array(y), 3, np.array(weight, dtype=float))
     message = f"class indices {missing} have no sample of positive weight."
     assert str(refusal.value) == message
+
+
+@given(seed=seeds)
+def test_single_precision_gives_the_same_bits_as_the_same_numbers_in_double(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)).astype(np.float32)
+    X[rng.integers(0, 30, 10)] = X[0]
+    y = np.concatenate([[0, 1], rng.integers(0, 2, 28)])
+
+    def halve(rows):
+        assert rows.dtype == np.float64
+        return rows / 3.0
+
+    single = Samples.from_arrays(X, y, 2, transform=halve)
+    assert_same_bits(single, Samples.from_arrays(X.astype(float), y, 2, transform=halve))
+    assert single.features.dtype == np.float64

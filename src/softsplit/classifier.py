@@ -249,7 +249,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         refuse_text(X)
         # scikit-learn's own check for infinities adds the numbers up, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(self, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
+            # Single precision stays as it is: training makes the only copy in double precision,
+            # of the scaled rows.
+            X, y = validate_data(
+                self, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
+            )
         refuse_infinite(X, getattr(self, "feature_names_in_", None))
         check_classification_targets(y)
         weight = settings.make_weights(

@@ -86,9 +86,13 @@ class Samples:
         """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
 
         Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
-        applied to the rows as they are copied, so that no scaled copy of X is needed besides.
+        applied to the rows as they are copied, so that no scaled copy of X is needed besides. The
+        result is the same, to the bit, for numbers given in single or in double precision.
         """
-        values: FloatArray = np.ascontiguousarray(X, dtype=np.float64)
+        single = np.asarray(X).dtype == np.float32
+        values: NDArray[np.floating] = np.ascontiguousarray(
+            X, dtype=np.float32 if single else np.float64
+        )
         classes = np.asarray(y, dtype=np.int64)
         weight = (
             np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -113,14 +117,14 @@ class Samples:
 
 
 def _copy_rows(
-    X: FloatArray,
+    X: NDArray[np.floating],
     rows: NDArray[np.intp],
     transform: Callable[[FloatArray], FloatArray] | None,
 ) -> FloatArray:
     """Chosen rows, transformed, one line per feature; copied in chunks."""
     features = np.empty((X.shape[1], len(rows)))
     for low in range(0, len(rows), CHUNK):
-        block = X[rows[low : low + CHUNK]]
+        block = X[rows[low : low + CHUNK]].astype(np.float64, copy=False)
         if transform is not None:
             block = transform(block)
         features[:, low : low + CHUNK] = block.T
@@ -128,7 +132,9 @@ def _copy_rows(
     return features
 
 
-def _canonical_order(X: FloatArray, y: NDArray[np.integer], weight: FloatArray) -> NDArray[np.intp]:
+def _canonical_order(
+    X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray
+) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
     keys = _row_hashes(X)[keep]
     # Equal rows are added up in the order of their weights: sums of fractions depend on it.
@@ -136,7 +142,7 @@ def _canonical_order(X: FloatArray, y: NDArray[np.integer], weight: FloatArray) 
 
 
 def _first_of_equal(
-    X: FloatArray, y: NDArray[np.integer], order: NDArray[np.intp]
+    X: NDArray[np.floating], y: NDArray[np.integer], order: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     first = np.ones(len(order), dtype=bool)
     _mark_repeats(X, y, order, first)

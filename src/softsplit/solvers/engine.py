@@ -228,7 +228,8 @@ def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
     width = samples.n_features + 1
     scale = np.append(np.full(samples.n_features, 1.0 / samples.n_features), -1.0)
     if width > GRAM_LIMIT:
-        square = np.append(samples.features**2 @ samples.weights, samples.weights.sum())
+        squares = np.einsum("ji,ji,i->j", samples.features, samples.features, samples.weights)
+        square = np.append(squares, samples.weights.sum())
     else:
         square = np.diag(samples.second_moments)
     square = square * scale**2
