@@ -245,9 +245,8 @@ print(tree.starts_[0].seconds, (peak - idle) / 1024, X.nbytes / 2**20)
 
 def path(args: argparse.Namespace) -> None:
     """A warm-started path against separate fits at the same strengths, objectives and seconds."""
-    print(
-        f"{'data set':14}{'points':>7}{'path s':>8}{'fits s':>8}{'ratio':>7}{'path / fits objective':>23}"
-    )
+    heads = f"{'data set':14}{'points':>7}{'path s':>8}{'fits s':>8}{'ratio':>7}"
+    print(heads + f"{'path / fits objective':>23}")
     for name in ("iris", "wine", "seeds", "ionosphere", "vehicle"):
         if args.rows not in name:
             continue

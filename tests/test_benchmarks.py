@@ -50,11 +50,16 @@ def test_ipopt(reference):
     assert "of 1 rows within 5 %" in out
 
 
-@pytest.mark.parametrize("part", ["objective", "speed"])
+@pytest.mark.parametrize("part", ["objective", "speed", "ablation"])
 def test_solvers(reference, part):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     out = run("solvers.py", part, "--starts", "2", "--ipopt-starts", "1", reference=reference)
-    assert "iris L0glob 1" in out
+    assert "iris L0glob 1" in out or "search without Reweigh" in out
+
+
+def test_path_against_fits():
+    out = run("solvers.py", "path", "--starts", "2", "--rows", "iris")
+    assert "iris" in out
 
 
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
