@@ -44,7 +44,7 @@ class ConsoleProgress(Observer):
         self._lock = threading.RLock()
         self._points, self._n_points = 0, n_points
         self._stage, self._done, self._total = "", 0, 0
-        self._best = float("inf")
+        self._best: float | None = None
         self._stage_began = self._point_began = time.perf_counter()
         self._spinner = Spinner("line")  # plain ASCII: any terminal can show it
         self._live: Live | None = None
@@ -53,8 +53,8 @@ class ConsoleProgress(Observer):
         # Two live lines on one terminal would overwrite each other: the first fit has it.
         if _can_be_live(self._console) and self._live_in_use.acquire(blocking=False):
             self._live = Live(
+                self,
                 console=self._console,
-                get_renderable=self._now,
                 transient=True,
                 redirect_stdout=False,  # it would end up on standard error
             )
@@ -76,18 +76,19 @@ class ConsoleProgress(Observer):
 
     def starting(self, total: int) -> None:
         self._begin("starts", total)
-        self._best = float("inf")
+        self._best = None
 
     def start_ended(self, number: int, rule: str, solution: Solution) -> None:
         with self._lock:
             self._done += 1
-            better = solution.status.usable and solution.objective < self._best
+            better = solution.status.usable and self._is_lower(solution.objective)
             if better:
                 self._best = solution.objective
+            best = "-" if self._best is None else f"{self._best:.6g}"
             width = len(str(self._total))
             self._print(
                 f"start {number:>{width}} of {self._total}  {rule:<7}  {_end(solution)}  "
-                f"{solution.seconds:.2f} s  best {self._best:.6g}",
+                f"{solution.seconds:.2f} s  best {best}",
                 better,
             )
 
@@ -95,7 +96,9 @@ class ConsoleProgress(Observer):
         self._begin("hops", total)
 
     def hopped(self, done: int, objective: float) -> None:
-        self._done, self._best = done, min(self._best, objective)
+        self._done = done
+        if self._is_lower(objective):
+            self._best = objective
 
     def search_ended(self, solution: Solution) -> None:
         self._stage = ""
@@ -120,22 +123,25 @@ class ConsoleProgress(Observer):
         self._stage, self._done, self._total = stage, 0, total
         self._stage_began = time.perf_counter()
 
+    def _is_lower(self, objective: float) -> bool:
+        return self._best is None or objective < self._best
+
     def _print(self, line: str, strong: bool) -> None:
         self._console.print(Text(line, style="bold" if strong else ""), soft_wrap=True)
 
-    def _now(self) -> Spinner:
-        """The live line."""
+    def __rich__(self) -> Spinner:
+        """The live line, as of now."""
         parts = []
         if self._n_points:
             parts.append(f"points {self._points} of {self._n_points}")
         if self._stage:
             parts.append(f"{self._stage} {self._done} of {self._total}")
-            if self._best < float("inf"):
+            if self._best is not None:
                 parts.append(f"best {self._best:.6g}")
         parts.append(f"{self._budget.elapsed:.0f} s")
         if self._budget.time_limit is not None:
             parts.append(f"{max(self._budget.remaining, 0.0):.0f} s left")
-        self._spinner.update(text=Text("  ".join(parts), no_wrap=True, overflow="ellipsis"))
+        self._spinner.update(text=Text("  ".join(parts)))
         return self._spinner
 
 

@@ -232,8 +232,8 @@ def hop(
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
     front = _distinct([s for s in solutions if s.status.usable], FRONT)
     observer = observer or Observer()
-    observer.searching(count)
     try:
+        observer.searching(count)
         with one_blas_thread():
             draws = draw_hops(problem, rng, count)
             best = solver.improve(problem, front, draws, budget, observer.hopped)
