@@ -16,7 +16,7 @@ from helpers import random_case
 from softsplit import SoftTreeClassifier, progress, strength_path
 from softsplit.observer import Observer
 from softsplit.progress import ConsoleProgress
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Status
 from softsplit.training import hop, multistart, walk
 
 START = re.compile(
@@ -209,6 +209,13 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     best = hop(problem, NativeSolver(), found, budget=budget, observer=seen)
     assert best.status.usable and best.objective <= min(s.objective for s in found)
     assert budget.cancel.requested
+
+
+def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    budget, seen = Budget(), Recorder(interrupt="start")
+    found = multistart(problem, IpoptSolver(), n_starts=6, n_jobs=2, budget=budget, observer=seen)
+    assert len(found) == 1 and budget.cancel.requested
 
 
 def test_an_interruption_between_points_keeps_the_path(problem):

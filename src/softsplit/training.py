@@ -9,6 +9,7 @@ on ``i`` alone, not on how many starts run or side by side with what.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -125,16 +126,19 @@ def _in_processes(
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
+    # In the order in which they end, so that none has to wait for a slow one.
+    parallel = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator_unordered")
+    ends = parallel(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs)
     try:
-        # In the order in which they end, so that none has to wait for a slow one.
-        for i, solution in Parallel(
-            n_jobs=n_jobs, prefer="processes", return_as="generator_unordered"
-        )(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs):
+        for i, solution in ends:
             if solution is not None:
                 finished[i] = solution
                 _tell(observer, solver, i, solution)
     except KeyboardInterrupt:
         budget.cancel.requested = True
+        with warnings.catch_warnings():  # that the rest is dropped is what was asked for
+            warnings.simplefilter("ignore")
+            ends.close()
         if not finished:
             raise
     return [finished[i] for i in sorted(finished)]
