@@ -228,15 +228,5 @@ def test_time_limit_keeps_the_first_start():
     assert tree.score(X, y) > 0.9
 
 
-def test_verbose_logs_every_start_and_nothing_else_does(iris, caplog, capsys):
-    X, y = iris
-    quick().fit(X, y)
-    assert not caplog.records
-    with caplog.at_level("INFO", logger="softsplit"):
-        quick(verbose=1).fit(X, y)
-    assert sum("start" in record.message for record in caplog.records) == 2
-    assert capsys.readouterr().out == ""
-
-
 def test_status_says_what_to_do():
     assert all(status.value.strip() for status in Status)

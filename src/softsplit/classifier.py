@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from softsplit import settings
 from softsplit.decomposition import NodeDecomposition
 from softsplit.inputs import refuse_infinite, refuse_text
-from softsplit.messages import console
+from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.samples import Samples
@@ -92,7 +93,10 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         Starts that run side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        With 1 or more, each start is logged at level INFO of the logger "softsplit".
+        With 1 or more, progress on standard error: a line for each start as it ends, and in a
+        terminal or notebook a live line with what runs now, the time gone, and the time left
+        under a ``time_limit``. Nothing else depends on it. Whatever it is, each start is logged
+        at level INFO of the logger "softsplit".
 
     Attributes
     ----------
@@ -183,7 +187,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         run = self._run_settings()
         problem = self._prepare(X, y, sample_weight)
         run = run._replace(solver=self._adapted(run.solver))
-        with console(self.verbose):
+        with self._watched(run.budget) as observer:
             self.starts_ = multistart(
                 problem,
                 run.solver,
@@ -191,11 +195,20 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
                 seed=run.seed,
                 budget=run.budget,
                 n_jobs=run.n_jobs,
+                observer=observer,
             )
-            best = self._search(problem, run)
+            best = self._search(problem, run, observer)
         self._store(best, run.solver.zero_threshold)
         self._warn(run.budget)
         return self
+
+    def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
+        """Whoever looks on while a fit, or a path of ``n_points``, runs."""
+        if not self.verbose:
+            return nullcontext(Observer())
+        from softsplit.progress import ConsoleProgress  # with Rich, which others need not load
+
+        return ConsoleProgress(budget, n_points)
 
     def _run_settings(self) -> RunSettings:
         """Everything about how to train, checked before any work is done."""
@@ -293,10 +306,17 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             steepness=settings.make_steepness(self.steepness),
         )
 
-    def _search(self, problem: TrainingProblem, run: RunSettings) -> Solution:
+    def _search(self, problem: TrainingProblem, run: RunSettings, observer: Observer) -> Solution:
         """The best tree, after a search around the best starts."""
         try:
-            return hop(problem, run.solver, self.starts_, seed=run.seed, budget=run.budget)
+            return hop(
+                problem,
+                run.solver,
+                self.starts_,
+                seed=run.seed,
+                budget=run.budget,
+                observer=observer,
+            )
         except NoFeasibleTreeError as error:
             if run.budget.exhausted:
                 raise

@@ -18,6 +18,13 @@ import numba as nb
 
 logger = logging.getLogger(__name__)
 
+try:
+    from softsplit.compile_notice import listen
+except ImportError:  # another numba, which has no such events
+    logger.debug("nobody will be told of compiling.")
+else:
+    listen()
+
 
 @cache
 def source_stamp() -> tuple[str, int]:

@@ -1,26 +1,20 @@
-"""The library's log on the console, for those who ask for it with ``verbose``."""
+"""What the library says without being asked: single lines, through the log."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import multiprocessing
+
+logger = logging.getLogger("softsplit")
 
 
-@contextmanager
-def console(verbose: int) -> Iterator[None]:
-    """Show the library's messages while a fit runs, unless logging is set up already."""
-    package = logging.getLogger("softsplit")
-    level, handler = package.level, None
-    if verbose:
-        package.setLevel(min(level or logging.INFO, logging.INFO))
-        if not package.hasHandlers():
-            handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter("softsplit: %(message)s"))
-            package.addHandler(handler)
-    try:
-        yield
-    finally:
-        package.setLevel(level)
-        if handler is not None:
-            package.removeHandler(handler)
+def announce(message: str) -> None:
+    """Say one sentence to the user.
+
+    Where logging is not set up, Python prints a record of this level as a plain line on standard
+    error; where it is, its handlers and levels decide. Of the processes of a pool, which all do
+    the same, only the first one speaks.
+    """
+    name = multiprocessing.current_process().name
+    if multiprocessing.parent_process() is None or name.endswith("-1"):
+        logger.warning("softsplit: %s", message)

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit.classifier import SoftTreeClassifier
-from softsplit.messages import console
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
 from softsplit.settings import positive_integer, positive_number
@@ -95,7 +94,8 @@ def strength_path(
     X, y, sample_weight
         As in ``SoftTreeClassifier.fit``.
     estimator : SoftTreeClassifier, optional
-        All other settings; its strength in the scope that is not walked stays as it is.
+        All other settings; its strength in the scope that is not walked stays as it is. With
+        its ``verbose``, each point is shown as it is found.
     strengths : sequence of float or "paper", optional
         Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
@@ -120,7 +120,8 @@ def strength_path(
     grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points))
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
-    with console(base.verbose):
+    wanted = sum(map(len, pairs))
+    with base._watched(run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
                 break
@@ -132,12 +133,12 @@ def strength_path(
                 seed=run.seed,
                 budget=run.budget,
                 n_jobs=run.n_jobs,
+                observer=observer,
             )
             points += [
                 PathPoint(*pair, solution, base._fitted_with(*pair, solution))
                 for pair, solution in zip(row, found, strict=False)
             ]
-    wanted = sum(map(len, pairs))
     if len(points) < wanted:
         reason = "interrupted" if run.budget.cancel.requested else "the time limit was reached"
         warnings.warn(

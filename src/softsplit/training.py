@@ -9,12 +9,14 @@ on ``i`` alone, not on how many starts run or side by side with what.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
+from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start, Status
 from softsplit.starts import draw_hops, draw_start
@@ -29,6 +31,9 @@ HOP_KEY = 2**31
 FRONT = 3
 """Solutions of different objective that a search hops from."""
 
+Job = tuple[int, np.random.SeedSequence]
+"""Number of a start, and its random numbers."""
+
 
 class NoFeasibleTreeError(ValueError):
     """No start ended in a tree that satisfies the constraints."""
@@ -42,6 +47,7 @@ def multistart(
     seed: int | np.random.SeedSequence = 0,
     budget: Budget | None = None,
     n_jobs: int | None = None,
+    observer: Observer | None = None,
 ) -> list[Solution]:
     """Run ``solver`` from ``n_starts`` starts; one Solution each, in the order of the starts.
 
@@ -51,19 +57,22 @@ def multistart(
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     jobs = list(enumerate(sequence.spawn(n_starts)))
+    observer = observer or Observer()
+    observer.starting(n_starts)
     with one_blas_thread():
         if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
-            return _one_after_another(problem, solver, jobs, budget)
+            return _one_after_another(problem, solver, jobs, budget, observer)
         if solver.releases_gil:
-            return _side_by_side(problem, solver, jobs, budget, n_jobs)
-        return _in_processes(problem, solver, jobs, budget, n_jobs)
+            return _side_by_side(problem, solver, jobs, budget, n_jobs, observer)
+        return _in_processes(problem, solver, jobs, budget, n_jobs, observer)
 
 
 def _one_after_another(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    jobs: Sequence[Job],
     budget: Budget,
+    observer: Observer,
 ) -> list[Solution]:
     found: list[Solution] = []
     try:
@@ -72,6 +81,7 @@ def _one_after_another(
             if solution is None:
                 continue
             found.append(solution)
+            _tell(observer, solver, i, solution)
             if solution.status is Status.INTERRUPTED:
                 budget.cancel.requested = True
             if budget.cancel.requested:
@@ -86,9 +96,10 @@ def _one_after_another(
 def _side_by_side(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    jobs: Sequence[Job],
     budget: Budget,
     n_jobs: int | None,
+    observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
 
@@ -96,6 +107,7 @@ def _side_by_side(
         solution = _run_start(problem, solver, i, child, budget)
         if solution is not None:
             finished[i] = solution
+            _tell(observer, solver, i, solution)
 
     try:
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
@@ -109,22 +121,38 @@ def _side_by_side(
 def _in_processes(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[tuple[int, np.random.SeedSequence]],
+    jobs: Sequence[Job],
     budget: Budget,
     n_jobs: int | None,
+    observer: Observer,
 ) -> list[Solution]:
-    found: list[Solution] = []
+    finished: dict[int, Solution] = {}
+    # In the order in which they end, so that none has to wait for a slow one.
+    parallel = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator_unordered")
+    ends = parallel(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs)
     try:
-        for solution in Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator")(
-            delayed(_run_start)(problem, solver, i, child, budget) for i, child in jobs
-        ):
+        for i, solution in ends:
             if solution is not None:
-                found.append(solution)
+                finished[i] = solution
+                _tell(observer, solver, i, solution)
     except KeyboardInterrupt:
         budget.cancel.requested = True
-        if not found:
+        with warnings.catch_warnings():  # that the rest is dropped is what was asked for
+            warnings.simplefilter("ignore")
+            ends.close()
+        if not finished:
             raise
-    return found
+    return [finished[i] for i in sorted(finished)]
+
+
+def _run_numbered(
+    problem: TrainingProblem,
+    solver: Solver,
+    index: int,
+    child: np.random.SeedSequence,
+    budget: Budget,
+) -> tuple[int, Solution | None]:
+    return index, _run_start(problem, solver, index, child, budget)
 
 
 def _run_start(
@@ -136,23 +164,30 @@ def _run_start(
 ) -> Solution | None:
     if index > 0 and budget.exhausted:
         return None
-    rule = solver.start_rules[index % len(solver.start_rules)]
-    start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
+    start = draw_start(_rule(solver, index), problem, np.random.default_rng(child), solver.rivals)
     start = replace(start, seed=int(child.generate_state(1)[0]))
     if solver.releases_gil:
-        solution = solver.solve(problem, start, budget)
+        return solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own
         with one_blas_thread():
-            solution = solver.solve(problem, start, budget)
+            return solver.solve(problem, start, budget)
+
+
+def _rule(solver: Solver, index: int) -> str:
+    return solver.start_rules[index % len(solver.start_rules)]
+
+
+def _tell(observer: Observer, solver: Solver, index: int, solution: Solution) -> None:
+    rule = _rule(solver, index)
+    observer.start_ended(index + 1, rule, solution)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",
-        index,
-        start.rule,
+        index + 1,
+        rule,
         solution.objective,
         solution.status.name,
         solution.seconds,
     )
-    return solution
 
 
 def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -> Solution:
@@ -188,6 +223,7 @@ def hop(
     *,
     seed: int | np.random.SeedSequence = 0,
     budget: Budget | None = None,
+    observer: Observer | None = None,
 ) -> Solution:
     """The best of ``solutions``, after a search around the best few if the solver can do that."""
     budget = budget or Budget()
@@ -200,10 +236,17 @@ def hop(
     sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
     # A child that no start uses, however many there are.
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
-    with one_blas_thread():
-        draws = draw_hops(problem, rng, count)
-        usable = [solution for solution in solutions if solution.status.usable]
-        return solver.improve(problem, _distinct(usable, FRONT), draws, budget)
+    front = _distinct([s for s in solutions if s.status.usable], FRONT)
+    observer = observer or Observer()
+    try:
+        observer.searching(count)
+        with one_blas_thread():
+            draws = draw_hops(problem, rng, count)
+            best = solver.improve(problem, front, draws, budget, observer.hopped)
+        observer.search_ended(best)
+    except KeyboardInterrupt:  # outside the hops, which see to it themselves
+        budget.cancel.requested = True
+    return best
 
 
 def walk(
@@ -215,6 +258,7 @@ def walk(
     seed: int = 0,
     budget: Budget | None = None,
     n_jobs: int | None = None,
+    observer: Observer | None = None,
 ) -> list[Solution]:
     """Solve neighbouring problems one after the other, each from the best trees of the last.
 
@@ -222,20 +266,33 @@ def walk(
     go on, each as the start of the next problem. The best solution of each problem is returned;
     if the budget runs out or the user interrupts, those of the problems that were reached.
     """
-    budget = budget or Budget()
+    budget, observer = budget or Budget(), observer or Observer()
     first = multistart(
-        problems[0], solver, n_starts=n_starts, seed=seed, budget=budget, n_jobs=n_jobs
+        problems[0],
+        solver,
+        n_starts=n_starts,
+        seed=seed,
+        budget=budget,
+        n_jobs=n_jobs,
+        observer=observer,
     )
-    best = hop(problems[0], solver, first, seed=seed, budget=budget)
+    best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
     front = _distinct([best, *first], keep)
     path = [front[0]]
-    for problem in problems[1:]:
-        if budget.exhausted:
-            break
-        with one_blas_thread():
-            found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
-        front = _distinct(found, keep)
-        path.append(front[0])
+    try:
+        observer.point_ended(problems[0], front[0])
+        for problem in problems[1:]:
+            if budget.exhausted:
+                break
+            with one_blas_thread():
+                found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
+            front = _distinct(found, keep)
+            path.append(front[0])
+            observer.point_ended(problem, front[0])
+            if any(solution.status is Status.INTERRUPTED for solution in found):
+                budget.cancel.requested = True
+    except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
+        budget.cancel.requested = True
     return path
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -168,6 +168,10 @@ class Budget:
         return Status.TIME_LIMIT if self.remaining <= 0 else Status.MAX_ITER
 
 
+Report = Callable[[int, float], None]
+"""Told how many hops are made, and the lowest objective so far, before the last leaf step."""
+
+
 class Solver(Protocol):
     """Finds a good tree from a start."""
 
@@ -208,5 +212,6 @@ class Improver(Protocol):
         front: Sequence[Solution],
         draws: Sequence[Draw],
         budget: Budget,
+        report: Report,
     ) -> Solution:
         """A better solution near one of ``front``, or the first of them, its best."""

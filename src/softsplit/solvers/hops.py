@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.routing import gate_probabilities
-from softsplit.solvers.base import Draw
+from softsplit.solvers.base import Draw, Report
 from softsplit.solvers.descent import Limits
 from softsplit.solvers.engine import Engine, OutOfBudget, pack
 from softsplit.solvers.logistic import fitted_split
@@ -207,13 +207,20 @@ class Hops:
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
 
-    def improve(self, engine: Engine, points: Sequence[Point], draws: Sequence[Draw]) -> Point:
+    def improve(
+        self,
+        engine: Engine,
+        points: Sequence[Point],
+        draws: Sequence[Draw],
+        report: Report = lambda done, objective: None,
+    ) -> Point:
         """The lowest point after all hops; the first of ``points`` itself if none was lower."""
         front = list(points)
         values = [np.inf] * len(front)
         try:
             values = [engine.descend(*point, LOOK) for point in front]
             for number, draw in enumerate(draws):
+                report(number, min(values))
                 cycle, kind = divmod(number, len(self.moves))
                 turn, at = divmod(cycle, len(front))
                 moved = self.moves[kind].apply(engine, front[at], draw, turn)
@@ -222,6 +229,7 @@ class Hops:
                 value, leaves = self._descend(engine, *moved, values[at])
                 if value < values[at] - engine.meter.budget.tol * engine.problem.cost_unit:
                     values[at], front[at] = value, (moved[0], leaves)
+            report(len(draws), min(values))
         except OutOfBudget:
             pass  # the best so far is what was asked for
         except KeyboardInterrupt:

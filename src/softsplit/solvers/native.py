@@ -19,7 +19,7 @@ import numpy as np
 
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Draw, Solution, Start, Status
+from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status
 from softsplit.solvers.block_engine import make_engine
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
 from softsplit.solvers.hops import Hops, Warmed
@@ -115,13 +115,14 @@ class NativeSolver:
         front: Sequence[Solution],
         draws: Sequence[Draw],
         budget: Budget,
+        report: Report,
     ) -> Solution:
         """Hop from the trees of ``front``; the first is returned if no hop led below it."""
         began = time.perf_counter()
         best = front[0]
         engine = make_engine(problem, Meter(budget, self.max_iter))
         points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
-        point = self.search.improve(engine, points, draws)
+        point = self.search.improve(engine, points, draws, report)
         if point is points[0]:
             return best
         with suppress(OutOfBudget):
