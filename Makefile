@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt picture reproduce clean
+.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy picture reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -31,6 +31,9 @@ bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
 
 bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, growth or first-use
 	$(BIN)/python benchmarks/solvers.py $(or $(PART),objective) $(ARGS)
+
+bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why
+	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
 
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py

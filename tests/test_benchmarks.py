@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -28,6 +29,11 @@ def run(script, *arguments, reference=None, data=None):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def read_rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 @pytest.fixture
@@ -72,6 +78,55 @@ def test_decomposition(tmp_path):
     assert "S-NB-DEC" in first and again == ""  # what has been run is not run again
     assert "### native, car" in run("decomposition.py", "report", *small, data=data)
     assert (tmp_path / "native-car.png").stat().st_size > 1000
+
+
+def test_accuracy(reference, tmp_path):
+    names = "dataset,form,prototype_mean_over_starts"
+    (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")
+    common = ("--datasets", "iris", "--starts", "2", "--out", str(tmp_path))
+    out = run("accuracy.py", "table", "--models", "L1", "L0glob", *common, reference=reference)
+    assert "| iris | 150 | 4 | 3 | 2 | L1 | -5 | 96.3 |" in out
+    assert "of 2 rows" in out
+    table = read_rows(tmp_path / "accuracy.csv")
+    assert [row["prototype_accuracy"] for row in table] == ["0.9533", ""]
+    assert all(float(row["kept_objective"]) <= float(row["objective"]) for row in table)
+    assert all(0.8 < float(row["accuracy"]) <= 1 for row in table)
+    assert len(read_rows(tmp_path / "accuracy_runs.csv")) == 2 * 5 * (2 + 1)
+    out = run("accuracy.py", "scaling", "--models", "L1", *common)
+    assert "mean of the gaps" in out
+
+
+def test_accuracy_says_why_a_row_is_behind(tmp_path):
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    facts = "log2,paper_accuracy,accuracy,kept_accuracy,train_accuracy,objective,kept_objective"
+    (tmp_path / "accuracy.csv").write_text(
+        f"dataset,model,{facts}\n"
+        "iris,L1,-5,0.963,0.953,0.947,0.99,0.8,0.7\n"  # not more than a point
+        "iris,L0glob,5,0.96,0.9,0.96,0.92,24.0,20.0\n"
+    )
+    runs = [f"iris,L0glob,{fold},{start},{20 + start},0.9" for fold in (0, 1) for start in (-1, 0)]
+    (tmp_path / "accuracy_runs.csv").write_text(
+        "\n".join(["dataset,model,fold,start,objective,test_accuracy", *runs]) + "\n"
+    )
+    few = ("--few-starts", "1", "--ipopt-starts", "1")
+    run("accuracy.py", "why", "--datasets", "iris", "--out", str(tmp_path), *few)
+    (row,) = read_rows(tmp_path / "accuracy_why.csv")
+    assert row["model"] == "L0glob"
+    assert float(row["starts_over_kept"]) == 1.2
+    assert row["correlation"] == ""  # one start a fold has none
+    assert float(row["best_strength_accuracy"]) > 0.9
+    assert row["ipopt_trees"] == "5"
+
+
+def test_accuracy_needs_its_table_first(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "accuracy.py"), "why", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode != 0
+    assert "make it with the part 'table' first" in done.stderr
 
 
 def test_a_missing_reference_folder_is_said():
