@@ -175,9 +175,9 @@ def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray |
         node = above
     worth = reach * samples.weights[::step] * (values[2 * branch + 2] - values[2 * branch + 1])
     weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
-    if not np.any(worth > 0) or not np.any(worth < 0):
-        return None
     target = (worth > 0).astype(float)
+    if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
+        return None
     features = np.ascontiguousarray(samples.features[:, ::step])
     return fitted_split(
         features, target, weight / weight.sum(), REFIT_RIDGE, engine.problem.steepness

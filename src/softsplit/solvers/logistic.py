@@ -40,7 +40,8 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
     """Diagonal discriminant between the two sides: linear in the number of features.
 
     Coefficients (mean left - mean right) / (spread + ridge), scaled so that the two means are
-    four apart in log-odds; the threshold lies half-way between them.
+    four apart in log-odds; the threshold lies half-way between them. Both sides need rows of
+    positive weight.
     """
     n_features, n_rows = features.shape
     total = np.zeros(2)
