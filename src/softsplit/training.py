@@ -195,13 +195,18 @@ def hop(
     count = len(solutions) * solver.hops(problem)
     if count == 0:
         return best
-    sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # A child that no start uses, however many there are.
-    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
-    with one_blas_thread():
-        draws = draw_hops(problem, rng, count)
-        usable = [solution for solution in solutions if solution.status.usable]
-        return solver.improve(problem, _distinct(usable, FRONT), draws, budget)
+    key = (*sequence.spawn_key, HOP_KEY)
+    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+    usable = [solution for solution in solutions if solution.status.usable]
+    try:
+        with one_blas_thread():
+            draws = draw_hops(problem, rng, count)
+            return solver.improve(problem, _distinct(usable, FRONT), draws, budget)
+    except KeyboardInterrupt:
+        budget.cancel.requested = True
+        return best
 
 
 def walk(

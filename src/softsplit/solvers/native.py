@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -123,9 +122,15 @@ class NativeSolver:
         point = self.search.improve(engine, points, draws)
         if point is points[0]:
             return best
-        with suppress(OutOfBudget):
+        status = Status.ACCEPTABLE
+        try:
             point = (point[0], self.finish.apply(engine, *point))
-        found = self._measure(engine, *point, Status.ACCEPTABLE, began)
+        except OutOfBudget:
+            status = budget.verdict
+        except KeyboardInterrupt:
+            budget.cancel.requested = True
+            status = Status.INTERRUPTED
+        found = self._measure(engine, *point, status, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
 
