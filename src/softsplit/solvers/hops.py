@@ -100,6 +100,7 @@ class Relabel:
         regret = costs - np.sum(costs * leaves, axis=0)
         # Without the leaf every class must still have one.
         movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
+        movable &= engine.problem.free_leaves
         choices = [
             (regret[k, leaf], k, leaf)
             for leaf in np.flatnonzero(movable)
@@ -114,7 +115,7 @@ class Relabel:
         above = int(n_branches + leaf - 1) // 2
         moved = theta.copy()
         refitted = refit(engine, labels, above)
-        if refitted is not None:
+        if refitted is not None and engine.problem.free_branches[above]:
             moved[above] = refitted
         return moved, labels
 
