@@ -193,8 +193,6 @@ def hop(
     if not isinstance(solver, Improver) or budget.exhausted:
         return best
     count = len(solutions) * solver.hops(problem)
-    if count == 0:
-        return best
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # A child that no start uses, however many there are.
     key = (*sequence.spawn_key, HOP_KEY)
