@@ -201,9 +201,17 @@ def test_dear_errors_pull_the_split_to_their_side():
         split = plan_splits(X, labels, [[LEFT, RIGHT]], prices)[0]
         kept.append(np.mean(scores(split, X)[labels == 0] > 0))
     assert kept[0] < kept[1] < kept[2]
-    free = plan_splits(X, labels, [[LEFT, RIGHT]], np.where(labels == 0, 1.0, 0.0))[0]
-    # Rows whose errors cost nothing do not count: no two sides, so the given direction.
-    assert free[0] == 1.0
+
+
+@pytest.mark.parametrize("features", [2, LOGISTIC_LIMIT + 1])
+@pytest.mark.parametrize("side", [LEFT, RIGHT])
+def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
+    rng = np.random.default_rng(8)
+    labels = np.repeat([0, 1], 20)
+    X = rng.uniform(size=(features, 40))
+    prices = np.where(labels == 0, 1.0, 0.0)
+    split = plan_splits(X, labels, [[side, 1 - side]], prices)[0]
+    np.testing.assert_array_equal(scores(split, X) > 0, np.full(40, side == LEFT))
 
 
 @pytest.mark.parametrize("features", [3, LOGISTIC_LIMIT + 1])

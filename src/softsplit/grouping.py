@@ -169,10 +169,9 @@ def fit_splits(  # type: ignore[no-untyped-def]
 ):
     """A ridge logistic regression for every branch between the rows of its two sides.
 
-    Both sides count the same, but for what their errors cost (``prices``; rows whose errors cost
-    nothing do not count). Rows of a class that goes both ways follow the hyperplane. Without rows
-    on both sides: a given direction through one of the rows that arrive, by lot. Result:
-    (n_branches, n_features + 1).
+    Both sides count the same, but for what their errors cost (``prices``). Rows of a class that
+    goes both ways follow the hyperplane. Without rows on both sides: a given direction through
+    one of the rows that arrive, by lot. Result: (n_branches, n_features + 1).
     """
     n_branches, n_rows = shares.shape
     n_features = features.shape[0]
@@ -185,8 +184,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
             side = sides[t, labels[i]]
             arrived += node[i] == t
             target[i] = 1.0 if side == LEFT else 0.0
-            counts = node[i] == t and side != BOTH and prices[i] > 0.0
-            weight[i] = weights[i] * shares[t, i] if counts else 0.0
+            weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
             total[int(target[i])] += weight[i]
         if total[0] > 0.0 and total[1] > 0.0:
             for i in range(n_rows):
