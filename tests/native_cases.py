@@ -9,9 +9,9 @@ from softsplit.penalties import PenaltyPair, exponential
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.engine import Engine, Meter
+from softsplit.solvers.engine import Engine, Meter, pack
 from softsplit.solvers.stages import LOOK
-from softsplit.starts import draw_start
+from softsplit.starts import draw_hops, draw_start
 from softsplit.tree import Topology
 
 
@@ -52,3 +52,14 @@ def cheapest_leaves(problem, theta, leaf_classes):
     engine = make_engine(problem)
     engine.descend(theta, leaf_classes, LOOK)
     return engine.cheapest_leaves(leaf_classes)
+
+
+def make_draws(problem, count, seed=7):
+    """What a search of ``count`` hops needs."""
+    return draw_hops(problem, np.random.default_rng(seed), count)
+
+
+def solved_point(problem, seed=0):
+    """theta and leaf classes of a tree that was trained from a random start."""
+    tree = solve(problem, seed, rule="points").parameters
+    return pack(tree), tree.leaf_classes

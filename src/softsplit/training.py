@@ -231,11 +231,10 @@ def hop(
     if not isinstance(solver, Improver) or budget.exhausted:
         return best
     count = len(solutions) * solver.hops(problem)
-    if count == 0:
-        return best
-    sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # A child that no start uses, however many there are.
-    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=(HOP_KEY,)))
+    key = (*sequence.spawn_key, HOP_KEY)
+    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = _distinct([s for s in solutions if s.status.usable], FRONT)
     observer = observer or Observer()
     try:

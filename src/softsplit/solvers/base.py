@@ -172,6 +172,10 @@ Report = Callable[[int, float], None]
 """Told how many hops are made, and the lowest objective so far, before the last leaf step."""
 
 
+def silent(done: int, objective: float) -> None:
+    """A report to nobody."""
+
+
 class Solver(Protocol):
     """Finds a good tree from a start."""
 
@@ -212,6 +216,6 @@ class Improver(Protocol):
         front: Sequence[Solution],
         draws: Sequence[Draw],
         budget: Budget,
-        report: Report,
+        report: Report = silent,
     ) -> Solution:
         """A better solution near one of ``front``, or the first of them, its best."""

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.routing import gate_probabilities
-from softsplit.solvers.base import Draw, Report
+from softsplit.solvers.base import Draw, Report, silent
 from softsplit.solvers.descent import Limits
 from softsplit.solvers.engine import Engine, OutOfBudget, pack
 from softsplit.solvers.logistic import fitted_split
@@ -100,6 +100,7 @@ class Relabel:
         regret = costs - np.sum(costs * leaves, axis=0)
         # Without the leaf every class must still have one.
         movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
+        movable &= engine.problem.free_leaves
         choices = [
             (regret[k, leaf], k, leaf)
             for leaf in np.flatnonzero(movable)
@@ -114,7 +115,7 @@ class Relabel:
         above = int(n_branches + leaf - 1) // 2
         moved = theta.copy()
         refitted = refit(engine, labels, above)
-        if refitted is not None:
+        if refitted is not None and engine.problem.free_branches[above]:
             moved[above] = refitted
         return moved, labels
 
@@ -175,9 +176,9 @@ def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray |
         node = above
     worth = reach * samples.weights[::step] * (values[2 * branch + 2] - values[2 * branch + 1])
     weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
-    if not np.any(worth > 0) or not np.any(worth < 0):
-        return None
     target = (worth > 0).astype(float)
+    if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
+        return None
     features = np.ascontiguousarray(samples.features[:, ::step])
     return fitted_split(
         features, target, weight / weight.sum(), REFIT_RIDGE, engine.problem.steepness
@@ -212,7 +213,7 @@ class Hops:
         engine: Engine,
         points: Sequence[Point],
         draws: Sequence[Draw],
-        report: Report = lambda done, objective: None,
+        report: Report = silent,
     ) -> Point:
         """The lowest point after all hops; the first of ``points`` itself if none was lower."""
         front = list(points)

@@ -40,13 +40,17 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
     """Diagonal discriminant between the two sides: linear in the number of features.
 
     Coefficients (mean left - mean right) / (spread + ridge), scaled so that the two means are
-    four apart in log-odds; the threshold lies half-way between them.
+    four apart in log-odds; the threshold lies half-way between them. Where only one side has
+    rows that weigh anything, all rows go there.
     """
     n_features, n_rows = features.shape
     total = np.zeros(2)
     for i in range(n_rows):
         total[int(target[i])] += weight[i]
-    solution = np.empty(n_features + 1)
+    solution = np.zeros(n_features + 1)
+    if total[0] == 0.0 or total[1] == 0.0:
+        solution[n_features] = 2.0 if total[1] == 0.0 else -2.0
+        return solution
     middle = np.empty(n_features)
     apart = 0.0
     for j in range(n_features):
@@ -61,7 +65,6 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
         spread = max(square / (total[0] + total[1]) - middle[j] * middle[j], 0.0)
         solution[j] = (left - right) / (spread + ridge)
         apart += solution[j] * (left - right)
-    solution[n_features] = 0.0
     for j in range(n_features):
         solution[j] *= 4.0 / max(abs(apart), 1e-12)
         solution[n_features] += solution[j] * middle[j]

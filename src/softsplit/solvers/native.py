@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from softsplit.constraints import InfeasibleLeafStep
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status
+from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status, silent
 from softsplit.solvers.block_engine import make_engine
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
-from softsplit.solvers.hops import Hops, Warmed
+from softsplit.solvers.hops import Hops, Point, Warmed
 from softsplit.solvers.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
+from softsplit.strength_bound import all_zero_tree
 from softsplit.tree import FloatArray, TreeParameters
 
 Recipe = tuple[Stage, ...]
@@ -115,19 +115,35 @@ class NativeSolver:
         front: Sequence[Solution],
         draws: Sequence[Draw],
         budget: Budget,
-        report: Report,
+        report: Report = silent,
     ) -> Solution:
-        """Hop from the trees of ``front``; the first is returned if no hop led below it."""
+        """Hop from the trees of ``front``; the first is returned if nothing led below it.
+
+        The result is no worse than the all-zero tree either.
+        """
         began = time.perf_counter()
         best = front[0]
         engine = make_engine(problem, Meter(budget, self.max_iter))
         points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
         point = self.search.improve(engine, points, draws, report)
-        if point is points[0]:
-            return best
-        with suppress(OutOfBudget):
+        if point is not points[0]:
+            best = self._finished(engine, point, best, began)
+        zero = _all_zero(problem)
+        if zero is not None and problem.objective(zero) < best.objective:
+            best = self._finished(engine, (pack(zero), zero.leaf_classes), best, began)
+        return best
+
+    def _finished(self, engine: Engine, point: Point, best: Solution, began: float) -> Solution:
+        """The solution that ``point`` leads to, or ``best`` if that is no worse."""
+        status = Status.ACCEPTABLE
+        try:
             point = (point[0], self.finish.apply(engine, *point))
-        found = self._measure(engine, *point, Status.ACCEPTABLE, began)
+        except OutOfBudget:
+            status = engine.meter.budget.verdict
+        except KeyboardInterrupt:
+            engine.meter.budget.cancel.requested = True
+            status = Status.INTERRUPTED
+        found = self._measure(engine, *point, status, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
 
@@ -173,3 +189,13 @@ class NativeSolver:
                 break
             best = tree
         return best, status
+
+
+def _all_zero(problem: TrainingProblem) -> TreeParameters | None:
+    """The tree without features; None for a restricted problem and for rates it cannot meet.
+
+    Under a strong concave penalty all descents may end above it: its basin is narrow.
+    """
+    if problem.block is not None or problem.minimum_rates.sum() > 1:
+        return None
+    return all_zero_tree(problem)

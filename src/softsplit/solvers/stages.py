@@ -114,7 +114,7 @@ class LogWarmUp:
                 limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
                 small.descend_log(theta, leaves, limits, steepness, few.weights)
                 leaves = self._expectation(small, theta, leaves, steepness)
-        return leaves
+        return np.where(engine.problem.free_leaves, leaves, leaf_classes)
 
     def _expectation(
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float

@@ -1,0 +1,175 @@
+"""The engine around the compiled descent: what it leaves behind describes the point it ended at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brute_force import cheapest_assignment
+from helpers import SURROGATES, random_case, surrogate_id
+from native_cases import make_engine, make_problem
+from softsplit.penalties import inverse_power, linear
+from softsplit.routing import split_scores
+from softsplit.samples import CHUNK
+from softsplit.solvers import Budget, Status
+from softsplit.solvers.base import Cancel
+from softsplit.solvers.descent import NEVER, Limits
+from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
+from softsplit.solvers.stages import LOOK
+from softsplit.starts import draw_start
+from softsplit.tree import Block
+
+
+def assert_describes(engine, theta, leaves, **where):
+    """Scores, masses and rates in the workspace are those of the problem at ``theta``."""
+    problem, tree = engine.problem, unpack(theta, leaves)
+    found = problem.evaluate_cost(tree)
+    scores = split_scores(tree, problem.samples.features)
+    np.testing.assert_allclose(engine.work.scores, scores, atol=1e-12, **where)
+    np.testing.assert_allclose(engine.work.mass, found.mass, atol=1e-9, **where)
+    np.testing.assert_allclose(engine.rates(leaves), problem.rates(tree), atol=1e-11, **where)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_look_evaluates_objective_rates_and_leaves_of_the_problem(depth):
+    case = random_case(3, depth)
+    problem, tree = case.problem, case.tree
+    engine = make_engine(problem)
+    value = engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    assert value == pytest.approx(problem.objective(tree), rel=1e-12)
+    assert_describes(engine, pack(tree), tree.leaf_classes)
+    leaves = engine.cheapest_leaves(tree.leaf_classes)
+    costs = problem.loss.leaf_gradient(problem.evaluate_cost(tree).mass)
+    assert np.sum(costs * leaves) == pytest.approx(cheapest_assignment(costs.tolist()))
+    assert np.all(leaves.sum(axis=1) >= 1)
+    best = problem.best_leaves(tree).leaf_classes  # rates of zero: the same step
+    np.testing.assert_array_equal(leaves, best)
+
+
+def test_cheapest_leaves_leave_the_rates_out_and_fixed_leaves_alone():
+    problem = make_problem(rate=0.3)
+    tree = draw_start("points", problem, np.random.default_rng(0)).parameters
+    engine = make_engine(problem)
+    engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    leaves = engine.cheapest_leaves(tree.leaf_classes)
+    free = problem.cost(unpack(pack(tree), leaves))
+    assert free <= problem.cost(problem.best_leaves(tree)) + 1e-12
+    part = problem.restrict(Block((0, 1, 2), (1, 2)), tree)
+    engine = make_engine(part)
+    engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    some = engine.cheapest_leaves(tree.leaf_classes)
+    np.testing.assert_array_equal(some[:, [0, 3]], tree.leaf_classes[:, [0, 3]])
+
+
+@pytest.mark.parametrize("newton_from", [0, 5, NEVER])
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
+    """Also after a search that failed and after entries were put on a kink."""
+    problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, rate=0.3)
+    start = draw_start("groups", problem, np.random.default_rng(1)).parameters
+    theta, leaves = pack(start), start.leaf_classes
+    engine = make_engine(problem)
+    engine.forget(problem.steepness)
+    for step in range(60):
+        # Nothing is ever small enough: the descent goes on until searches fail.
+        engine.descend(theta, leaves, Limits(1, 0.0, 0.0, 1000, newton_from, 0.0))
+        assert_describes(engine, theta, leaves, err_msg=f"step {step}")
+    engine.descend(theta, leaves, Limits(500, 0.0, 0.0, 1000, newton_from, 0.0))
+    assert_describes(engine, theta, leaves)
+    assert engine.ended
+
+
+def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
+    """Weights a hair from zero and from a tie, where every line search fails."""
+    tried = 0
+    for seed in range(6):
+        problem = make_problem(seed, surrogate=inverse_power(), local=0.5, overall=0.5)
+        start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
+        theta, leaves = pack(start), start.leaf_classes
+        engine = make_engine(problem)
+        engine.forget(problem.steepness)
+        engine.descend(theta, leaves, Limits(300, 0.0, 0.0, 1000, 0, 0.0))
+        nonzero = np.abs(theta[:, :-1]) > 0
+        theta[:, :-1] += np.where(nonzero, 0.0, 3e-7)  # off the kink at zero
+        before = theta.copy()
+        engine.descend(theta, leaves, Limits(300, 0.0, 0.0, 1000, 0, 0.0))
+        tried += not np.array_equal(before, theta)
+        assert_describes(engine, theta, leaves)
+        sizes = np.abs(theta[:, :-1])
+        assert not np.any((sizes > 0) & (sizes < 1e-12))
+    assert tried > 0
+
+
+@given(seed=st.integers(0, 1000), iterations=st.integers(0, 25))
+@settings(max_examples=25)
+def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
+    problem = make_problem(seed % 7, overall=0.1, rate=0.25)
+    start = draw_start("points", problem, np.random.default_rng(seed)).parameters
+    theta, engine = pack(start), make_engine(problem)
+    engine.forget(problem.steepness)
+    engine.descend(theta, start.leaf_classes, Limits(iterations, 1e-6, 1e-9, 5, seed % 9))
+    assert_describes(engine, theta, start.leaf_classes)
+
+
+def test_row_weights_of_one_descent_do_not_stay():
+    problem = make_problem(overall=0.1)
+    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
+    theta, leaves = pack(start), start.leaf_classes
+    engine = make_engine(problem)
+    before = engine.descend(theta, leaves, LOOK)
+    doubled = 2.0 * problem.samples.weights
+    with_doubled = engine.descend(theta, leaves, LOOK, row_weights=doubled)
+    sparse = problem.penalties.value(start.weights)
+    assert with_doubled - sparse == pytest.approx(2 * (before - sparse))
+    assert engine.descend(theta, leaves, LOOK) == before
+
+
+def test_strength_multiplies_the_penalties_alone():
+    problem = make_problem(surrogate=linear(), local=0.2, overall=0.3)
+    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
+    engine = make_engine(problem)
+    values = [
+        engine.descend(pack(start), start.leaf_classes, LOOK, strength=s) for s in (0.0, 1.0, 3.0)
+    ]
+    assert values[1] - values[0] == pytest.approx(problem.penalties.value(start.weights))
+    assert values[2] - values[0] == pytest.approx(3 * (values[1] - values[0]))
+
+
+def test_a_meter_stops_at_its_iterations_its_time_and_on_request():
+    assert Meter(Budget(), 10).allowance(50, 1e-9) == 10
+    spent = Meter(Budget(), 10, iterations=10)
+    late = Meter(Budget(time_limit=0.0), 10)
+    cancelled = Meter(Budget(cancel=Cancel(True)), 10)
+    for meter in (spent, late, cancelled):
+        with pytest.raises(OutOfBudget):
+            meter.allowance(5, 1e-9)
+    assert late.budget.verdict is Status.TIME_LIMIT
+    assert cancelled.budget.verdict is Status.INTERRUPTED
+    assert spent.budget.verdict is Status.MAX_ITER
+    slow = Meter(Budget(), 1000)
+    slow.record(10, 12, 5.0)  # half a second an iteration: look at the clock after each
+    assert slow.allowance(100, 1e-9) == 1
+    assert (slow.iterations, slow.calls) == (10, 12)
+
+
+def test_a_look_costs_no_budget():
+    problem = make_problem()
+    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
+    engine = Engine(problem, Meter(Budget(time_limit=0.0), 0))
+    assert np.isfinite(engine.descend(pack(start), start.leaf_classes, LOOK))
+    with pytest.raises(OutOfBudget):
+        engine.descend(pack(start), start.leaf_classes, LOOK._replace(max_iter=1))
+
+
+@pytest.mark.parametrize("rows", [50, 2 * CHUNK + 17])
+def test_second_moments_are_those_of_the_rows_with_a_one(rows):
+    samples = make_problem(rows=rows).samples
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, samples.n_rows)
+    samples = replace(samples, weights=weights)
+    design = np.vstack([samples.features, np.ones(samples.n_rows)])
+    dense = np.einsum("i,ji,ki->jk", samples.weights, design, design)
+    np.testing.assert_allclose(samples.second_moments, dense, rtol=1e-10)

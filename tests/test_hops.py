@@ -1,0 +1,332 @@
+"""The search around the best trees: when there is one, what it keeps, and how it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from native_cases import make_draws, make_engine, make_problem, solve, solved_point
+from softsplit.penalties import inverse_power
+from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack
+from softsplit.solvers.hops import (
+    Hops,
+)
+from softsplit.solvers.stages import LOOK
+from softsplit.starts import draw_start
+from softsplit.strength_bound import all_zero_tree
+from softsplit.training import NoFeasibleTreeError, hop, multistart
+from softsplit.tree import Block, TreeParameters
+
+
+def copied(points):
+    return [(theta.copy(), leaves.copy()) for theta, leaves in points]
+
+
+# --- the search -----------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """A move that hands on what it saw; ``do`` is called with the number of the call."""
+
+    do: object
+    seen: list = field(default_factory=list)
+
+    def apply(self, engine, point, draw, turn):
+        self.seen.append((point, draw, turn))
+        return self.do(engine, point, len(self.seen) - 1)
+
+
+def better_tree(problem, point, engine):
+    """A point from which a descent ends well below ``point``."""
+    found = solve(problem, 3)
+    assert found.objective < engine.descend(*point, LOOK) - 0.1
+    return found
+
+
+def bad_points(problem, count=2):
+    """Points that are easy to improve."""
+    trees = [
+        draw_start("uniform", problem, np.random.default_rng(seed)).parameters
+        for seed in range(count)
+    ]
+    return [(pack(tree), problem.best_leaves(tree).leaf_classes) for tree in trees]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_is_never_worse_and_deterministic(seed):
+    problem = make_problem(seed, rows=100, features=5, overall=0.2)
+    points = [solved_point(problem, s) for s in range(3)]
+    draws = make_draws(problem, 24)
+    ends = []
+    for _ in range(2):
+        engine = make_engine(problem)
+        lowest = min(engine.descend(*point, LOOK) for point in points)
+        given = copied(points)
+        end = Hops().improve(engine, given, draws)
+        assert engine.descend(*end, LOOK) <= lowest
+        for point, old in zip(given, points, strict=True):
+            np.testing.assert_array_equal(point[0], old[0])
+            np.testing.assert_array_equal(point[1], old[1])
+        ends.append(end)
+    np.testing.assert_array_equal(ends[0][0], ends[1][0])
+    np.testing.assert_array_equal(ends[0][1], ends[1][1])
+
+
+def test_nothing_lower_returns_the_very_point():
+    problem = make_problem(overall=0.2)
+    points = sorted(
+        (solved_point(problem, s) for s in range(2)),
+        key=lambda point: make_engine(problem).descend(*point, LOOK),
+    )
+    draws = make_draws(problem, 4)
+    nowhere = Watched(lambda *_: None)
+    same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
+    for move in (nowhere, same):
+        # A second descent would lower the last digits: leave it at none.
+        still = Hops(moves=(move,), first=LOOK, second=LOOK)
+        assert still.improve(make_engine(problem), points, draws) is points[0]
+        assert len(move.seen) == 4
+    assert Hops().improve(make_engine(problem), points, ()) is points[0]
+
+
+def test_trees_take_turns_a_cycle_each_and_are_replaced_by_what_they_become():
+    problem = make_problem(overall=0.2)
+    points = bad_points(problem)
+    engine = make_engine(problem)
+    good = better_tree(problem, points[0], engine)
+
+    def improve_first(engine, point, number):
+        return (pack(good.parameters), good.parameters.leaf_classes) if number == 0 else None
+
+    one, two = Watched(improve_first), Watched(lambda *_: None)
+    draws = make_draws(problem, 8)
+    end = Hops(moves=(one, two)).improve(engine, points, draws)
+    assert [turn for *_, turn in one.seen] == [0, 0, 1, 1]
+    assert [draw for _, draw, _ in one.seen] == list(draws[::2])
+    assert one.seen[0][0] is points[0]
+    assert two.seen[0][0] is end  # replaced within the same cycle
+    assert one.seen[1][0] is points[1]
+    assert one.seen[2][0] is end
+    assert one.seen[3][0] is points[1]
+    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+
+
+def test_a_hopeless_hop_is_given_up_after_the_first_descent():
+    problem = make_problem(overall=0.2)
+    point = solved_point(problem)
+    engine = make_engine(problem)
+    lowest = engine.descend(*point, LOOK)
+    bad = bad_points(problem, 1)[0]
+    hops = Hops(first=LOOK, hopeless=0.0)
+    assert hops._descend(engine, bad[0].copy(), bad[1], lowest)[0] == np.inf
+    generous = replace(hops, hopeless=1e9)
+    assert generous._descend(engine, bad[0].copy(), bad[1], lowest)[0] < np.inf
+
+
+@pytest.mark.parametrize("error", [OutOfBudget, KeyboardInterrupt])
+def test_a_search_that_is_stopped_keeps_the_best(error):
+    problem = make_problem(overall=0.2)
+    points = bad_points(problem)
+    good = better_tree(problem, points[0], make_engine(problem))
+
+    def improve_then_stop(engine, point, number):
+        if number == 1:
+            raise error
+        return pack(good.parameters), good.parameters.leaf_classes
+
+    budget = Budget()
+    engine = Engine(problem, Meter(budget, 10_000))
+    end = Hops(moves=(Watched(improve_then_stop),)).improve(engine, points, make_draws(problem, 9))
+    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+    assert budget.cancel.requested == (error is KeyboardInterrupt)
+
+
+def test_a_search_without_any_budget_returns_the_first_point():
+    problem = make_problem(overall=0.2)
+    points = [solved_point(problem)]
+    engine = Engine(problem, Meter(Budget(time_limit=0.0), 10_000))
+    assert Hops().improve(engine, points, make_draws(problem, 9)) is points[0]
+
+
+# --- the solver's search --------------------------------------------------------------------
+
+
+def sized(rows, features=30, depth=3):
+    """A problem of that size, without the memory it would take."""
+    problem = make_problem(depth=depth)
+    features = np.broadcast_to(0.5, (features, rows))
+    weights = np.broadcast_to(1.0, (rows,))
+    return replace(problem, samples=replace(problem.samples, features=features, weights=weights))
+
+
+def test_many_hops_on_small_problems_none_on_a_million_rows():
+    solver = NativeSolver()
+    counts = [solver.hops(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
+    assert counts[0] == solver.most_hops
+    assert counts[1] >= 7
+    assert counts[-1] == 0
+    assert counts == sorted(counts, reverse=True)
+    assert solver.hops(sized(150, depth=8)) < solver.hops(sized(150, depth=2))
+    assert replace(solver, most_hops=0).hops(sized(10)) == 0
+
+
+def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
+    problem = make_problem(overall=0.2, rows=120, features=6)
+    solver = NativeSolver()
+    front = [solve(problem, seed, rule="points") for seed in range(2)]
+    front.sort(key=lambda s: s.objective)
+    found = solver.improve(problem, front, make_draws(problem, 40), Budget())
+    assert found.objective <= front[0].objective
+    assert found.violation <= 1e-6
+    assert solver.improve(problem, front, (), Budget()) is front[0]
+
+
+def stopping_finish(error):
+    class Stop:
+        def apply(self, engine, theta, leaves):
+            raise error
+
+    return Stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(OutOfBudget, Status.MAX_ITER), (KeyboardInterrupt, Status.INTERRUPTED)],
+)
+def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, status):
+    problem = make_problem(overall=0.2)
+    bad = solve(problem, rule="uniform", max_iter=1)
+    budget = Budget()
+    solver = NativeSolver(finish=stopping_finish(error))
+    found = solver.improve(problem, [bad], make_draws(problem, 16), budget)
+    assert found.objective < bad.objective
+    assert found.violation <= 1e-6
+    assert found.status is status
+    assert budget.cancel.requested == (error is KeyboardInterrupt)
+
+
+def test_the_search_ends_no_worse_than_the_all_zero_tree():
+    """Slopes at zero are so large that no descent finds the way there by itself."""
+    problem = make_problem(41, 57, 5, 3, 3, inverse_power(), 0.0, 0.01)
+    zero = problem.objective(all_zero_tree(problem))
+    solver = NativeSolver(most_hops=0)
+    starts = multistart(problem, solver, n_starts=4, seed=41)
+    assert min(s.objective for s in starts) > zero + 1.0
+    best = hop(problem, solver, starts, seed=41)
+    assert best.objective <= zero + 1e-5
+    assert not np.any(best.parameters.weights)
+    assert best.violation <= 1e-6
+
+
+# --- training.hop ---------------------------------------------------------------------------
+
+
+@dataclass
+class Recorder:
+    """A solver whose search records what it is given."""
+
+    error: type | None = None
+    count: int = 2
+    given: list = field(default_factory=list)
+
+    def hops(self, problem):
+        return self.count
+
+    def improve(self, problem, front, draws, budget, report):
+        self.given.append((front, draws))
+        if self.error is not None:
+            raise self.error
+        return front[0]
+
+
+@pytest.fixture(scope="module")
+def solutions():
+    """Feasible solutions of different objectives; the problem comes first."""
+    problem = make_problem(overall=0.2)
+    found = [solve(problem, seed, rule="points") for seed in range(8)]
+    distinct = {round(s.objective, 4): s for s in found}
+    assert len(distinct) >= 4
+    return problem, [distinct[key] for key in sorted(distinct)][:4]
+
+
+def test_only_usable_and_different_solutions_are_hopped_from(solutions):
+    problem, (one, two, three, four) = solutions
+    broken = replace(one, status=Status.INFEASIBLE, objective=-1.0)
+    failed = replace(one, status=Status.FAILED, objective=-2.0)
+    twin = replace(two, objective=two.objective * (1 + 1e-9))
+    solver = Recorder()
+    best = hop(problem, solver, [four, broken, three, twin, two, failed, one])
+    front, draws = solver.given[0]
+    assert best is one
+    assert [s.objective for s in front] == [one.objective, two.objective, three.objective]
+    assert len(draws) == 7 * 2  # for each start there was
+
+
+def test_draws_depend_on_the_seed_alone(solutions):
+    problem, found = solutions
+    child = np.random.SeedSequence(5).spawn(2)[1]
+    draws = []
+    for seed in (5, np.int64(5), np.random.SeedSequence(5), 6, child):
+        solver = Recorder()
+        hop(problem, solver, found, seed=seed)
+        draws.append(solver.given[0][1])
+    keys = [tuple(draw.seed for draw in one) for one in draws]
+    assert keys[0] == keys[1] == keys[2]
+    assert len({keys[0], keys[3], keys[4]}) == 3
+    for one, two in zip(draws[0], draws[2], strict=True):
+        np.testing.assert_array_equal(one.tree.weights, two.tree.weights)
+
+
+def test_the_same_seed_gives_the_same_bits(solutions):
+    problem, found = solutions
+    ends = [hop(problem, NativeSolver(), found[2:], seed=3) for _ in range(2)]
+    np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
+    np.testing.assert_array_equal(ends[0].parameters.thresholds, ends[1].parameters.thresholds)
+    assert ends[0].objective == ends[1].objective
+
+
+def test_no_usable_solution_is_one_clear_sentence(solutions):
+    problem, found = solutions
+    broken = [replace(s, status=Status.INFEASIBLE, violation=0.25) for s in found]
+    with pytest.raises(
+        NoFeasibleTreeError,
+        match=r"none of 4 starts ended in a tree that meets the constraints \(smallest violation "
+        r"0\.25; ends: INFEASIBLE .*\); lower min_class_rate, or raise depth or n_starts\.",
+    ):
+        hop(problem, NativeSolver(), broken)
+
+
+def test_an_interrupted_search_returns_the_best_start(solutions):
+    problem, found = solutions
+    budget = Budget()
+    assert hop(problem, Recorder(KeyboardInterrupt), found, budget=budget) is found[0]
+    assert budget.cancel.requested
+
+
+def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
+    problem, found = solutions
+    solver = Recorder()
+    assert hop(problem, solver, found, budget=Budget(time_limit=0.0)) is found[0]
+    assert not solver.given
+    assert hop(problem, object(), found) is found[0]
+
+
+def test_a_search_in_a_restricted_problem_moves_only_its_block():
+    whole = make_problem(depth=3, rows=150, overall=0.1)
+    anchor = solve(whole, rule="points").parameters
+    part = whole.restrict(Block((2, 5, 6), (4, 5, 6, 7)), anchor)
+    rough = TreeParameters(
+        np.where(part.free_branches, 0.0, anchor.weights), anchor.thresholds, anchor.leaf_classes
+    )
+    first = solve(part, rule="points")
+    assert first.status.usable
+    found = hop(part, NativeSolver(), [first], seed=1)
+    fixed = [0, 1, 3, 4]
+    np.testing.assert_array_equal(found.parameters.weights[:, fixed], anchor.weights[:, fixed])
+    np.testing.assert_array_equal(found.parameters.leaf_classes[:, :4], anchor.leaf_classes[:, :4])
+    assert found.objective <= first.objective
+    assert found.objective <= part.objective(part.best_leaves(rough)) + 1e-6

@@ -1,0 +1,305 @@
+"""The moves of the search, one by one, and the refitted split behind one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from brute_force import expected_cost
+from native_cases import make_draws, make_engine, make_problem, solved_point
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, exponential, linear
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers.base import Draw
+from softsplit.solvers.engine import pack, unpack
+from softsplit.solvers.hops import (
+    Fresh,
+    Overshoot,
+    Regrow,
+    Relabel,
+    Reweigh,
+    Warmed,
+    refit,
+)
+from softsplit.solvers.stages import LOOK, LogWarmUp
+from softsplit.starts import draw_start
+from softsplit.tree import Block, Topology
+
+MOVES = [Fresh(), Warmed(), Regrow(), Relabel(), Reweigh(), Reweigh(3.0, 2.0), Overshoot()]
+
+
+def move_id(move):
+    return f"{type(move).__name__}-{getattr(move, 'strength', '')}"
+
+
+# --- moves ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("move", MOVES, ids=move_id)
+def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
+    classes = 2 if depth == 1 else 3
+    problem = make_problem(depth=depth, classes=classes, overall=0.2)
+    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    before = [part.copy() for part in point]
+    engine = make_engine(problem)
+    moved = move.apply(engine, point, draw, 0)
+    for part, old in zip(point, before, strict=True):
+        np.testing.assert_array_equal(part, old)
+    if moved is None:
+        assert depth == 1
+        return
+    assert moved[0] is not point[0]
+    assert np.max(np.abs(moved[0])) <= 1
+    np.testing.assert_allclose(moved[1].sum(axis=0), 1)
+    assert np.all(moved[1] >= 0)
+
+
+@pytest.mark.parametrize("move", MOVES, ids=move_id)
+def test_a_move_is_a_function_of_point_draw_and_turn(move):
+    """Whatever the engine did before: its curvature pairs do not leak into the move."""
+    problem = make_problem(overall=0.2)
+    point, draws = solved_point(problem), make_draws(problem, 2)
+    used = make_engine(problem)
+    Overshoot().apply(used, point, draws[1], 2)
+    one = move.apply(make_engine(problem), point, draws[0], 1)
+    two = move.apply(used, point, draws[0], 1)
+    for first, second in zip(one, two, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("move", [Regrow(), Relabel()], ids=move_id)
+def test_there_is_nothing_to_regrow_or_relabel_in_a_tree_of_one_branch(move):
+    problem = make_problem(classes=2, depth=1)
+    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    assert move.apply(make_engine(problem), point, draw, 0) is None
+
+
+def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
+    problem = make_problem(rows=200)
+    draw = make_draws(problem, 1)[0]
+    engine = make_engine(problem)
+    theta, leaves = Fresh().apply(engine, None, draw, 0)
+    np.testing.assert_array_equal(theta, pack(draw.tree))
+    np.testing.assert_array_equal(leaves, draw.tree.leaf_classes)
+    theta[:] = 0.0  # the draw must survive what is done to its copy
+    assert np.any(draw.tree.weights)
+
+    warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
+    theta, leaves = Warmed(warm).apply(engine, None, draw, 0)
+    weights = problem.samples.weights
+    after = engine.descend_log(theta, leaves, LOOK, 4.0, weights)
+    soft = 0.98 * draw.tree.leaf_classes + 0.02 / problem.n_classes
+    assert after < engine.descend_log(pack(draw.tree), soft, LOOK, 4.0, weights)
+
+
+@pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
+def test_regrow_takes_the_subtrees_in_turn(turn, expected):
+    problem = make_problem(depth=3)
+    draw = make_draws(problem, 1)[0]
+    theta = np.full((7, 5), 0.25)
+    for later in (turn, turn + 7):
+        moved, _ = Regrow().apply(make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
+        changed = np.flatnonzero(np.any(moved != theta, axis=1))
+        assert changed.tolist() == list(expected)
+        np.testing.assert_array_equal(moved[changed], pack(draw.tree)[changed])
+
+
+def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_it():
+    problem = make_problem(depth=3, rows=150)
+    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    theta, leaves = point
+    assert set(np.unique(leaves)) == {0.0, 1.0}
+    rises = []
+    for leaf in range(8):
+        for k in range(3):
+            other = leaves.copy()
+            other[:, leaf] = np.eye(3)[k]
+            if leaves[k, leaf] == 0 and np.all(other.sum(axis=1) >= 1):
+                rises.append((problem.cost(unpack(theta, other)), k, leaf))
+    engine = make_engine(problem)
+    for turn, (_, k, leaf) in enumerate(sorted(rises)[:4]):
+        moved, labels = Relabel().apply(engine, point, draw, turn)
+        expected = leaves.copy()
+        expected[:, leaf] = np.eye(3)[k]
+        np.testing.assert_array_equal(labels, expected)
+        changed = np.flatnonzero(np.any(moved != theta, axis=1))
+        assert set(changed) <= {(7 + leaf - 1) // 2}
+        again = Relabel().apply(engine, point, draw, turn + 4)
+        np.testing.assert_array_equal(again[0], moved)
+
+
+def test_relabel_keeps_the_last_leaf_of_a_class():
+    problem = make_problem(classes=4, depth=2)
+    draw = make_draws(problem, 1)[0]
+    point = (pack(draw.tree), np.eye(4))
+    assert Relabel().apply(make_engine(problem), point, draw, 0) is None
+
+
+def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
+    whole = make_problem(depth=3, rows=150)
+    point, draw = solved_point(whole), make_draws(whole, 1)[0]
+    part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), unpack(*point))
+    for turn in range(4):
+        moved = Relabel().apply(make_engine(part), point, draw, turn)
+        np.testing.assert_array_equal(moved[1][:, 4:], point[1][:, 4:])
+    only_leaves = whole.restrict(Block((), tuple(range(8))), unpack(*point))
+    moved = Relabel().apply(make_engine(only_leaves), point, draw, 0)
+    np.testing.assert_array_equal(moved[0], point[0])
+    nothing = whole.restrict(Block((0,), ()), unpack(*point))
+    assert Relabel().apply(make_engine(nothing), point, draw, 0) is None
+
+
+def test_a_warm_up_leaves_fixed_leaves_alone():
+    whole = make_problem()
+    start = draw_start("points", whole, np.random.default_rng(0)).parameters
+    part = whole.restrict(Block((0, 1, 2), (0, 1)), start)
+    leaves = LogWarmUp().apply(make_engine(part), pack(start), start.leaf_classes)
+    np.testing.assert_array_equal(leaves[:, 2:], start.leaf_classes[:, 2:])
+    assert np.any(leaves[:, :2] != start.leaf_classes[:, :2])
+
+
+def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
+    problem = make_problem(surrogate=linear(), overall=0.05, rows=120)
+    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    ends = {
+        name: move.apply(make_engine(problem), point, Draw(draw.tree, seed), 0)[0]
+        for name, move, seed in [
+            ("one", Reweigh(), 1),
+            ("two", Reweigh(), 2),
+            ("power", Reweigh(power=2.0), 1),
+            ("plain", Reweigh(power=0.0), 1),
+            ("strong", Reweigh(strength=50.0), 1),
+        ]
+    }
+    assert np.any(ends["one"] != ends["two"])
+    assert np.any(ends["one"] != ends["power"])
+    # All weights one: a descent on the problem itself, from a point where it has ended.
+    before, after = (problem.objective(unpack(t, point[1])) for t in (point[0], ends["plain"]))
+    assert after <= before + 1e-9
+    assert after == pytest.approx(before, rel=1e-2)
+    sizes = {name: np.sum(np.abs(theta[:, :-1])) for name, theta in ends.items()}
+    assert sizes["strong"] < 0.9 * sizes["one"]
+
+
+def test_overshoot_drops_features_and_takes_its_factors_in_turn():
+    problem = make_problem(features=8, overall=0.15, rows=120)
+    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    engine = make_engine(problem)
+
+    def used(theta):
+        return np.sum(np.any(theta[:, :-1] != 0, axis=0))
+
+    ends = [Overshoot((1.0, 30.0)).apply(engine, point, draw, turn)[0] for turn in range(3)]
+    assert used(ends[1]) < used(point[0])
+    np.testing.assert_array_equal(ends[0], ends[2])
+    assert used(ends[0]) > used(ends[1])
+
+
+# --- refit ----------------------------------------------------------------------------------
+
+
+def line_problem(X, y, weight=None, depth=1, steepness=512.0):
+    return TrainingProblem(
+        Samples.from_arrays(np.atleast_2d(X).T, np.asarray(y), 2, weight),
+        Topology(depth),
+        ExpectedCost.uniform(2),
+        PenaltyPair.of(exponential()),
+        np.zeros(2),
+        steepness,
+    )
+
+
+def cost_by_hand(problem, theta, leaves):
+    samples = problem.samples
+    return expected_cost(
+        samples.features.T.tolist(),
+        samples.labels.tolist(),
+        samples.weights.tolist(),
+        theta[:, :-1].T.tolist(),
+        theta[:, -1].tolist(),
+        leaves.tolist(),
+        problem.loss.costs.tolist(),
+        problem.topology.depth,
+        problem.steepness,
+    )
+
+
+def test_a_refitted_stump_is_the_best_of_all_cuts_of_a_line():
+    """Class 1 above 0.6, but for a light row: cuts tried one by one, in both directions."""
+    X = np.array([0.05, 0.2, 0.3, 0.45, 0.55, 0.7, 0.8, 0.95])
+    y = np.array([0, 0, 1, 0, 0, 1, 1, 1])
+    weight = np.array([1, 1, 0.2, 1, 1, 1, 1, 1.0])
+    problem, leaves = line_problem(X, y, weight), np.eye(2)
+    cuts = [
+        cost_by_hand(problem, np.array([[sign, sign * cut]]), leaves)
+        for sign in (-1.0, 1.0)
+        for cut in np.arange(0.01, 1.0, 0.02)
+    ]
+    engine = make_engine(problem)
+    theta = np.array([[0.5, 0.1]])  # sends nearly all rows to the left
+    engine.descend(theta, leaves, LOOK)
+    found = refit(engine, leaves, 0)
+    assert found[0] < 0  # class 0 sits on the left leaf: small values go left
+    assert 0.55 < found[1] / found[0] < 0.7
+    # The gates of a regression are soft: sharpened they cost what the best cut costs.
+    sharp = (found / np.max(np.abs(found)))[None, :]
+    assert cost_by_hand(problem, sharp, leaves) <= min(cuts) + 1e-3
+    assert min(cuts) == pytest.approx(0.1, abs=1e-3)
+
+
+def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
+    """Depth 2 on a line: rows that do not reach the branch have no say, others go home.
+
+    The root sends x > 0.5 to the right. Branch 2 has leaves of class 1 and 0; it should send the
+    rows of class 1 among them left, whatever lies below 0.5.
+    """
+    X = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.65, 0.85, 0.95])
+    y = np.array([1, 0, 1, 0, 1, 1, 0, 0])
+    problem = line_problem(X, y, depth=2)
+    leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
+    engine = make_engine(problem)
+    engine.descend(theta, leaves, LOOK)
+    found = refit(engine, leaves, 2)
+    assert found[0] < 0
+    assert 0.65 < found[1] / found[0] < 0.85
+    better = theta.copy()
+    better[2] = found / np.max(np.abs(found))
+    assert cost_by_hand(problem, better, leaves) < cost_by_hand(problem, theta, leaves) - 0.9
+
+
+def test_refit_returns_nothing_where_no_row_cares_or_all_want_one_side():
+    X, y = np.array([0.1, 0.3, 0.6, 0.9]), np.array([0, 0, 1, 1])
+    problem = line_problem(X, y, depth=2)
+    engine = make_engine(problem)
+    theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
+    same = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    engine.descend(theta, same, LOOK)
+    assert refit(engine, same, 1) is None  # both leaves are alike
+    one_side = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    engine.descend(theta, one_side, LOOK)
+    # The rows that reach branch 1 are of class 0; those of class 1 hardly count there.
+    assert refit(engine, one_side, 1) is None
+
+
+def test_refit_is_finite_with_more_features_than_a_regression_takes():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(40, 400)), np.repeat([0, 1], 20)
+    X[:, 0] = np.where(y == 0, 0.1, 0.9)
+    problem = TrainingProblem(
+        Samples.from_arrays(X, y, 2),
+        Topology(2),
+        ExpectedCost.uniform(2),
+        PenaltyPair.of(exponential()),
+        np.zeros(2),
+    )
+    theta = np.zeros((3, 401))
+    theta[0, 0], theta[0, -1] = 1.0, 0.5 / 400
+    leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
+    engine = make_engine(problem)
+    engine.descend(theta, leaves, LOOK)
+    for branch in range(3):
+        found = refit(engine, leaves, branch)
+        assert found is None or np.all(np.isfinite(found))

@@ -1,0 +1,211 @@
+"""What the native solver promises about every result, over random problems of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from brute_force import class_rates, expected_cost, penalty
+from helpers import SURROGATES, random_costs
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers import NativeSolver, Status
+from softsplit.strength_bound import all_zero_tree
+from softsplit.training import hop, multistart
+from softsplit.tree import Topology
+
+STRENGTHS = [0.0, 0.01, 0.1, 1.0]
+
+
+@dataclass(frozen=True)
+class Rows:
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+
+@st.composite
+def rows(draw):
+    """Classes that overlap, with duplicated rows (in one class or two) and constant columns."""
+    rng = np.random.default_rng(draw(st.integers(0, 100_000)))
+    n_classes, n_features = draw(st.integers(2, 4)), draw(st.integers(1, 5))
+    size = draw(st.integers(n_classes, 40))
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, size - n_classes)])
+    X = (rng.uniform(size=(size, n_features)) + rng.uniform(size=(n_classes, n_features))[y]) / 2
+    if draw(st.booleans()):  # few distinct values: ties, and equal rows
+        X = np.round(2 * X) / 2
+    if draw(st.booleans()):
+        again = rng.integers(0, size, size // 2)
+        other = np.where(rng.random(len(again)) < 0.5, y[again], rng.integers(n_classes))
+        X, y = np.vstack([X, X[again]]), np.append(y, other)
+    if draw(st.booleans()):
+        X[:, rng.integers(n_features)] = draw(st.sampled_from([0.0, 0.5, 1.0]))
+    weight = np.ones(len(y))
+    if draw(st.booleans()):
+        weight = rng.choice([0.25, 1.0, 3.5], len(y))
+    return Rows(X, y, weight)
+
+
+@st.composite
+def problems(draw):
+    data = draw(rows())
+    n_classes = int(data.y.max()) + 1
+    loss = ExpectedCost.uniform(n_classes)
+    if draw(st.booleans()):
+        rng = np.random.default_rng(draw(st.integers(0, 1000)))
+        loss = ExpectedCost(random_costs(rng, n_classes))
+    return TrainingProblem(
+        Samples.from_arrays(data.X, data.y, n_classes, data.weight),
+        Topology(Topology.for_classes(n_classes).depth + draw(st.integers(0, 1))),
+        loss,
+        PenaltyPair.of(
+            draw(st.sampled_from(SURROGATES)),
+            draw(st.sampled_from(STRENGTHS)),
+            draw(st.sampled_from(STRENGTHS)),
+        ),
+        np.full(n_classes, draw(st.sampled_from([0.0, 0.1, 0.9 / n_classes]))),
+        draw(st.sampled_from([32.0, 512.0])),
+    )
+
+
+def train(problem, n_jobs=1, n_starts=3):
+    solver = NativeSolver()
+    starts = multistart(problem, solver, n_starts=n_starts, seed=0, n_jobs=n_jobs)
+    return starts, hop(problem, solver, starts, seed=0)
+
+
+def assert_feasible_and_true(problem, solution):
+    """Feasible in plain loops, and what the solution says of itself is so."""
+    samples, tree = problem.samples, solution.parameters
+    lists = samples.features.T.tolist(), samples.labels.tolist(), samples.weights.tolist()
+    a, mu, c = tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()
+    depth, steepness = problem.topology.depth, problem.steepness
+    rates = class_rates(*lists, a, mu, c, depth, steepness)
+    assert np.all(np.array(rates) >= problem.minimum_rates - 1e-6)
+    assert np.max(np.abs(tree.weights)) <= 1
+    assert np.max(np.abs(tree.thresholds)) <= 1
+    np.testing.assert_allclose(tree.leaf_classes.sum(axis=0), 1, atol=1e-9)
+    assert np.min(tree.leaf_classes) >= 0
+    assert np.all(tree.leaf_classes.sum(axis=1) >= 1 - 1e-6)
+    assert solution.violation <= 1e-6
+    local, overall = problem.penalties.local, problem.penalties.overall
+    cost = expected_cost(*lists, a, mu, c, problem.loss.costs.tolist(), depth, steepness)
+    sparse = penalty(a, local.surrogate, local.strength, overall.strength)
+    np.testing.assert_allclose(solution.cost, cost, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(solution.objective, cost + sparse, rtol=1e-8, atol=1e-9)
+
+
+@given(problem=problems())
+@settings(max_examples=60)
+def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):
+    starts, best = train(problem)
+    for solution in starts:
+        usable = solution.status.usable
+        assert usable == (solution.violation <= 1e-5)
+        close = solution.kkt.residual <= 1e-6 * problem.cost_unit
+        assert solution.status in (
+            (Status.OPTIMAL,) if close else (Status.ACCEPTABLE, Status.INFEASIBLE)
+        )
+    assert_feasible_and_true(problem, best)
+    sizes = np.abs(best.parameters.weights)
+    assert not np.any((sizes > 0) & (sizes < 1e-12))
+    zero = problem.objective(all_zero_tree(problem))
+    assert best.objective <= zero + 1e-5 * problem.cost_unit * (1 + abs(zero))
+    assert all(best.objective <= s.objective for s in starts if s.status.usable)
+
+
+def scaled(problem, factor):
+    """The problem with all weights and strengths multiplied."""
+    local, overall = problem.penalties.local, problem.penalties.overall
+    samples = problem.samples
+    return replace(
+        problem,
+        samples=replace(
+            samples, weights=factor * samples.weights, class_totals=factor * samples.class_totals
+        ),
+        penalties=PenaltyPair(
+            replace(local, strength=factor * local.strength),
+            replace(overall, strength=factor * overall.strength),
+        ),
+    )
+
+
+@given(problem=problems())
+@settings(max_examples=20)
+def test_scaled_weights_and_strengths_give_the_same_tree(problem):
+    """A factor of four is exact in floating point, roots included: not a bit may change.
+
+    So it shows that no tolerance is absolute. A factor of two changes roots by rounding.
+    """
+    one, two, four = (train(scaled(problem, factor), n_starts=2)[1] for factor in (1, 2, 4))
+    assert four.objective == 4 * one.objective
+    np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
+    np.testing.assert_array_equal(four.parameters.leaf_classes, one.parameters.leaf_classes)
+    np.testing.assert_allclose(two.objective, 2 * one.objective, rtol=1e-5, atol=1e-6)
+
+
+@given(problem=problems())
+@settings(max_examples=10)
+def test_bits_do_not_depend_on_the_number_of_jobs(problem):
+    (alone, one), (together, two) = (train(problem, n_jobs) for n_jobs in (1, 2))
+    for a, b in zip([*alone, one], [*together, two], strict=True):
+        assert a.objective == b.objective
+        assert a.n_iter == b.n_iter
+        assert a.status is b.status
+        np.testing.assert_array_equal(a.parameters.weights, b.parameters.weights)
+        np.testing.assert_array_equal(a.parameters.thresholds, b.parameters.thresholds)
+        np.testing.assert_array_equal(a.parameters.leaf_classes, b.parameters.leaf_classes)
+
+
+@given(data=rows(), copies=st.integers(2, 3))
+@settings(max_examples=10)
+def test_copies_of_rows_are_weights(data, copies):
+    """Every row ``copies`` times, or with that weight: the same bits."""
+    n_classes = int(data.y.max()) + 1
+    found = []
+    for samples in (
+        Samples.from_arrays(data.X, data.y, n_classes, np.full(len(data.y), float(copies))),
+        Samples.from_arrays(
+            np.repeat(data.X, copies, axis=0), np.repeat(data.y, copies), n_classes
+        ),
+    ):
+        problem = TrainingProblem(
+            samples,
+            Topology.for_classes(n_classes),
+            ExpectedCost.uniform(n_classes),
+            PenaltyPair.of(SURROGATES[1], 0.0, 0.1),
+            np.full(n_classes, 0.1),
+        )
+        found.append(train(problem, n_starts=2)[1])
+    assert found[0].objective == found[1].objective
+    np.testing.assert_array_equal(found[0].parameters.weights, found[1].parameters.weights)
+
+
+@given(data=rows(), column=st.integers(0, 4), value=st.sampled_from([0.0, 0.5, 1.0]))
+@settings(max_examples=20)
+def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
+    """It does what the threshold does for nothing, unless the threshold is at its bound."""
+    n_classes = int(data.y.max()) + 1
+    X = data.X.copy()
+    column %= X.shape[1]
+    X[:, column] = value
+    problem = TrainingProblem(
+        Samples.from_arrays(X, data.y, n_classes, data.weight),
+        Topology.for_classes(n_classes),
+        ExpectedCost.uniform(n_classes),
+        PenaltyPair.of(SURROGATES[1], 0.0, 0.05),
+        np.full(n_classes, 0.1),
+    )
+    best = train(problem)[1].parameters
+    # Without the column, at thresholds moved by what it contributed: feasible and cheaper.
+    shifted = best.thresholds - best.weights[column] * value / X.shape[1]
+    if np.max(np.abs(shifted)) <= 1 and np.any(best.weights[column]):
+        weights = best.weights.copy()
+        weights[column] = 0.0
+        bare = replace(best, weights=weights, thresholds=shifted)
+        assert problem.objective(best) <= problem.objective(bare)
