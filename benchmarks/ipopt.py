@@ -66,7 +66,7 @@ def parse() -> argparse.Namespace:
 def solve(problem: TrainingProblem, strategy: str, arguments: argparse.Namespace) -> list[Solution]:
     return multistart(
         problem,
-        TimedStarts(strategy=strategy, per_start=arguments.time_limit),  # type: ignore[arg-type]
+        TimedStarts(IpoptSolver(strategy=strategy), arguments.time_limit),  # type: ignore[arg-type]
         n_starts=arguments.starts,
         seed=arguments.seed,
         n_jobs=arguments.jobs,
@@ -74,13 +74,23 @@ def solve(problem: TrainingProblem, strategy: str, arguments: argparse.Namespace
 
 
 @dataclass(frozen=True)
-class TimedStarts(IpoptSolver):
-    """IPOPT with the same time limit for every start."""
+class TimedStarts:
+    """IPOPT with the same time limit for every start.
 
-    per_start: float | None = None
+    It wraps the solver and does not extend it: the process a limited run goes to cannot import
+    from this script.
+    """
+
+    solver: IpoptSolver
+    per_start: float | None
+    name: str = "ipopt"
+    start_rules: tuple[str, ...] = IpoptSolver.start_rules
+    rivals: int = IpoptSolver.rivals
+    releases_gil: bool = IpoptSolver.releases_gil
+    zero_threshold: float = IpoptSolver.zero_threshold
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        return super().solve(problem, start, Budget(time_limit=self.per_start))
+        return self.solver.solve(problem, start, Budget(time_limit=self.per_start))
 
 
 def report(label: str, strategy: str, solutions: list[Solution], reference: float) -> float:
