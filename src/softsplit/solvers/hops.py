@@ -220,7 +220,7 @@ class Hops:
         values = [np.inf] * len(front)
         try:
             values = [engine.descend(*point, LOOK) for point in front]
-            for number, draw in enumerate(draws):
+            for number, draw in enumerate(draws if self.moves else ()):
                 report(number, min(values))
                 cycle, kind = divmod(number, len(self.moves))
                 turn, at = divmod(cycle, len(front))
