@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("part", choices=sorted(PARTS))
     parser.add_argument("--reference", help="folder of the reference tables")
     parser.add_argument("--rows", default="", help="only rows whose label contains this")
+    parser.add_argument("--variant", default="", help="only variants whose name contains this")
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--ipopt-starts", type=int, default=3)
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one IPOPT start")
@@ -114,6 +115,8 @@ def ablation(args: argparse.Namespace) -> None:
         (row_problem(row), float(row["objective"])) for row in selected(args, "best_known.csv")
     ]
     for name, solver in variants.items():
+        if args.variant not in name:
+            continue
         found = np.array([summary(problem, solver, known, args) for problem, known in problems])
         means = np.exp(np.mean(np.log(found), axis=0))
         print(
