@@ -29,7 +29,7 @@ bench-kernel: $(VENV)/.test ## cost of the compiled pass against two matrix prod
 bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
 	$(BIN)/python benchmarks/ipopt.py $(ARGS)
 
-bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, growth or first-use
+bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, path, growth or first-use
 	$(BIN)/python benchmarks/solvers.py $(or $(PART),objective) $(ARGS)
 
 bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from softsplit import capacity
+    from softsplit import capacity, decomposition, plots
     from softsplit.classifier import SoftTreeClassifier
     from softsplit.data import load_dataset, read_dataset
     from softsplit.decomposition import NodeDecomposition
@@ -20,8 +20,10 @@ __all__ = [
     "NodeDecomposition",
     "SoftTreeClassifier",
     "capacity",
+    "decomposition",
     "export_text",
     "load_dataset",
+    "plots",
     "read_dataset",
     "select_proximal",
     "strength_path",
@@ -37,7 +39,7 @@ _HOMES = {
     "strength_path": "softsplit.selection",
 }
 
-_SUBPACKAGES = ("capacity",)
+_SUBPACKAGES = ("capacity", "decomposition", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -325,8 +325,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _warn(self, budget: Budget) -> None:
         """Say what kept the fit from ending by itself."""
         cut = self.solution_.status in (Status.MAX_ITER, Status.TIME_LIMIT)
+        made = len(self.starts_)
         if budget.cancel.requested:
-            message = f"interrupted; the best of {len(self.starts_)} starts so far is kept"
+            message = f"interrupted; the best of {made} starts so far is kept"
+        elif made < self.n_starts:
+            message = f"{Status.TIME_LIMIT.value}; {made} of {self.n_starts} starts were made"
         elif cut:
             message = self.solution_.status.value
         else:

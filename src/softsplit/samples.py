@@ -74,6 +74,12 @@ class Samples:
         moments[:-1, -1] = moments[-1, :-1]
         return moments
 
+    @cached_property
+    def squares(self) -> FloatArray:
+        """The diagonal of the second moments, (n_features + 1,), without the rest of them."""
+        squares = np.einsum("ji,ji,i->j", self.features, self.features, self.weights)
+        return np.append(squares, self.weights.sum())
+
     @classmethod
     def from_arrays(
         cls,

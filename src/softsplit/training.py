@@ -9,6 +9,7 @@ on ``i`` alone, not on how many starts run or side by side with what.
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -102,17 +103,24 @@ def _side_by_side(
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
+    running: set[int] = set()
 
     def run(i: int, child: np.random.SeedSequence) -> None:
-        solution = _run_start(problem, solver, i, child, budget)
-        if solution is not None:
-            finished[i] = solution
-            _tell(observer, solver, i, solution)
+        running.add(i)
+        try:
+            solution = _run_start(problem, solver, i, child, budget)
+            if solution is not None:
+                finished[i] = solution
+                _tell(observer, solver, i, solution)
+        finally:
+            running.discard(i)
 
     try:
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
     except KeyboardInterrupt:
         budget.cancel.requested = True  # the threads stop at their next look at the budget
+        while running:
+            time.sleep(0.01)
         if not finished:
             raise
     return [finished[i] for i in sorted(finished)]
@@ -262,8 +270,11 @@ def walk(
     """Solve neighbouring problems one after the other, each from the best trees of the last.
 
     The first is solved by multistart; of its solutions the ``keep`` best of different objective
-    go on, each as the start of the next problem. The best solution of each problem is returned;
-    if the budget runs out or the user interrupts, those of the problems that were reached.
+    go on, each as the start of the next problem, followed by a search. The problems may differ
+    in their penalties only, so that the last tree is feasible for the next one. On the way back
+    every problem is tried from the tree of its other neighbour. The best solution of each problem
+    is returned; if the budget runs out or the user interrupts, those of the problems that were
+    reached.
     """
     budget, observer = budget or Budget(), observer or Observer()
     first = multistart(
@@ -285,14 +296,36 @@ def walk(
                 break
             with one_blas_thread():
                 found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
-            front = _distinct(found, keep)
-            path.append(front[0])
-            observer.point_ended(problem, front[0])
+            found.append(_as_it_is(problem, path[-1], budget))
             if any(solution.status is Status.INTERRUPTED for solution in found):
                 budget.cancel.requested = True
+            best = hop(problem, solver, found, seed=seed, budget=budget)
+            front = _distinct([best, *(s for s in found if s.status.usable)], keep)
+            path.append(best)
+            observer.point_ended(problem, best)
+        for i in range(len(path) - 2, -1, -1):
+            if budget.exhausted:
+                break
+            with one_blas_thread():
+                other = solver.solve(problems[i], Start(path[i + 1].parameters), budget)
+            path[i] = best_solution([path[i], other])
     except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
         budget.cancel.requested = True
     return path
+
+
+def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> Solution:
+    """The tree of a neighbouring problem, measured on this one."""
+    return Solution.measure(
+        problem,
+        neighbour.parameters,
+        Status.ACCEPTABLE,
+        tol=budget.tol,
+        n_iter=0,
+        seconds=0.0,
+        solver=neighbour.solver,
+        message="the tree of a neighbouring problem",
+    )
 
 
 def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from softsplit.forest import Forest
 from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
 from softsplit.solvers.descent import Limits, Smooth
-from softsplit.solvers.engine import Engine, Meter, proximal_term
+from softsplit.solvers.engine import Engine, Meter, gram_diagonal, proximal_term
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray
 
@@ -34,7 +33,7 @@ class BlockEngine(Engine):
         self.ended = False
         self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
         # Newton steps come first here. A Gram matrix for each block would cost more than it saves.
-        self._inverse, self._diagonal = np.zeros((0, 0)), _diagonal(self.samples)
+        self._inverse, self._diagonal = np.zeros((0, 0)), 1.0 / gram_diagonal(problem.samples)
         self.work = self._workspace(np.ones(len(self.collapsed.branches), dtype=bool))
         self.forget(problem.steepness)
         self._forest: tuple[bytes, Forest] | None = None
@@ -100,12 +99,3 @@ class BlockEngine(Engine):
         active = np.maximum(0.0, smooth.multipliers + smooth.rate_weight * short)
         terms = (active**2 - smooth.multipliers**2) / (2.0 * smooth.rate_weight)
         return forest.cost_constant + float(np.sum(terms))
-
-
-def _diagonal(samples: Samples) -> FloatArray:
-    """Inverse of the diagonal of the Gram matrix of the rows (x / p, -1), (n_features + 1,)."""
-    square = np.empty(samples.n_features + 1)
-    square[:-1] = (samples.features**2 @ samples.weights) / samples.n_features**2
-    square[-1] = samples.weights.sum()
-    least = max(1e-8 * square[-1] / samples.n_features**2, 1e-300)
-    return 1.0 / np.maximum(square, least)

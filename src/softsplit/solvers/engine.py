@@ -219,26 +219,25 @@ class Engine:
                 return float(value)
 
 
+def gram_diagonal(samples: Samples) -> FloatArray:
+    """Diagonal of the Gram matrix of the rows (x / p, -1), floored, (n_features + 1,)."""
+    scale = np.append(np.full(samples.n_features, 1.0 / samples.n_features), 1.0)
+    square = samples.squares * scale**2
+    return np.maximum(square, 1e-8 * square[-1] / samples.n_features**2)
+
+
 def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Inverse of the ridged Gram matrix of the rows (x / p, -1), and of its diagonal.
 
     Shapes (n_features + 1, n_features + 1), or (0, 0) if there are too many features, and
     (n_features + 1,).
     """
-    width = samples.n_features + 1
-    scale = np.append(np.full(samples.n_features, 1.0 / samples.n_features), -1.0)
-    if width > GRAM_LIMIT:
-        squares = np.einsum("ji,ji,i->j", samples.features, samples.features, samples.weights)
-        square = np.append(squares, samples.weights.sum())
-    else:
-        square = np.diag(samples.second_moments)
-    square = square * scale**2
-    square = np.maximum(square, 1e-8 * square[-1] / samples.n_features**2)
+    width, square = samples.n_features + 1, gram_diagonal(samples)
     if width > GRAM_LIMIT:
         return np.zeros((0, 0)), 1.0 / square
-    unit = scale / np.sqrt(square)
-    ridged = samples.second_moments * np.outer(unit, unit) + GRAM_RIDGE * np.eye(width)
     root = np.sqrt(square)
+    unit = np.append(np.full(samples.n_features, 1.0 / samples.n_features), -1.0) / root
+    ridged = samples.second_moments * np.outer(unit, unit) + GRAM_RIDGE * np.eye(width)
     return np.linalg.inv(ridged) / np.outer(root, root), 1.0 / square
 
 

@@ -123,7 +123,7 @@ class NativeSolver:
         """
         began = time.perf_counter()
         best = front[0]
-        engine = make_engine(problem, Meter(budget, self.max_iter))
+        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
         point = self.search.improve(engine, points, draws, report)
         if point is not points[0]:

@@ -42,7 +42,7 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
     n_branches, width = theta.shape
     index = np.empty((n_branches, width), dtype=np.int64)
     n_variables = _number(state, index)
-    least = NEGLIGIBLE * _largest(work.slopes)
+    least = NEGLIGIBLE * _largest(work.slopes, work.free)
     if n_variables == 0 or n_variables > MAX_VARIABLES or least == 0.0:
         return False
     matrix = np.zeros((n_variables, n_variables))
@@ -101,9 +101,12 @@ def _number(state, index):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _largest(slopes):  # type: ignore[no-untyped-def]
+def _largest(slopes, free):  # type: ignore[no-untyped-def]
+    """The largest slope at a branch that may move."""
     largest = 0.0
     for t in range(slopes.shape[0]):
+        if not free[t]:
+            continue
         for i in range(slopes.shape[1]):
             largest = max(largest, abs(slopes[t, i]))
     return largest
@@ -199,7 +202,7 @@ def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignor
     slopes = np.empty_like(work.scores)
     _rate_slopes(smooth, work, slopes)
     gradients = np.zeros((n_classes, matrix.shape[0]))
-    least = NEGLIGIBLE * _largest(slopes)
+    least = NEGLIGIBLE * _largest(slopes, work.free)
     for t in range(theta.shape[0]):
         counting = _rows_that_count(slopes[t], least)
         for begin in range(0, counting.size, CHUNK):

@@ -7,6 +7,7 @@ the leaf classes it ends with. A recipe is a sequence of stages.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +16,7 @@ import numpy as np
 from softsplit.constraints import RATE_SLACK
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.descent import NEVER, Limits
-from softsplit.solvers.engine import Engine, pack, stratified, unpack
+from softsplit.solvers.engine import Engine, OutOfBudget, pack, stratified, unpack
 from softsplit.tree import FloatArray, TreeParameters
 
 MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
@@ -133,13 +134,15 @@ class Race:
     def winner(
         self, engine: Engine, trees: Sequence[TreeParameters]
     ) -> tuple[FloatArray, FloatArray]:
-        """theta and leaf classes of the tree that got furthest."""
+        """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
-        for tree in trees:
-            theta = pack(tree)
-            leaves = better_leaves(engine, theta, tree.leaf_classes)
-            engine.forget(engine.problem.steepness)
-            runs.append((engine.descend(theta, leaves, self.limits), theta, leaves))
+        with suppress(OutOfBudget):
+            for tree in trees:
+                theta = pack(tree)
+                leaves = better_leaves(engine, theta, tree.leaf_classes)
+                engine.forget(engine.problem.steepness)
+                runs.append((engine.descend(theta, leaves, LOOK), theta, leaves))
+                runs[-1] = (engine.descend(theta, leaves, self.limits), theta, leaves)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
 
