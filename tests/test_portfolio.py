@@ -8,8 +8,8 @@ import pytest
 from native_cases import make_engine, make_problem, solve
 from softsplit.grouping import draw_plan, structure
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.base import Draw
-from softsplit.solvers.engine import pack, unpack
+from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.engine import Engine, Meter, pack, unpack
 from softsplit.solvers.hops import Regrow
 from softsplit.solvers.logistic import ridge_logistic
 from softsplit.solvers.stages import Race
@@ -94,3 +94,14 @@ def test_hops_are_reproducible():
     best = solve(problem)
     ends = [hop(problem, NativeSolver(), [best], seed=5) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
+
+
+def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
+    problem = make_problem(overall=0.2)
+    start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
+    trees = (start.parameters, *start.rivals)
+    engine = Engine(problem, Meter(Budget(), 25))  # the first tree and a part of the second
+    theta, leaves = Race().winner(engine, trees)
+    alone = problem.objective(unpack(*Race().winner(make_engine(problem), trees[:1])))
+    assert problem.objective(unpack(theta, leaves)) <= alone + 1e-9
+    assert problem.objective(unpack(theta, leaves)) < problem.objective(start.parameters)

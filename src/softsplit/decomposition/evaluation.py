@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ class EvaluationSet:
     solver that is called by itself takes X scaled as its problem is, and class indices.
     """
 
-    X: Any
-    y: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
 
     def adapted(
         self, transform: Callable[[FloatArray], FloatArray], classes: NDArray[Any]

@@ -146,6 +146,7 @@ class NodeDecomposition(BaseEstimator):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}.")
         if (
             not isinstance(self.proximal, int | float | np.number)
+            or isinstance(self.proximal, bool)
             or not 0 <= self.proximal < np.inf
         ):
             raise ValueError(f"proximal must be a finite number >= 0, got {self.proximal!r}.")
@@ -155,14 +156,17 @@ class NodeDecomposition(BaseEstimator):
                 "initialisation must be a number of iterations >= 0 or 'neutral', "
                 f"got {self.initialisation!r}."
             )
-        if self.working_sets is not None and not hasattr(self.working_sets, "blocks"):
+        rule_given = hasattr(self.working_sets, "blocks") and not isinstance(
+            self.working_sets, type
+        )
+        if self.working_sets is not None and not rule_given:
             raise ValueError(
                 f"working_sets must be a rule such as SingleBranches(), got {self.working_sets!r}."
             )
         if not isinstance(self.stopping, Sequence):
             raise ValueError(f"stopping must be a sequence of rules, got {self.stopping!r}.")
         for rule in self.stopping:
-            if not hasattr(rule, "reached"):
+            if not hasattr(rule, "reached") or isinstance(rule, type):
                 raise ValueError(
                     f"stopping must hold rules such as MacroIterations(5), got {rule!r}."
                 )
@@ -204,7 +208,7 @@ class NodeDecomposition(BaseEstimator):
             for block in _within(run.problem, rule.blocks(View(run.problem, run.tree, rng, stuck))):
                 if run.exhausted:
                     break
-                accepted += run.step(solver, block, self.proximal, self.inner_iter)
+                accepted += run.step(solver, block, float(self.proximal), self.inner_iter)
                 steps += 1
             run.record(steps, accepted)
             if stuck and accepted == 0 and not run.exhausted:

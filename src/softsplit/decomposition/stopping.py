@@ -13,6 +13,7 @@ from softsplit.decomposition.evaluation import EvaluationSet
 from softsplit.decomposition.trace import TraceRow
 from softsplit.optimality import kkt
 from softsplit.problem import TrainingProblem
+from softsplit.solvers.base import FEASIBLE
 from softsplit.tree import FloatArray, TreeParameters
 
 
@@ -76,7 +77,8 @@ class Residual:
 class ValidationAccuracy:
     """Stop when the accuracy on other rows has not risen for ``patience`` macro-iterations.
 
-    The tree with the best accuracy is returned, the earliest among equals.
+    The feasible tree with the best accuracy is returned, the earliest among equals; while none is
+    feasible, the one that violates the constraints least.
 
     Parameters
     ----------
@@ -91,8 +93,11 @@ class ValidationAccuracy:
         return len(history.trees) - 1 - self.chosen(history) >= self.patience
 
     def chosen(self, history: History) -> int:
-        steepness = history.problem.steepness
-        return int(np.argmax([self.rows.accuracy(t, steepness) for t in history.trees]))
+        return int(np.argmax([self._merit(history.problem, tree) for tree in history.trees]))
+
+    def _merit(self, problem: TrainingProblem, tree: TreeParameters) -> float:
+        violation = problem.violation(tree).largest
+        return -violation if violation > FEASIBLE else self.rows.accuracy(tree, problem.steepness)
 
     def adapted(
         self, transform: Callable[[FloatArray], FloatArray], classes: NDArray[Any]
