@@ -16,7 +16,9 @@ from softsplit import SoftTreeClassifier, select_proximal, strength_path
 from softsplit.decomposition import (
     DecompositionTrace,
     EvaluationSet,
+    MacroIterations,
     NodeDecomposition,
+    SingleBranches,
     Subtrees,
     TracedSolution,
     TraceRow,
@@ -180,6 +182,19 @@ def test_scikit_learn_searches_over_the_parameters_of_the_solver():
     assert search.best_params_["solver__proximal"] in (0.0, 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"proximal": True}, "proximal must be a finite number"),
+        ({"working_sets": SingleBranches}, "working_sets must be a rule"),
+        ({"stopping": [MacroIterations]}, "stopping must hold rules"),
+    ],
+)
+def test_a_class_is_no_rule_and_a_truth_no_number(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        tree(solver=NodeDecomposition(**wrong)).fit(X, Y)
+
+
 # The picture.
 
 
@@ -236,6 +251,12 @@ def test_the_picture_refuses_what_it_cannot_draw(plt):
         decomposition_trace([])
     with pytest.raises(ValueError, match="accuracy must be"):
         decomposition_trace(a_trace(), accuracy="speed")
+    with pytest.raises(ValueError, match="with and without an initialisation"):
+        decomposition_trace([a_trace(), a_trace(initialised=False)])
+    with pytest.raises(ValueError, match="baseline_seconds must be a number > 0, got 0"):
+        decomposition_trace(a_trace(), baseline_seconds=0)
+    with pytest.raises(ValueError, match="at least one macro-iteration"):
+        decomposition_trace(DecompositionTrace(a_trace().rows[:1], initialised=False))
     unseen = tree(n_starts=1).fit(X, Y).solution_.trace
     with pytest.raises(ValueError, match="give the solver rows to watch"):
         decomposition_trace(unseen)

@@ -47,7 +47,13 @@ def decomposition_trace(
         raise ValueError("decomposition_trace needs at least one trace with a row.")
     if accuracy not in ("test_accuracy", "train_accuracy"):
         raise ValueError(f"accuracy must be 'test_accuracy' or 'train_accuracy', got {accuracy!r}.")
+    if len({run.initialised for run in runs}) > 1:
+        raise ValueError("traces with and without an initialisation cannot be averaged.")
+    if baseline_seconds is not None and not 0 < baseline_seconds < np.inf:
+        raise ValueError(f"baseline_seconds must be a number > 0, got {baseline_seconds!r}.")
     first = 0 if runs[0].initialised else 1
+    if all(len(run) <= first for run in runs):
+        raise ValueError("decomposition_trace needs at least one macro-iteration.")
     level, seconds = _mean(runs, accuracy), _mean(runs, "cpu_seconds")
     if np.isnan(level).all():
         raise ValueError(f"the trace holds no {accuracy}; give the solver rows to watch.")
@@ -72,7 +78,7 @@ def decomposition_trace(
     which = "testing" if accuracy == "test_accuracy" else "training"
     ax.set(xlabel="macro-iteration", ylabel=f"{which} accuracy (%)", title=title or "")
     ax.set_xticks(steps, ["init." if step == 0 else str(step) for step in steps])
-    ax.legend(loc="lower right", fontsize="small", framealpha=0.6)
+    ax.legend(loc="best", fontsize="small", framealpha=0.6)
     return ax
 
 
