@@ -65,7 +65,10 @@ def test_solvers(reference, part):
 
 def test_path_against_fits():
     out = run("solvers.py", "path", "--starts", "2", "--rows", "iris")
-    assert "iris" in out
+    name, points, path_seconds, fit_seconds, _, objectives = out.splitlines()[-1].split()
+    assert (name, points) == ("iris", "14")
+    assert float(path_seconds) > 0 and float(fit_seconds) > 0
+    assert 0.9 < float(objectives) < 1.25
 
 
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")

@@ -92,7 +92,7 @@ def test_log_warm_up_improves_a_random_start():
     assert np.mean(after) < 0.95 * np.mean(before)
 
 
-def test_strength_path_and_polish_lower_the_objective():
+def test_approach_and_polish_lower_the_objective():
     problem = make_problem(overall=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, engine = pack(start), make_engine(problem)
@@ -215,7 +215,7 @@ def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
     copies=st.booleans(),
 )
 @settings(max_examples=40, deadline=None)
-def test_every_result_is_feasible_and_no_worse_than_the_start(
+def test_every_result_is_feasible_and_its_zeros_are_exact(
     seed, rows, features, classes, extra_depth, surrogate, local, overall, copies
 ):
     depth = Topology.for_classes(classes).depth + extra_depth
@@ -234,10 +234,10 @@ def test_every_result_is_feasible_and_no_worse_than_the_start(
         assert not np.any((sizes > 0) & (sizes < 1e-12))
 
 
-def test_result_is_nearly_stationary():
+def test_result_is_stationary():
     problem = make_problem(overall=0.3)
     found = solve(problem)
-    assert found.kkt.residual < 1e-2
+    assert found.kkt.residual < 1e-5
 
 
 def test_limits_are_respected_and_said():

@@ -33,7 +33,7 @@ from softsplit.tree import Block, FloatArray, TreeParameters
 
 BLOCK_SOLVER = NativeSolver(
     recipes={"given": ()},
-    finish=Polish(max_iter=40, rounds=4, newton_from=0),
+    finish=Polish(max_iter=40, rounds=4),
     rivals=0,
     most_hops=0,
 )

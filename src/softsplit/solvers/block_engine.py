@@ -11,7 +11,7 @@ import numpy as np
 from softsplit.forest import Forest
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.descent import Limits, Smooth
-from softsplit.solvers.engine import Engine, Meter, gram_diagonal, proximal_term
+from softsplit.solvers.engine import Engine, Meter, gram_diagonal
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray
 
@@ -54,23 +54,10 @@ class BlockEngine(Engine):
                 "a stage with a steepness of its own cannot run on a block whose fixed gates are "
                 "cached; leave the log-loss warm-up out of the recipe 'given'."
             )
-        problem, samples = self.problem, self.samples
-        strength, centre = proximal_term(problem)
-        return Smooth(
-            samples.features,
-            samples.starts,
-            samples.weights,
-            samples.class_totals,
-            np.ascontiguousarray(table),
-            np.ascontiguousarray(leaf_classes),
-            problem.minimum_rates,
-            np.zeros(problem.n_classes) if multipliers is None else multipliers,
-            self.rate_weight,
-            float(problem.steepness),
-            False,
-            self._bases(table, leaf_classes),
-            strength,
-            np.ascontiguousarray(centre[self.collapsed.branches]) if strength > 0 else centre,
+        whole = super()._smooth(table, leaf_classes, None, multipliers)
+        centre = whole.centre[self.collapsed.branches] if whole.proximal > 0 else whole.centre
+        return whole._replace(
+            forest=self._bases(table, leaf_classes), centre=np.ascontiguousarray(centre)
         )
 
     def _bases(self, table: FloatArray, leaf_classes: FloatArray) -> Forest:

@@ -73,7 +73,7 @@ class NativeSolver:
     race: Race = field(default_factory=Race)
     second_look: Hops = field(default_factory=lambda: Hops(moves=(Warmed(),)))
     search: Hops = field(default_factory=Hops)
-    finish: Polish = field(default_factory=lambda: Polish(newton_from=0))
+    finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 2

@@ -170,7 +170,7 @@ class Polish:
 
     max_iter: int = 300
     rounds: int = 12
-    newton_from: int = 40
+    newton_from: int = 0
     margin: float = 1e-7
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
