@@ -32,7 +32,7 @@ from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
 from softsplit.solvers.descent import NEVER
 from softsplit.solvers.hops import Fresh, Hops, OtherStrength, Regrow, Relabel, Reweigh, Warmed
-from softsplit.solvers.stages import CLOSE, Approach, Polish
+from softsplit.solvers.stages import CLOSE, ROUGH, Approach, Polish, Race
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart
 
@@ -63,14 +63,8 @@ def objective(args: argparse.Namespace) -> None:
     found, records = [], []
     for row in selected(args, "best_known.csv"):
         problem, known = row_problem(row), float(row["objective"])
-        began = time.perf_counter()
-        starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
-        seconds = (time.perf_counter() - began) / args.starts
-        best = best_solution(starts)
-        after = hop(problem, solver, starts, seed=args.seed)
+        after, *ratios, seconds = summary(problem, solver, known, args)
         assert after.violation <= FEASIBLE, row_label(row)
-        median = float(np.median([s.objective for s in starts]))
-        ratios = best.objective / known, after.objective / known, median / known
         found.append(ratios)
         if ratios[1] < RECORD:
             records.append(f"{row_label(row)}: {after.objective:.6g} ({ratios[1]:.4f})")
@@ -98,7 +92,9 @@ def ablation(args: argparse.Namespace) -> None:
     variants = {
         "everything": full,
         "no rivals": replace(full, rivals=0),
-        "five rivals": replace(full, rivals=5),
+        "two rivals": replace(full, rivals=2),
+        "two rivals, longer race": replace(full, rivals=2, race=Race(ROUGH)),
+        "half the search": replace(full, most_hops=full.most_hops // 2),
         "no second look": replace(full, second_look=Hops(moves=())),
         "no Newton steps in starts": replace(
             full,
@@ -113,33 +109,34 @@ def ablation(args: argparse.Namespace) -> None:
         without = replace(full, search=replace(full.search, moves=rest))
         variants[f"search without {kind.__name__}"] = without
     heads = ("best", "with hops", "median", "ms/start", "within 1.001")
-    print(f"{'variant':24}" + "".join(f"{head:>13}" for head in heads))
+    print(f"{'variant':26}" + "".join(f"{head:>13}" for head in heads))
     problems = [
         (row_problem(row), float(row["objective"])) for row in selected(args, "best_known.csv")
     ]
     for name, solver in variants.items():
         if args.variant not in name:
             continue
-        found = np.array([summary(problem, solver, known, args) for problem, known in problems])
+        found = np.array([summary(problem, solver, known, args)[1:] for problem, known in problems])
         means = np.exp(np.mean(np.log(found), axis=0))
         print(
-            f"{name:24}{means[0]:13.4f}{means[1]:13.4f}{means[2]:13.4f}{1e3 * means[3]:13.1f}"
+            f"{name:26}{means[0]:13.4f}{means[1]:13.4f}{means[2]:13.4f}{1e3 * means[3]:13.1f}"
             f"{np.sum(found[:, 1] <= 1.001):13d}",
             flush=True,
         )
 
 
 def summary(
-    problem: TrainingProblem, solver: NativeSolver, known: float, args: argparse.Namespace
-) -> tuple[float, float, float, float]:
-    """Best start, best after hops and median start relative to ``known``; seconds per start."""
+    problem: TrainingProblem, solver: Solver, known: float, args: argparse.Namespace
+) -> tuple[Solution, float, float, float, float]:
+    """The tree after the search; best start, that tree and the median start relative to ``known``;
+    seconds per start. A start without a feasible tree counts as infinitely bad in the median."""
     began = time.perf_counter()
     starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
     seconds = (time.perf_counter() - began) / args.starts
     best = best_solution(starts)
     after = hop(problem, solver, starts, seed=args.seed)
-    median = float(np.median([s.objective for s in starts]))
-    return best.objective / known, after.objective / known, median / known, seconds
+    median = float(np.median([s.objective if s.status.usable else np.inf for s in starts]))
+    return after, best.objective / known, after.objective / known, median / known, seconds
 
 
 def speed(args: argparse.Namespace) -> None:
