@@ -8,7 +8,8 @@ import the user's script again.
 Messages are pickles, one after the other. Parent to child: (run, problem, start, max_iter, tol,
 deadline). Child to parent: ("begun", None) when the request has been read, ("iterate",
 (parameters, value, violation)) as often as there are iterations, and in the end ("outcome",
-Outcome) or ("error", text); with each the processor time of the child so far, which the parent cannot see.
+Outcome) or ("error", text); with each the processor time of the child so far, which the parent
+cannot see.
 """
 
 from __future__ import annotations
