@@ -74,13 +74,51 @@ def test_path_against_fits():
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
 def test_decomposition(tmp_path):
     pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
-    small = ["--out", str(tmp_path), "--datasets", "car", "--folds", "1", "--macro-iterations", "1"]
-    data = os.environ["SOFTSPLIT_DATA"]
-    first = run("decomposition.py", "native", *small, data=data)
-    again = run("decomposition.py", "native", *small, data=data)
-    assert "S-NB-DEC" in first and again == ""  # what has been run is not run again
-    assert "### native, car" in run("decomposition.py", "report", *small, data=data)
+    page = tmp_path / "page.md"
+    places = [f"<!-- begin {part} -->\n<!-- end {part} -->" for part in ("native", "step")]
+    page.write_text("\n".join(["before", *places, "after\n"]))
+    small = ["--out", str(tmp_path), "--page", str(page), "--datasets", "car"]
+    small += ["--folds", "1", "--starts", "2", "--macro-iterations", "1", "--deepest", "2"]
+
+    def part(name, *more):
+        return run("decomposition.py", name, *small, *more, data=os.environ["SOFTSPLIT_DATA"])
+
+    first = part("native")
+    assert "S-NB-DEC, init 20, proximal" in first
+    assert part("native") == ""  # what has been run is not run again
+    assert len(part("native", "--fresh").splitlines()) == len(first.splitlines())
+    part("step")
+    printed = part("report")
+    assert "within 0.2 points" in printed and "Medians over the runs" in printed
+    rows = [line for line in printed.splitlines() if line.startswith("|")]
+    written = page.read_text()
+    assert [line for line in written.splitlines() if line.startswith("|")] == rows
+    assert written.startswith("before\n") and written.endswith("after\n")
+    assert len(rows) == 2 + 8 + 2 + 1  # headers, variants of "native", depths of "step"
+    part("report")
+    assert page.read_text() == written
     assert (tmp_path / "native-car.png").stat().st_size > 1000
+
+
+def test_decomposition_page_is_what_the_script_prints():
+    """The tables of the page are made of the runs beside it, and of nothing else."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from decomposition_report import report_parts, write_page
+        from decomposition_runs import Book
+    finally:
+        sys.path.remove(str(FOLDER))
+    results = FOLDER.parent / "docs" / "results"
+    page = results / "decomposition.md"
+    folder = results / "decomposition"
+    content = page.read_text(encoding="utf-8")
+    texts = report_parts(Book(folder), folder / "steps.json")
+    for text in texts.values():
+        assert text in content
+    tables = "\n".join(texts.values()).splitlines()
+    assert all(line in tables for line in content.splitlines() if line.startswith("|"))
+    with pytest.raises(SystemExit, match="has no lines .<!-- begin nothing -->"):
+        write_page(page, {"nothing": ""})
 
 
 def test_accuracy(reference, tmp_path):
