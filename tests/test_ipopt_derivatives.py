@@ -210,26 +210,18 @@ def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
     plain, x = make_program("substituted", problem.restrict(block, tree), tree)
     fast = SubstitutedProgram(problem.restrict(block, tree, cache=cache))
     multipliers = np.random.default_rng(3).normal(size=len(plain.constraint_lower))
-    expected = [
-        plain.objective(x),
-        plain.gradient(x),
-        plain.constraints(x),
-        plain.jacobian(x),
-        plain.hessian(x, FACTOR, multipliers),
-    ]
+
+    def all_of(program: NonlinearProgram) -> list[object]:
+        first = program.objective(x), program.gradient(x), program.constraints(x)
+        return [*first, program.jacobian(x), program.hessian(x, FACTOR, multipliers)]
+
+    expected = all_of(plain)
 
     def refuse(*_: object) -> None:
         raise AssertionError("all branches are routed")
 
     monkeypatch.setattr(RoutedRows, "of", refuse)
-    found = [
-        fast.objective(x),
-        fast.gradient(x),
-        fast.constraints(x),
-        fast.jacobian(x),
-        fast.hessian(x, FACTOR, multipliers),
-    ]
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(all_of(fast), expected, strict=True):
         np.testing.assert_allclose(
             one, other, rtol=1e-9, atol=1e-9 * np.max(np.abs(other), initial=0.0)
         )

@@ -168,11 +168,8 @@ def vc_lower_bound(
 
     Parameters
     ----------
-    depth, n_features : int
-    binary : bool
-        Whether features are 0 or 1 only: the same as ``levels=2``.
-    levels : int, optional
-        Number of equally spaced values a feature can take; None for real features.
+    depth, n_features, binary, levels
+        As in ``vc_upper_bound``.
     method : {"best", "lb-vc"}
         The points that this library can construct, never fewer than the paper; or the recursion
         of the paper, which holds for all features alike and exists for depth 1 and for

@@ -99,10 +99,7 @@ class RoutedRows:
         ignored.
         """
         s = above.branch
-        if s == branch:
-            factor = self.right[s] - self.left[s]
-        else:
-            factor = self.right[s] if above.goes_left else -self.left[s]
+        factor = pair_factor(self.left[s], self.right[s], above, branch)
         return self.steepness * factor * slopes[branch]
 
     def leaf_slope(self, leaf: int, step: Step) -> FloatArray:
@@ -113,6 +110,13 @@ class RoutedRows:
     def mass_slope(self, leaf: int, step: Step) -> FloatArray:
         """``leaf_slope`` times the weights of the rows."""
         return self.samples.weights * self.leaf_slope(leaf, step)
+
+
+def pair_factor(left: FloatArray, right: FloatArray, above: Step, branch: int) -> FloatArray:
+    """d2E / dz_s dz_t over gamma g_t, from the gates of s; ``above`` as in ``score_curvature``."""
+    if above.branch == branch:
+        return right - left
+    return right if above.goes_left else -left
 
 
 def related_pairs(topology: Topology) -> list[tuple[Step, int]]:

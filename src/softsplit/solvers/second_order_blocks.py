@@ -21,6 +21,7 @@ import numpy as np
 
 from softsplit.collapse import Collapsed
 from softsplit.routing import gate_probabilities
+from softsplit.solvers.second_order import pair_factor
 from softsplit.tree import FloatArray, Step, TreeParameters
 
 
@@ -80,10 +81,7 @@ class FreeRows:
     def score_curvature(self, slopes: FloatArray, above: Step, branch: int) -> FloatArray:
         """d2E / dz_s dz_t of every row, (n_rows,); see ``RoutedRows``."""
         s, t = self.place[above.branch], self.place[branch]
-        if s == t:
-            factor = self.right[s] - self.left[s]
-        else:
-            factor = self.right[s] if above.goes_left else -self.left[s]
+        factor = pair_factor(self.left[s], self.right[s], above, branch)
         return self.collapsed.steepness * factor * slopes[t]
 
     def mass_slope(self, leaf: int, step: Step) -> FloatArray:
