@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,13 +75,57 @@ def test_path_against_fits():
 @pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
 def test_decomposition(tmp_path):
     pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
-    small = ["--out", str(tmp_path), "--datasets", "car", "--folds", "1", "--macro-iterations", "1"]
-    data = os.environ["SOFTSPLIT_DATA"]
-    first = run("decomposition.py", "native", *small, data=data)
-    again = run("decomposition.py", "native", *small, data=data)
-    assert "S-NB-DEC" in first and again == ""  # what has been run is not run again
-    assert "### native, car" in run("decomposition.py", "report", *small, data=data)
+    page = tmp_path / "page.md"
+    places = [f"<!-- begin {part} -->\n<!-- end {part} -->" for part in ("native", "step")]
+    page.write_text("\n".join(["before", *places, "after\n"]))
+    small = ["--out", str(tmp_path), "--page", str(page), "--datasets", "car"]
+    small += ["--folds", "1", "--starts", "2", "--macro-iterations", "1", "--deepest", "2"]
+
+    def part(name):
+        return run("decomposition.py", name, *small, data=os.environ["SOFTSPLIT_DATA"])
+
+    assert "S-NB-DEC, init 20, proximal" in part("native")
+    assert part("native") == ""  # what has been run is not run again
+    part("step")
+    printed = part("report")
+    assert "within 0.2 points" in printed and "Medians over the runs" in printed
+    rows = [line for line in printed.splitlines() if line.startswith("|")]
+    written = page.read_text()
+    assert [line for line in written.splitlines() if line.startswith("|")] == rows
+    assert written.startswith("before\n") and written.endswith("after\n")
+    assert len(rows) == 2 + 8 + 2 + 1  # headers, variants of "native", depths of "step"
     assert (tmp_path / "native-car.png").stat().st_size > 1000
+
+
+def test_decomposition_page_is_what_the_script_prints(tmp_path):
+    """The tables of the page are made of the runs beside it, and of nothing else."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from decomposition_report import report_parts, write_page
+        from decomposition_runs import Book
+    finally:
+        sys.path.remove(str(FOLDER))
+    results = FOLDER.parent / "docs" / "results"
+    page = results / "decomposition.md"
+    folder = results / "decomposition"
+    content = page.read_text(encoding="utf-8")
+    texts = report_parts(Book(folder), folder / "steps.json")
+    for text in texts.values():
+        assert text in content
+    tables = "\n".join(texts.values()).splitlines()
+    assert all(line in tables for line in content.splitlines() if line.startswith("|"))
+    with pytest.raises(SystemExit, match="<!-- begin nothing -->"):
+        write_page(page, {"nothing": ""})
+    copy = tmp_path / "page.md"
+    copy.write_text(content, encoding="utf-8")
+    write_page(copy, texts)
+    assert copy.read_text(encoding="utf-8") == content
+
+    shutil.copy(folder / "runs.jsonl", tmp_path)
+    Book(tmp_path).forget("native", ["car"])  # what --fresh does
+    left = Book(tmp_path)
+    assert ("car", None) in left.tables("ipopt") and ("car", None) not in left.tables("native")
+    assert ("dna", None) in left.tables("native")
 
 
 def test_accuracy(reference, tmp_path):

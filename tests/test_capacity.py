@@ -280,7 +280,7 @@ def test_every_row_is_in_order(depth, p, levels, hidden) -> None:
 
 def test_networks_use_no_more_units_than_the_theorem_allows() -> None:
     """p u + 1 holds for u <= 2^(p+1) / (p^2 + p + 2): one of 7 units at p = 4."""
-    rows = compare(3, 4, hidden_units=7).set_index("model")
+    rows = compare(3, 4, binary=True, hidden_units=7).set_index("model")
     assert 2**5 / (4**2 + 4 + 2) < 2
     assert rows.loc["two-layer threshold network, 7 hidden units", "lower"] == 4 * 1 + 1
 
@@ -372,7 +372,44 @@ def test_summary_holds_plain_values() -> None:
     assert values["generalisation"]["vacuous"] is True
     assert summarise(3, 3).paper is None
     assert summarise(3, 3).generalisation is None
-    assert summarise(2, 5, levels=7).lower == vc_lower_bound(2, 5, binary=True)
+    on_grid = summarise(3, 1, levels=7)
+    assert on_grid.lower == vc_lower_bound(3, 1, levels=7)
+    assert on_grid.required_steepness == required_steepness(3, 1, levels=7)
+    assert summarise(2, 3, levels=7).paper.kind == "lower"  # the cube is not all of that grid
+
+
+@given(depth=st.integers(1, 8), p=st.integers(1, 8), levels=st.integers(2, 40))
+def test_a_finer_grid_holds_no_fewer_points_and_never_more_than_there_are(depth, p, levels) -> None:
+    here = vc_lower_bound(depth, p, levels=levels)
+    assert int(vc_lower_bound(depth, p, binary=True)) <= int(here) <= int(vc_lower_bound(depth, p))
+    assert int(here) <= int(vc_lower_bound(depth, p, levels=2 * levels))
+    upper = vc_upper_bound(depth, p, levels=levels)
+    assert int(here) <= int(upper) and (here.kind == "exact") == (upper.kind == "exact")
+    if here.kind == "exact":
+        assert int(here) == int(upper)
+
+
+@pytest.mark.parametrize(
+    "depth, p, levels, value", [(3, 1, 1000, 8), (3, 1, 8, 8), (3, 2, 4, 12), (5, 2, 8, 48)]
+)
+def test_a_grid_that_is_fine_enough_is_as_good_as_real_features(depth, p, levels, value) -> None:
+    bound = vc_lower_bound(depth, p, levels=levels)
+    assert int(bound) == int(vc_lower_bound(depth, p)) == value
+    assert "weak" not in bound.reason and "by halving the values of a feature" in bound.reason
+    assert compare(depth, p, levels=levels).set_index("model")["lower"].iloc[1] == value
+
+
+def test_a_grid_that_is_too_coarse_says_so() -> None:
+    bound = vc_lower_bound(12, 1, levels=1000)
+    assert int(bound) == 512 and bound.formula == "2^8 (p + 1 - s), s = 0"
+    assert "there would be 4096" in bound.reason and "this bound may be weak" in bound.reason
+
+
+def test_networks_are_not_below_points_in_a_line() -> None:
+    assert compare(3, 1)["lower"].tolist()[-2:] == [8, 8]
+    assert compare(3, 1, levels=5)["lower"].tolist()[-2:] == [5, 5]
+    assert compare(3, 1, binary=True)["lower"].tolist()[-2:] == [2, 2]
+    assert compare(3, 10)["lower"].tolist()[-2:] == [71, 71]
 
 
 def test_the_package_loads_nothing_heavy() -> None:

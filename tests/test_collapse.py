@@ -12,7 +12,7 @@ from helpers import random_case, random_tree, sensitive_case
 from softsplit.collapse import Collapsed, GateCache
 from softsplit.forest import complete_forest, forest_pass
 from softsplit.penalties import PenaltyPair, linear
-from softsplit.solvers.base import Budget
+from softsplit.solvers.base import Budget, Solution, Status
 from softsplit.solvers.block_engine import BlockEngine, make_engine
 from softsplit.solvers.descent import Limits
 from softsplit.solvers.engine import Engine, Meter, pack
@@ -78,12 +78,30 @@ def test_any_block_of_any_tree(seed, depth, steepness, data):
     assert_same(fast.evaluate_cost(tree), plain.evaluate_cost(tree))
 
 
-def test_a_tree_that_differs_elsewhere_is_evaluated_as_it_is():
+def test_a_solution_is_measured_with_everything_fixed_put_back():
     case = random_case(0, 3)
-    fast, plain = restricted(BLOCKS[0], case)
+    fast, _ = restricted(BLOCKS[0], case)
     other = random_tree(np.random.default_rng(1), 3, 4, 3)
-    assert fast.objective(other) == case.problem.objective(other)
-    assert_same(fast.evaluate_cost(other), plain.evaluate_cost(other))
+    found = Solution.measure(
+        fast, other, Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0, solver="careless"
+    )
+    assert_array_equal(found.parameters.weights, fast.pin(other).weights)
+    assert found.objective == pytest.approx(case.problem.objective(fast.pin(other)), rel=1e-12)
+
+
+def test_fixed_branches_are_not_looked_at_in_an_evaluation():
+    """Rubbish in their place changes nothing, so that nothing is compared or computed there."""
+    fast, _ = restricted(BLOCKS[3], sensitive_case(0, 3, 20.0))
+    tree = moved(fast)
+    rubbish = replace(
+        tree,
+        weights=np.where(fast.free_branches, tree.weights, np.nan),
+        thresholds=np.where(fast.free_branches, tree.thresholds, np.nan),
+    )
+    one, other = fast.evaluate_cost(tree), fast.evaluate_cost(rubbish)
+    fast.collapsed._recent.clear()
+    assert_same(one, fast.evaluate_cost(rubbish))
+    assert_same(one, other)
 
 
 def test_another_steepness_does_not_use_the_cached_gates():

@@ -15,7 +15,9 @@ from helpers import random_case, random_costs, sensitive_case
 from native_cases import make_problem
 from softsplit.decomposition import (
     Alternating,
+    Block,
     EvaluationSet,
+    History,
     LargestViolation,
     MacroIterations,
     NodeDecomposition,
@@ -23,19 +25,19 @@ from softsplit.decomposition import (
     Residual,
     SingleBranches,
     Subtrees,
+    TraceRow,
     ValidationAccuracy,
+    View,
 )
 from softsplit.decomposition.evaluation import training_accuracy
-from softsplit.decomposition.stopping import History
-from softsplit.decomposition.trace import TraceRow
-from softsplit.decomposition.working_sets import View
+from softsplit.decomposition.run import Run
 from softsplit.loss import ExpectedCost
 from softsplit.optimality import branch_stationarity, kkt
 from softsplit.penalties import PenaltyPair, exponential
 from softsplit.proximal import Proximal
 from softsplit.solvers import Budget, NativeSolver, Solution, Start, Status
 from softsplit.starts import draw_start
-from softsplit.tree import Block, TreeParameters
+from softsplit.tree import TreeParameters
 
 RULES = [SingleBranches(), Alternating(), Subtrees(), Subtrees(1), LargestViolation()]
 every_rule = pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -152,10 +154,14 @@ class Careless:
             tree.thresholds + rng.normal(0, 0.05, tree.thresholds.shape),
             rng.dirichlet(np.ones(tree.n_classes), tree.leaf_classes.shape[1]).T,
         )
-        return Solution.measure(
-            problem, problem.pin(shaken), Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0,
-            solver=self.name,
-        )  # fmt: skip
+        return measured(problem, shaken)
+
+
+def measured(problem, tree, **more):
+    """A solution at this tree, from a solver called careless."""
+    return Solution.measure(
+        problem, tree, Status.ACCEPTABLE, tol=1e-6, n_iter=1, seconds=0.0, solver="careless", **more
+    )
 
 
 @settings(max_examples=15, deadline=None)
@@ -288,6 +294,50 @@ def test_an_infeasible_start_is_mended():
     assert found.status.usable and found.violation <= 1e-6
 
 
+def one_class_for_all(tree):
+    """Leaves that all say class 0: feasible under no minimum rate."""
+    return replace(tree, leaf_classes=np.eye(tree.n_classes)[:, [0] * tree.leaf_classes.shape[1]])
+
+
+@dataclass(frozen=True)
+class OnTheWhole(Careless):
+    """Returns a given tree for the whole problem, and on a block what it was given."""
+
+    answer: TreeParameters | None = None
+
+    def solve(self, problem, start, budget):
+        return measured(problem, self.answer if problem.block is None else start.parameters)
+
+
+def test_an_infeasible_start_is_mended_on_the_whole_problem():
+    """No leaves are feasible where all rows take the same way, and no block moves here."""
+    problem = make_problem(depth=2, rate=0.5, overall=0.2)
+    feasible = NativeSolver().solve(problem, a_start(problem), Budget()).parameters
+    neutral = TreeParameters.neutral(4, 3, problem.topology)
+    assert problem.violation(neutral).largest > 0.1
+    found = run(problem, start=Start(neutral), inner=OnTheWhole(answer=feasible))
+    assert found.status.usable and found.trace[0].violation <= 1e-6
+    assert_array_equal(found.parameters.weights, feasible.weights)
+
+
+def test_feasibility_comes_first():
+    """A feasible tree replaces an infeasible one that is cheaper, and not the other way round."""
+    problem = make_problem(depth=2, rate=0.3, overall=5.0)
+    good = NativeSolver().solve(problem, a_start(problem), Budget())
+    cheap = one_class_for_all(TreeParameters.neutral(4, 3, problem.topology))
+    dear = replace(good.parameters, weights=np.where(good.parameters.weights < 0, -1.0, 1.0))
+    dear = problem.best_leaves(dear)
+    assert problem.violation(cheap).largest > 0.1 and problem.violation(dear).largest <= 1e-6
+    assert problem.objective(cheap) < problem.objective(dear)
+
+    from_cheap = Run(problem, Budget(), cheap)
+    from_cheap.whole(OnTheWhole(answer=dear), "given", 1)
+    assert from_cheap.feasible and from_cheap.tree is dear
+    from_dear = Run(problem, Budget(), dear)
+    from_dear.whole(OnTheWhole(answer=cheap), "given", 1)
+    assert from_dear.tree is dear
+
+
 # The proximal term.
 
 
@@ -335,6 +385,53 @@ def test_counting_rules():
     assert not MacroIterations(3).reached(history(macro_iteration=2))
     assert ProcessorTime(1.0).reached(history(cpu_seconds=1.5))
     assert not ProcessorTime(1.0).reached(history(cpu_seconds=0.5))
+
+
+@pytest.mark.parametrize(
+    "make, sentence",
+    [
+        (lambda: MacroIterations(0), "count of MacroIterations must be a positive integer, got 0"),
+        (lambda: MacroIterations(True), "count of MacroIterations must be a positive integer"),
+        (lambda: MacroIterations("3"), "count of MacroIterations must be a positive integer"),
+        (lambda: ProcessorTime(-1), "cpu_seconds of ProcessorTime must be a finite number > 0"),
+        (lambda: ProcessorTime("1 h"), "cpu_seconds of ProcessorTime must be a finite number > 0"),
+        (lambda: Residual(np.nan), "tol of Residual must be a finite number > 0, got nan"),
+        (lambda: ValidationAccuracy(3), r"must be an EvaluationSet\(X, y\), got 3"),
+        (
+            lambda: ValidationAccuracy(EvaluationSet([[0.0]], [0]), patience=0),
+            "patience of ValidationAccuracy must be a positive integer, got 0",
+        ),
+    ],
+)
+def test_stopping_rules_refuse_nonsense(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@dataclass(frozen=True)
+class Elsewhere(Careless):
+    """Says that another process has worked for three seconds."""
+
+    def solve(self, problem, start, budget):
+        return measured(problem, start.parameters, child_cpu_seconds=3.0)
+
+
+def test_processor_time_of_other_processes_counts():
+    problem = make_problem(depth=2, overall=0.5)
+    found = run(problem, inner=Elsewhere(), stopping=(ProcessorTime(8.0),), macro_iterations=9)
+    assert "ProcessorTime" in found.message and len(found.trace) == 2
+    assert found.child_cpu_seconds == 9.0
+    assert found.trace[1].cpu_seconds - found.trace[0].cpu_seconds >= 9.0
+
+
+def test_processor_time_of_ipopt_under_a_time_limit_counts():
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    problem = make_problem(depth=2, rows=60, overall=0.3)
+    start = a_start(problem, rule="points")
+    found = run(problem, inner="ipopt", start=start, budget=Budget(time_limit=60), inner_iter=5,
+                macro_iterations=9, stopping=(ProcessorTime(1e-6),))  # fmt: skip
+    assert "ProcessorTime" in found.message and len(found.trace) == 2
+    assert 0 < found.child_cpu_seconds <= found.trace[1].cpu_seconds
 
 
 def test_the_residual_rule_looks_at_the_whole_problem():
@@ -438,6 +535,16 @@ def test_cost_matrix_and_rates_hold_in_the_end(rule):
 # The object.
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A rule that lists what it was given."""
+
+    given: list
+
+    def blocks(self, view):
+        return self.given
+
+
 def test_parameters_are_those_of_an_estimator():
     solver = NodeDecomposition(proximal=1e-4, working_sets=Subtrees(3), macro_iterations=7)
     copy = clone(solver)
@@ -456,6 +563,24 @@ def test_parameters_are_those_of_an_estimator():
         ({"proximal": "small"}, "proximal must be a finite number >= 0"),
         ({"initialisation": "random"}, "initialisation must be a number of iterations"),
         ({"initialisation": -1}, "initialisation must be a number of iterations"),
+        ({"initialisation": True}, "initialisation must be a number of iterations.*got True"),
+        ({"initialisation": False}, "initialisation must be a number of iterations"),
+        ({"initialisation": 2.5}, "initialisation must be a number of iterations"),
+        ({"watch": np.zeros((3, 4))}, r"watch must be an EvaluationSet\(X, y\)"),
+        ({"watch": EvaluationSet(np.zeros((3, 5)), [0, 1, 2])}, r"rows of 4 features.*\(3, 5\)"),
+        ({"watch": EvaluationSet(np.zeros(4), [0])}, r"rows of 4 features.*\(4,\)"),
+        ({"watch": EvaluationSet(np.zeros((0, 4)), [])}, r"rows of 4 features.*\(0, 4\)"),
+        ({"watch": EvaluationSet(np.zeros((3, 4)), [0, 1])}, r"each of its 3 rows.*\(2,\)"),
+        ({"watch": EvaluationSet([["a"] * 4], [0])}, "must be an array of numbers"),
+        ({"watch": EvaluationSet(np.full((1, 4), np.nan), [0])}, "holds NaN or infinity"),
+        ({"watch": EvaluationSet(np.zeros((1, 4)), ["a"])}, "must hold class indices"),
+        (
+            {"stopping": (ValidationAccuracy(EvaluationSet(np.zeros((3, 5)), [0, 1, 2])),)},
+            r"rows of 4 features.*\(3, 5\)",
+        ),
+        ({"working_sets": Listed([Block((9,), ())])}, "branches 0 to 2 and leaves 0 to 3.*9"),
+        ({"working_sets": Listed([Block((0,), (4,))])}, "branches 0 to 2 and leaves 0 to 3.*4"),
+        ({"working_sets": Listed([(0, 1)])}, "branches 0 to 2 and leaves 0 to 3"),
         ({"working_sets": "all"}, r"working_sets must be a rule such as SingleBranches\(\)"),
         ({"stopping": (3,)}, r"stopping must hold rules such as MacroIterations\(5\)"),
         ({"stopping": MacroIterations(2)}, "stopping must be a sequence of rules"),

@@ -82,6 +82,32 @@ def test_a_label_that_training_has_not_seen_counts_as_wrong():
     assert fitted.solution_.trace.rows[-1].test_accuracy <= 2 / 3
 
 
+@pytest.mark.parametrize(
+    "rows, sentence",
+    [
+        (EvaluationSet(X[:, :3], NAMES), "does not fit the training rows: X has 3 features"),
+        (EvaluationSet(X[0], NAMES[:1]), "does not fit the training rows: Expected 2D array"),
+        (EvaluationSet(X, NAMES[:7]), r"each of its 150 rows, got an array of shape \(7,\)"),
+        (EvaluationSet(X, NAMES[:, None]), r"each of its 150 rows.*\(150, 1\)"),
+        (EvaluationSet(X, Y), "no label of an EvaluationSet is a class of y; it has 0"),
+        (EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]), "training rows: X holds NaN"),
+        (EvaluationSet(pd.DataFrame({"a": ["x"]}), NAMES[:1]), "column 'a' of X holds text"),
+    ],
+)
+@pytest.mark.parametrize("use", ["watch", "stopping"])
+def test_rows_that_do_not_fit_are_refused_before_any_work(rows, sentence, use):
+    given = {"watch": rows} if use == "watch" else {"stopping": (ValidationAccuracy(rows),)}
+    with pytest.raises(ValueError, match=sentence):
+        tree(solver=NodeDecomposition(**given)).fit(X, NAMES)
+
+
+def test_columns_of_watched_rows_are_told_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    solver = NodeDecomposition(watch=EvaluationSet(frame[list("badc")], NAMES))
+    with pytest.raises(ValueError, match="does not fit the training rows: The feature names"):
+        tree(solver=solver).fit(frame, NAMES)
+
+
 def test_early_stopping_on_rows_of_the_user():
     rule = ValidationAccuracy(EvaluationSet(X[::4], NAMES[::4]), patience=1)
     held_out = np.arange(len(X)) % 4 == 0

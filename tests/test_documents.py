@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,17 +21,33 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def python_examples() -> list[str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def python_examples(name: str) -> list[str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def test_readme_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    examples = python_examples()
+    examples = python_examples("README.md")
     assert examples, "the README has no Python example"
     for example in examples:
         exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.strip()
+
+
+def test_own_rules_of_a_decomposition_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The examples of the page, one after the other in one session."""
+    session = ModuleType("own_rules")
+    monkeypatch.setitem(sys.modules, session.__name__, session)
+    for example in python_examples("docs/decomposition.md"):
+        exec(compile(example, "docs/decomposition.md", "exec"), session.__dict__)
+    message, table = capsys.readouterr().out.split("\n", 1)
+    assert message.startswith("LittleGain(part=0.01) was met after")
+    assert "macro_iteration" in table
+    assert session.model.score(session.X, session.y) > 0.95
+    trace = session.model.solution_.trace
+    assert all(row.steps <= 7 for row in trace.rows) and trace[1].accepted > 0
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

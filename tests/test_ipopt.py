@@ -225,16 +225,55 @@ def test_time_limit_that_is_not_reached_changes_nothing() -> None:
     assert there.objective == pytest.approx(here.objective, rel=1e-9)
 
 
-def test_iterates_survive_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The child must find this file, and should be up before the clock is looked at.
+@pytest.fixture
+def fresh_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next child finds this file."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     ipopt_worker._stop_idle()
+
+
+@pytest.mark.usefixtures("fresh_worker")
+def test_iterates_survive_the_end_of_the_process() -> None:
     problem = clusters(PenaltyPair.of(linear(), 0.1))
+    # The child should be up before the clock is looked at.
     run_with_limit(_ends_at_once, problem, begin(problem), Budget(time_limit=60))
     outcome = run_with_limit(_never_ends, problem, begin(problem), Budget(time_limit=1))
     assert outcome.status is Status.TIME_LIMIT
     assert outcome.n_iter == 1
     np.testing.assert_array_equal(outcome.parameters.thresholds, np.zeros(3))
+
+
+@pytest.mark.usefixtures("fresh_worker")
+def test_processor_time_of_the_child_is_reported() -> None:
+    """Whether the child hands over its result or has to be ended; what was before is not."""
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    first = run_with_limit(_works, problem, begin(problem), Budget(time_limit=60))
+    again = run_with_limit(_ends_at_once, problem, begin(problem), Budget(time_limit=60))
+    ended = run_with_limit(_works_on_and_on, problem, begin(problem), Budget(time_limit=2))
+    assert first.child_cpu_seconds >= WORK > again.child_cpu_seconds
+    assert ended.status is Status.TIME_LIMIT and ended.child_cpu_seconds > 0
+
+
+def test_processor_time_of_the_child_is_in_the_solution() -> None:
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    here = IpoptSolver().solve(problem, begin(problem), Budget())
+    there = IpoptSolver().solve(problem, begin(problem), Budget(time_limit=60))
+    assert here.child_cpu_seconds == 0 < there.child_cpu_seconds
+
+
+WORK = 0.5
+
+
+def _works(problem, start, budget, progress):  # type: ignore[no-untyped-def]
+    began = time.process_time()
+    while time.process_time() < began + WORK:
+        pass
+    return _ends_at_once(problem, start, budget, progress)
+
+
+def _works_on_and_on(problem, start, budget, progress):  # type: ignore[no-untyped-def]
+    while True:
+        pass
 
 
 def _ends_at_once(problem, start, budget, progress):  # type: ignore[no-untyped-def]

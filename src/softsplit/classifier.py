@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.observer import Observer
@@ -216,7 +217,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"scale must be True or False, got {self.scale!r}.")
         return RunSettings(
             solver=settings.make_solver(self.solver),
-            n_starts=settings.positive_integer("n_starts", self.n_starts),
+            n_starts=positive_integer("n_starts", self.n_starts),
             n_jobs=settings.make_jobs(self.n_jobs),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             budget=self._budget(),
@@ -226,7 +227,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """The solver with any rows of the user's that it looks at scaled and coded."""
         if not isinstance(solver, NodeDecomposition):
             return solver
-        return solver.adapted(self._scaling.transform, self.classes_)
+        return solver.adapted(lambda X: self._scaled(self._check(X)), self.classes_)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
@@ -248,11 +249,9 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _budget(self) -> Budget:
         limit = self.time_limit
         return Budget(
-            max_iter=None
-            if self.max_iter is None
-            else settings.positive_integer("max_iter", self.max_iter),
-            tol=settings.positive_number("tol", self.tol),
-            time_limit=None if limit is None else settings.positive_number("time_limit", limit),
+            max_iter=None if self.max_iter is None else positive_integer("max_iter", self.max_iter),
+            tol=positive_number("tol", self.tol),
+            time_limit=None if limit is None else positive_number("time_limit", limit),
         )
 
     def _validate(
@@ -352,9 +351,13 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: FloatArray) -> FloatArray:
         tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
+        return split_scores(tree, self._scaled(X).T)
+
+    def _scaled(self, X: FloatArray) -> FloatArray:
+        """Rows that need not be training rows, in the units of the splits."""
         with np.errstate(over="ignore"):
-            scaled = np.clip(self._scaling.transform(X), -FAR, FAR)
-        return split_scores(tree, scaled.T)
+            scaled: FloatArray = np.clip(self._scaling.transform(X), -FAR, FAR)
+        return scaled
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)

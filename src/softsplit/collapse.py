@@ -9,8 +9,8 @@ branches that have moved. ``Collapsed`` takes from it, for one block, the quanti
 
 With a table ``W[class, leaf]`` the base of a side is the sum of share[leaf] W[class, leaf] over its
 leaves. Rows that reach no free branch are left out altogether: the lower a branch, the fewer rows
-matter to it. Building costs one multiplication per row for each leaf under the block, evaluating
-nothing that grows with the number of fixed branches.
+matter to it. Building costs one multiplication per row for each fixed gate above or below the
+block; after that no row is routed through a fixed branch again.
 """
 
 from __future__ import annotations
@@ -174,19 +174,20 @@ class Collapsed:
 
     def forest(self, cost_table: FloatArray, leaf_classes: FloatArray | None = None) -> Forest:
         """Bases for the table of a loss; with leaf classes, for the class rates too."""
-        cost_left, cost_right = self._bases(cost_table)
+        cost_left, cost_right = self.bases(cost_table)
         if leaf_classes is None:
             rate_left, rate_right = np.zeros_like(cost_left), np.zeros_like(cost_left)
             constants = np.zeros(len(cost_table))
         else:
-            rate_left, rate_right = self._bases(leaf_classes)
+            rate_left, rate_right = self.bases(leaf_classes)
             constants = np.sum(self.fixed_mass * leaf_classes, axis=1)
         return Forest(
             self.parents, self.on_left, self.factors, cost_left, cost_right, rate_left,
             rate_right, float(np.sum(self.fixed_mass * cost_table)), constants,
         )  # fmt: skip
 
-    def _bases(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def bases(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bases of the left and right sides of the free branches, (n_free, n_rows) each."""
         left, right = np.empty_like(self.factors), np.empty_like(self.factors)
         for position, (one, other) in enumerate(self.sides):
             _add_up(one, table, self.samples.starts, left[position])
@@ -217,8 +218,7 @@ class Collapsed:
     ) -> Evaluation:
         samples, n_features = self.samples, self.samples.n_features
         weights, thresholds = parameters.weights, parameters.thresholds
-        scores = np.dot(weights[:, self.branches].T / n_features, samples.features)
-        scores -= thresholds[self.branches, None]
+        scores = self.scores(parameters)
         mass = self.mass(scores)
         none = np.zeros(len(table))
         value = forest_pass(
@@ -229,6 +229,13 @@ class Collapsed:
         by_weight[:, self.branches] = np.dot(samples.features, scores.T) / n_features
         by_threshold[self.branches] = -np.sum(scores, axis=1)
         return Evaluation(float(value), by_weight, by_threshold, loss.leaf_gradient(mass), mass)
+
+    def scores(self, parameters: TreeParameters) -> FloatArray:
+        """Scores of the free branches, (n_free, n_rows)."""
+        weights, thresholds = parameters.weights[:, self.branches], parameters.thresholds
+        scores: FloatArray = np.dot(weights.T / self.samples.n_features, self.samples.features)
+        scores -= thresholds[self.branches, None]
+        return scores
 
     def mass(self, scores: FloatArray) -> FloatArray:
         """Leaf masses for the given scores of the free branches, (n_classes, n_leaves)."""

@@ -119,7 +119,9 @@ class TrainingProblem:
         """The same problem with everything outside ``block`` fixed at ``anchor``.
 
         ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of
-        ``anchor`` in ``cache``, fixed branches are not evaluated again.
+        ``anchor`` in ``cache``, fixed branches are not evaluated again: the problem then takes
+        trees that agree with ``anchor`` outside the block, as those of ``pin`` do, and does not
+        look whether they do, which would cost a pass over the fixed branches each time.
         """
         return replace(
             self,
@@ -161,17 +163,9 @@ class TrainingProblem:
     def _evaluate(
         self, parameters: TreeParameters, extra_table: FloatArray | None = None
     ) -> Evaluation:
-        if self.collapsed is not None and self._at_anchor(parameters):
+        if self.collapsed is not None:
             return self.collapsed.evaluate(self.loss, parameters, extra_table)
         return evaluate(self.loss, self.samples, parameters, self.steepness, extra_table)
-
-    def _at_anchor(self, parameters: TreeParameters) -> bool:
-        """Whether the fixed branches are those of the anchor."""
-        fixed = ~self.free_branches
-        assert self.anchor is not None
-        return np.array_equal(
-            parameters.weights[:, fixed], self.anchor.weights[:, fixed]
-        ) and np.array_equal(parameters.thresholds[fixed], self.anchor.thresholds[fixed])
 
     def evaluate_cost(
         self, parameters: TreeParameters, multipliers: FloatArray | None = None

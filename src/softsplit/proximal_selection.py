@@ -18,9 +18,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_score
 from sklearn.utils import _safe_indexing, check_random_state
 
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.decomposition import NodeDecomposition
-from softsplit.settings import positive_integer, positive_number
 from softsplit.tree import FloatArray
 
 PAPER_PROXIMALS = (1.25e-3, 1.25e-4, 1.25e-5, 1.25e-6)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
-from softsplit.settings import positive_integer, positive_number
 from softsplit.solvers import Solution
 from softsplit.strength_bound import max_strength
 from softsplit.training import walk

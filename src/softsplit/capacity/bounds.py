@@ -8,12 +8,13 @@ of features and N = 2^D - 1 branches:
     lower   2^(D-1) (p - D + 3)          D >= 2, p >= D + 1: LB-VC (Propositions 2 and 3)
     lower   2^(D-1) (p + 1)              real features, any D and p
     lower   2^(D-1) (p + 1 - s)          binary features; s as small as ``hypercube_plan`` finds it
+    lower   2^h times that for D - h     features on a grid, which can be halved h times
     upper   O(16^D p^2)                  real features, the constant is computed (``growth``)
     upper   O(2^D p (D + log p))         binary features
     upper   2^p                          binary features: there are no more points
     upper   2^N                          one real feature
 
-The third and fourth line are ours and never below the second: the recursion of the paper gives up
+The third to fifth line are ours and never below the second: the recursion of the paper gives up
 one feature per level, which binary features need only when they run short.
 """
 
@@ -85,6 +86,52 @@ def hypercube_plan(depth: int, n_features: int) -> HypercubePlan:
     return max(plans, key=lambda plan: plan.n_points)
 
 
+class GridPlan(NamedTuple):
+    """Cells of a grid, told apart by halvings, with the vertices of each cell shared out by a plan.
+
+    The first ``halvings`` levels of the tree halve the cells along one feature each, the features
+    taking turns; ``levels`` is the number of values of a feature, None for real features.
+    """
+
+    halvings: int
+    cube: HypercubePlan
+    levels: int | None
+
+    @property
+    def working_depth(self) -> int:
+        return self.halvings + self.cube.working_depth
+
+    @property
+    def n_points(self) -> int:
+        return int(2**self.halvings * self.cube.n_points)
+
+    @property
+    def narrowest(self) -> float:
+        """Width of a cell along the first feature, which is halved most often."""
+        return self.width(-(-self.halvings // self.cube.n_features))
+
+    def width(self, halvings: int) -> float:
+        """Width of a cell along a feature halved so often: gaps are as wide, and ends on values."""
+        pieces = 2 ** (halvings + 1) - 1
+        if self.levels is None:
+            return 1.0 / pieces
+        return ((self.levels - 1) // pieces) / (self.levels - 1)
+
+
+def grid_plan(depth: int, n_features: int, levels: int | None) -> GridPlan:
+    """The plan with most points; among equals the one without halvings, whose margin is larger.
+
+    A halving doubles the points, sharing a cube does so at best: halvings come first, as long as
+    each cell keeps two values of every feature.
+    """
+    most = depth - 1
+    if levels is not None:
+        most = min(most, n_features * ((levels // 2).bit_length() - 1))
+    plain = GridPlan(0, hypercube_plan(depth, n_features), levels)
+    halved = GridPlan(most, hypercube_plan(depth - most, n_features), levels)
+    return plain if plain.n_points >= halved.n_points else halved
+
+
 def paper_plan(depth: int, n_features: int) -> HypercubePlan:
     """The plan of the paper: one feature per level, and one block for the last split of all."""
     if n_features < depth + 1:
@@ -110,19 +157,23 @@ def lb_vc(depth: int, n_features: int) -> int:
 
 
 def vc_lower_bound(
-    depth: int, n_features: int, binary: bool = False, *, method: Method = "best"
+    depth: int,
+    n_features: int,
+    binary: bool = False,
+    *,
+    levels: int | None = None,
+    method: Method = "best",
 ) -> Bound:
     """A number of points that trees of this size can label in every way.
 
     Parameters
     ----------
-    depth, n_features : int
-    binary : bool
-        Whether features are 0 or 1 only.
+    depth, n_features, binary, levels
+        As in ``vc_upper_bound``.
     method : {"best", "lb-vc"}
         The points that this library can construct, never fewer than the paper; or the recursion
-        of the paper, which holds for real and binary features alike and exists for depth 1 and
-        for n_features >= depth + 1.
+        of the paper, which holds for all features alike and exists for depth 1 and for
+        n_features >= depth + 1.
 
     Returns
     -------
@@ -130,14 +181,16 @@ def vc_lower_bound(
         ``softsplit.capacity.shatter`` builds the points and the trees.
     """
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
-    true_or_false("binary", binary)
+    levels = feature_levels(binary, levels)
     if method not in METHODS:
         raise ValueError(f"method must be 'best' or 'lb-vc', got {method!r}.")
     if depth == 1:
         return _half_spaces(n_features)
     if method == "lb-vc":
-        return _recursive(depth, n_features, binary)
-    return _in_the_cube(depth, n_features) if binary else _in_space(depth, n_features)
+        return _recursive(depth, n_features, binary=levels == 2)
+    if levels is None:
+        return _in_space(depth, n_features)
+    return _on_a_grid(depth, n_features, levels)
 
 
 def vc_upper_bound(
@@ -217,24 +270,45 @@ def _in_space(depth: int, n_features: int) -> Bound:
     )
 
 
-def _in_the_cube(depth: int, n_features: int) -> Bound:
-    plan = hypercube_plan(depth, n_features)
-    full = plan.n_points == 2**n_features
-    ways = [
-        f"{plan.n_fixed} by one feature each" if plan.n_fixed else "",
-        f"{plan.working_depth - 1 - plan.n_fixed} by the majority in a block of features"
-        if plan.working_depth - 1 > plan.n_fixed
-        else "",
-    ]
+def _on_a_grid(depth: int, n_features: int, levels: int) -> Bound:
+    plan, what = grid_plan(depth, n_features, levels), "vertices" if levels == 2 else "points"
+    cube, kept = plan.cube, n_features + 1 - plan.cube.n_fixed
+    full = _holds_all_points(plan)
+    counts = {
+        "by halving the values of a feature": plan.halvings,
+        "by one feature each": cube.n_fixed,
+        "by the majority in a block of features": cube.working_depth - 1 - cube.n_fixed,
+    }
+    ways = " and ".join(f"{count} {way}" for way, count in counts.items() if count)
+    power = "(D-1)" if plan.working_depth == depth else str(plan.working_depth - 1)
     return Bound(
         plan.n_points,
         "exact" if full else "lower",
-        "2^p" if full else f"2^(D-1) (p + 1 - s), s = {plan.n_fixed}",
+        f"{levels}^p" if full else f"2^{power} (p + 1 - s), s = {cube.n_fixed}",
         "clusters",
-        f"{plan.working_depth - 1} levels tell {2 ** (plan.working_depth - 1)} clusters of "
-        f"vertices apart ({' and '.join(way for way in ways if way)}), and each last branch "
-        f"labels its {n_features - plan.n_fixed + 1} vertices in every way"
-        f"{'; these are all vertices there are' if full else ''}; {_beside(depth, n_features)}.",
+        f"{plan.working_depth - 1} levels tell {2 ** (plan.working_depth - 1)} clusters of {what} "
+        f"apart ({ways}), and each last branch labels its {kept} {what} in every way"
+        f"{f'; these are all {what} there are' if full else _shortage(depth, plan)}; "
+        f"{_beside(depth, n_features)}.",
+    )
+
+
+def _holds_all_points(plan: GridPlan) -> bool:
+    """Whether no other point exists on the grid."""
+    assert plan.levels is not None
+    return plan.cube.n_features * math.log2(plan.levels) < 1000 and (
+        plan.n_points == plan.levels**plan.cube.n_features
+    )
+
+
+def _shortage(depth: int, plan: GridPlan) -> str:
+    """What is said of a grid on which fewer points are found than among real features."""
+    most = 2 ** (depth - 1) * (plan.cube.n_features + 1)
+    if plan.levels == 2 or plan.n_points == most:
+        return ""
+    return (
+        f"; with enough values there would be {most}, here cells of two values each run short and "
+        "values left over are not used, so that this bound may be weak"
     )
 
 
@@ -304,7 +378,7 @@ def _all_points(size: TreeSize, levels: int) -> list[Bound]:
     if size.n_features * math.log2(levels) > 1000:
         return []
     points = levels**size.n_features
-    full = levels == 2 and hypercube_plan(size.depth, size.n_features).n_points == points
+    full = _holds_all_points(grid_plan(size.depth, size.n_features, levels))
     reason = f"features with {levels} values give no more than {levels}^{size.n_features} points"
     return [
         Bound(

@@ -86,8 +86,7 @@ def compared_models(
 
 
 def _soft_tree(depth: int, n_features: int, levels: int | None) -> Model:
-    # The vertices of the unit cube lie on every grid.
-    lower = vc_lower_bound(depth, n_features, binary=levels is not None)
+    lower = vc_lower_bound(depth, n_features, levels=levels)
     upper = vc_upper_bound(depth, n_features, levels=levels)
     return Model(
         f"soft tree, depth {depth}",
@@ -103,7 +102,7 @@ def _hard_tree(depth: int, n_features: int, levels: int | None) -> Model:
     """The constructions for soft trees keep clear of every split, hence hold for hard ones."""
     branches = 2**depth - 1
     parameters = branches * (n_features + 1) + branches + 1
-    lower = vc_lower_bound(depth, n_features, binary=levels is not None)
+    lower = vc_lower_bound(depth, n_features, levels=levels)
     upper, source = n_features + 1, EXACT
     if depth > 1:
         upper = hard_tree_growth(depth, n_features).largest_shattered()
@@ -117,8 +116,11 @@ def _networks(n_features: int, hidden: int, levels: int | None) -> list[Model]:
     parameters = hidden * (n_features + 2) + 1
     # p u + 1 holds up to this number of hidden units u; the others can be idle.
     useful = min(hidden, 2 ** (n_features + 1) // (n_features**2 + n_features + 2))
-    lower = n_features * useful + 1
-    source = "Anthony and Bartlett, 6.2"
+    lower, source = n_features * useful + 1, "Anthony and Bartlett, 6.2"
+    # Points on a line: the hidden units step between them in turn.
+    in_line = hidden + 1 if levels is None else min(hidden + 1, levels)
+    if in_line > lower:
+        lower, source = in_line, "points in a line"
     threshold = threshold_network_growth(n_features, hidden).largest_shattered()
     sigmoid = sigmoid_network_growth(n_features, hidden, levels).largest_shattered()
     counted = "as for soft trees"

@@ -30,8 +30,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsplit.capacity.arguments import open_interval, tree_depth, true_or_false, whole_number
-from softsplit.capacity.bounds import METHODS, HypercubePlan, Method, hypercube_plan, paper_plan
+from softsplit.capacity.arguments import open_interval, tree_depth, whole_number
+from softsplit.capacity.bounds import (
+    METHODS,
+    GridPlan,
+    HypercubePlan,
+    Method,
+    feature_levels,
+    grid_plan,
+    paper_plan,
+)
 from softsplit.tree import FloatArray, Topology, TreeParameters
 
 MOST_NUMBERS = 1e8
@@ -170,22 +178,27 @@ class Construction:
 
 
 def construct(
-    depth: int, n_features: int, binary: bool = False, *, method: Method = "best"
+    depth: int,
+    n_features: int,
+    binary: bool = False,
+    *,
+    levels: int | None = None,
+    method: Method = "best",
 ) -> Construction:
     """The construction behind ``vc_lower_bound`` with the same arguments.
 
-    All points lie in [0, 1]^p, where the library scales features to.
+    All points lie in [0, 1]^p, where the library scales features to; with ``levels`` their
+    features are multiples of 1 / (levels - 1).
     """
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
-    plan = _chosen(depth, n_features, binary, method)
-    working_depth = depth if plan is None else plan.working_depth
-    size = 2 ** (working_depth - 1) * (n_features + 1) * n_features
+    plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
+    size = 2 ** (plan.working_depth - 1) * (n_features + 1) * n_features
     if size > MOST_NUMBERS:
         raise ValueError(
             f"the points for depth {depth} and {n_features} features hold {size:.1e} numbers, "
             f"more than {MOST_NUMBERS:.1e}; take a smaller depth or fewer features."
         )
-    return _grid(depth, n_features) if plan is None else _hypercube(depth, plan)
+    return _in_cells(depth, plan, _hypercube(depth, plan.cube))
 
 
 def required_steepness(
@@ -193,33 +206,25 @@ def required_steepness(
     n_features: int,
     binary: bool = False,
     *,
+    levels: int | None = None,
     method: Method = "best",
     epsilon: float | None = None,
 ) -> float:
     """``construct(...).required_steepness(epsilon)``, without building the construction.
 
-    The margin is 1 / (2p) on the unit cube. On the grid it is h / (2p) for the narrowest cells,
-    along the first feature.
+    The margin is 1 / (2p) on the unit cube, and h / (2p) in cells of width h at the narrowest.
     """
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
-    plan = _chosen(depth, n_features, binary, method)
-    if plan is not None:
-        return _steepness(1 / (2 * n_features), plan.working_depth, epsilon)
-    width = _cell_width(math.ceil((depth - 1) / n_features))
-    return _steepness(width / (2 * n_features), depth, epsilon)
+    plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
+    return _steepness(plan.narrowest / (2 * n_features), plan.working_depth, epsilon)
 
 
-def _chosen(depth: int, n_features: int, binary: bool, method: Method) -> HypercubePlan | None:
-    """The plan on the unit cube, or None for a grid."""
-    true_or_false("binary", binary)
+def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> GridPlan:
     if method not in METHODS:
         raise ValueError(f"method must be 'best' or 'lb-vc', got {method!r}.")
     if method == "lb-vc" and depth > 1:
-        return paper_plan(depth, n_features)
-    plan = hypercube_plan(depth, n_features)
-    # Where blocks suffice, vertices are as many as a grid has, with three times the margin.
-    on_cube = binary or (plan.working_depth == depth and plan.n_fixed == 0)
-    return plan if on_cube else None
+        return GridPlan(0, paper_plan(depth, n_features), levels)
+    return grid_plan(depth, n_features, levels)
 
 
 def _steepness(margin: float, working_depth: int, epsilon: float | None) -> float:
@@ -260,36 +265,36 @@ def _hypercube(depth: int, plan: HypercubePlan) -> Construction:
     return Construction(depth, bases, steps, weights, thresholds)
 
 
-def _grid(depth: int, n_features: int) -> Construction:
-    """Cells of a grid in [0, 1]^p: each level halves the cells along one feature, in turn.
+def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
+    """A copy of the cube in every cell of a grid in [0, 1]^p.
 
-    Along a feature with n cells of width h, cell c reaches from 2 c h to (2 c + 1) h with
-    h = 1 / (2 n - 1): gaps are as wide as cells. Cluster points are a cell's lowest corner and
-    its neighbours.
+    Each of the first levels halves the cells along one feature, in turn. Along a feature with
+    cells of width h, cell c reaches from 2 c h to (2 c + 1) h: gaps are as wide as cells. With
+    x = low + h u in a cell, the split a . u / p - mu of the cube becomes the split with weights
+    a_j r_j and threshold sum_j a_j r_j low_j / p + mu min h, where r_j = min h / h_j.
     """
-    levels = depth - 1
-    sides = _sides(levels)
-    bases, steps = np.zeros((2**levels, n_features)), np.ones((2**levels, n_features))
-    weights = np.zeros((n_features, 2**levels - 1))
-    thresholds = np.zeros(2**levels - 1)
-    for feature in range(min(n_features, levels)):
-        own = range(feature, levels, n_features)
-        width = _cell_width(len(own))
-        cell = np.zeros(2**levels, dtype=np.int64)
-        for nth, level in enumerate(own):
-            half = 2 ** (len(own) - 1 - nth)
-            branches = np.arange(2**level - 1, 2 ** (level + 1) - 1)
-            first = cell[:: 2 ** (levels - level)]
-            weights[feature, branches] = 1.0
-            thresholds[branches] = (2 * (first + half) - 0.5) * width / n_features
-            cell = cell + half * sides[:, level]
-        bases[:, feature] = 2 * cell * width
-        steps[:, feature] = width
-    return Construction(depth, bases, steps, weights, thresholds)
-
-
-def _cell_width(halvings: int) -> float:
-    return float(1.0 / (2 * 2**halvings - 1))
+    levels, p = plan.halvings, cube.n_features
+    sides, cells = _sides(levels), np.zeros((2**levels, p), dtype=np.int64)
+    widths = np.array([plan.width(len(range(j, levels, p))) for j in range(p)])
+    weights, thresholds = np.zeros((p, 2**levels - 1)), np.zeros(2**levels - 1)
+    for level in range(levels):
+        feature, half = level % p, 2 ** len(range(level + p, levels, p))
+        branches = np.arange(2**level - 1, 2 ** (level + 1) - 1)
+        first = cells[:: 2 ** (levels - level), feature]
+        weights[feature, branches] = 1.0
+        thresholds[branches] = (2 * (first + half) - 0.5) * widths[feature] / p
+        cells[:, feature] += half * sides[:, level]
+    low, narrowest = 2 * cells * widths, widths.min()
+    inner = cube.upper_weights * (narrowest / widths)[:, None]
+    offsets = low @ inner / p + narrowest * cube.upper_thresholds
+    # Heap order: below the halvings come the roots of all cells, then their children, and so on.
+    for level in range(cube.working_depth - 1):
+        own = slice(2**level - 1, 2 ** (level + 1) - 1)
+        weights = np.hstack([weights, np.tile(inner[:, own], (1, 2**levels))])
+        thresholds = np.append(thresholds, offsets[:, own])
+    bases = low[:, None, :] + widths * cube.bases
+    steps = np.broadcast_to(widths * cube.steps, bases.shape)
+    return Construction(depth, bases.reshape(-1, p), steps.reshape(-1, p), weights, thresholds)
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ def shatter(
     n_features: int,
     binary: bool = False,
     *,
+    levels: int | None = None,
     method: Method = "best",
     epsilon: float = 0.01,
     steepness: float | None = None,
@@ -96,7 +97,7 @@ def shatter(
 
     Parameters
     ----------
-    depth, n_features, binary, method
+    depth, n_features, binary, levels, method
         As in ``vc_lower_bound``: there are as many points as it says.
     epsilon : float
         No gate errs with a larger probability; sets the steepness.
@@ -107,7 +108,7 @@ def shatter(
     seed : int
         Seed of the draw.
     """
-    construction = construct(depth, n_features, binary, method=method)
+    construction = construct(depth, n_features, binary, levels=levels, method=method)
     if steepness is None:
         open_interval("epsilon", epsilon, 0.0, construction.largest_epsilon)
         steepness = construction.required_steepness(epsilon)

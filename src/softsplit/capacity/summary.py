@@ -51,20 +51,18 @@ def summarise(
 ) -> Summary:
     """Everything in this package about trees of one size."""
     levels = feature_levels(binary, levels)
-    # The vertices of the unit cube lie on every grid.
-    on_cube = levels is not None
     return Summary(
         depth=depth,
         n_features=n_features,
         levels=levels,
-        lower=vc_lower_bound(depth, n_features, on_cube),
+        lower=vc_lower_bound(depth, n_features, levels=levels),
         paper=(
-            vc_lower_bound(depth, n_features, on_cube, method="lb-vc")
+            vc_lower_bound(depth, n_features, levels=levels, method="lb-vc")
             if depth == 1 or n_features >= depth + 1
             else None
         ),
         upper=vc_upper_bound(depth, n_features, levels=levels),
-        required_steepness=required_steepness(depth, n_features, on_cube),
+        required_steepness=required_steepness(depth, n_features, levels=levels),
         models=tuple(compared_models(depth, n_features, levels=levels, hidden_units=hidden_units)),
         generalisation=None
         if n_samples is None

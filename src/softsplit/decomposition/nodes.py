@@ -15,12 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition.evaluation import EvaluationSet
 from softsplit.decomposition.run import Run, best_start, with_better_leaves
 from softsplit.decomposition.stopping import Chooser, MacroIterations, StoppingRule
@@ -29,7 +31,7 @@ from softsplit.decomposition.working_sets import SingleBranches, View, WorkingSe
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solver, Start, Status, make_solver
 from softsplit.solvers.stages import Polish
-from softsplit.tree import Block, FloatArray, TreeParameters
+from softsplit.tree import Block, FloatArray, Topology, TreeParameters
 
 BLOCK_SOLVER = NativeSolver(
     recipes={"given": ()},
@@ -125,7 +127,7 @@ class NodeDecomposition(BaseEstimator):
         return BLOCK_SOLVER if self.inner == "native" else make_solver(self.inner)
 
     def adapted(
-        self, transform: Callable[[FloatArray], FloatArray], classes: NDArray[Any]
+        self, transform: Callable[[Any], FloatArray], classes: NDArray[Any]
     ) -> NodeDecomposition:
         """The same solver with all rows it looks at in the units of a training problem."""
         adapted = clone(self)
@@ -140,40 +142,47 @@ class NodeDecomposition(BaseEstimator):
     def check(self) -> None:
         """Refuse parameters that make no sense, in one sentence."""
         make_solver(self.inner)
-        for name in ("macro_iterations", "inner_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}.")
-        if (
-            not isinstance(self.proximal, int | float | np.number)
-            or isinstance(self.proximal, bool)
-            or not 0 <= self.proximal < np.inf
-        ):
-            raise ValueError(f"proximal must be a finite number >= 0, got {self.proximal!r}.")
-        number = isinstance(self.initialisation, int | np.integer) and self.initialisation >= 0
-        if self.initialisation != "neutral" and not number:
-            raise ValueError(
-                "initialisation must be a number of iterations >= 0 or 'neutral', "
-                f"got {self.initialisation!r}."
-            )
-        rule_given = hasattr(self.working_sets, "blocks") and not isinstance(
-            self.working_sets, type
-        )
-        if self.working_sets is not None and not rule_given:
+        positive_integer("macro_iterations", self.macro_iterations)
+        positive_integer("inner_iter", self.inner_iter)
+        positive_number("proximal", self.proximal, zero=True)
+        self._check_initialisation()
+        if self.working_sets is not None and not _offers(self.working_sets, "blocks"):
             raise ValueError(
                 f"working_sets must be a rule such as SingleBranches(), got {self.working_sets!r}."
             )
         if not isinstance(self.stopping, Sequence):
             raise ValueError(f"stopping must be a sequence of rules, got {self.stopping!r}.")
         for rule in self.stopping:
-            if not hasattr(rule, "reached") or isinstance(rule, type):
+            if not _offers(rule, "reached"):
                 raise ValueError(
                     f"stopping must hold rules such as MacroIterations(5), got {rule!r}."
                 )
+        if not isinstance(self.watch, EvaluationSet | None):
+            raise ValueError(f"watch must be an EvaluationSet(X, y), got {self.watch!r}.")
+
+    def _check_initialisation(self) -> None:
+        value = self.initialisation
+        if isinstance(value, str):
+            good = value == "neutral"
+        else:
+            good = isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+        if not good:
+            raise ValueError(
+                f"initialisation must be a number of iterations >= 0 or 'neutral', got {value!r}."
+            )
+
+    def _check_rows(self, problem: TrainingProblem) -> None:
+        """Refuse rows to look at that do not fit the problem."""
+        if self.watch is not None:
+            self.watch.check(problem.n_features)
+        for rule in self.stopping:
+            if hasattr(rule, "check"):
+                rule.check(problem)
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> TracedSolution:
         """Best tree found from ``start``; its ``trace`` tells how."""
         self.check()
+        self._check_rows(problem)
         began = time.perf_counter()
         run = Run(problem, budget, self._first_tree(problem, start), self.watch)
         status, message = Status.ACCEPTABLE, ""
@@ -233,13 +242,21 @@ class NodeDecomposition(BaseEstimator):
             seconds=time.perf_counter() - began,
             solver=self.name,
             message=message,
+            child_cpu_seconds=run.clock.child_cpu_seconds,
         )
         assert isinstance(found, TracedSolution)
         return replace(found, trace=DecompositionTrace(tuple(run.rows), self._initialised))
 
 
+def _offers(rule: object, method: str) -> bool:
+    """Whether this is a rule, and not the class of one."""
+    return hasattr(rule, method) and not isinstance(rule, type)
+
+
 def _within(problem: TrainingProblem, blocks: Sequence[Block]) -> list[Block]:
     """The blocks, cut to the free part of a problem that is itself restricted."""
+    for block in blocks:
+        _check_block(problem.topology, block)
     if problem.block is None:
         return list(blocks)
     cut = [
@@ -250,3 +267,16 @@ def _within(problem: TrainingProblem, blocks: Sequence[Block]) -> list[Block]:
         for block in blocks
     ]
     return [block for block in cut if block.branches or block.leaves]
+
+
+def _check_block(topology: Topology, block: Block) -> None:
+    n_branches, n_leaves = topology.n_branches, topology.n_leaves
+    if (
+        not isinstance(block, Block)
+        or not set(block.branches) <= set(range(n_branches))
+        or not set(block.leaves) <= set(range(n_leaves))
+    ):
+        raise ValueError(
+            f"a working-set rule must list Blocks of branches 0 to {n_branches - 1} and leaves 0 "
+            f"to {n_leaves - 1}, got {block!r}."
+        )

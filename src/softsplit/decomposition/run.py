@@ -86,6 +86,7 @@ class Run:
 
     def _note(self, found: Solution) -> None:
         self.n_iter += found.n_iter
+        self.clock.add_child(found.child_cpu_seconds)
         if found.status is Status.INTERRUPTED:
             self.budget.cancel.requested = True
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition.evaluation import EvaluationSet
 from softsplit.decomposition.trace import TraceRow
 from softsplit.optimality import kkt
@@ -27,7 +28,12 @@ class History:
 
 
 class StoppingRule(Protocol):
-    """Says when a run has gone far enough."""
+    """Says when a run has gone far enough.
+
+    A rule that looks at rows of the user's may have two methods more: ``check(problem)``, called
+    before a run, and ``adapted(transform, classes)``, which returns the rule for a training
+    problem; see ``ValidationAccuracy``.
+    """
 
     def reached(self, history: History) -> bool: ...
 
@@ -45,6 +51,9 @@ class MacroIterations:
 
     count: int
 
+    def __post_init__(self) -> None:
+        positive_integer("count of MacroIterations", self.count)
+
     def reached(self, history: History) -> bool:
         return history.rows[-1].macro_iteration >= self.count
 
@@ -58,6 +67,9 @@ class ProcessorTime:
 
     cpu_seconds: float
 
+    def __post_init__(self) -> None:
+        positive_number("cpu_seconds of ProcessorTime", self.cpu_seconds)
+
     def reached(self, history: History) -> bool:
         return history.rows[-1].cpu_seconds >= self.cpu_seconds
 
@@ -67,6 +79,9 @@ class Residual:
     """Stop where the KKT residual of the whole problem is at most ``tol`` cost units."""
 
     tol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        positive_number("tol of Residual", self.tol)
 
     def reached(self, history: History) -> bool:
         problem = history.problem
@@ -89,6 +104,13 @@ class ValidationAccuracy:
     rows: EvaluationSet
     patience: int = 3
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.rows, EvaluationSet):
+            raise ValueError(
+                f"rows of ValidationAccuracy must be an EvaluationSet(X, y), got {self.rows!r}."
+            )
+        positive_integer("patience of ValidationAccuracy", self.patience)
+
     def reached(self, history: History) -> bool:
         return len(history.trees) - 1 - self.chosen(history) >= self.patience
 
@@ -99,7 +121,10 @@ class ValidationAccuracy:
         violation = problem.violation(tree).largest
         return -violation if violation > FEASIBLE else self.rows.accuracy(tree, problem.steepness)
 
+    def check(self, problem: TrainingProblem) -> None:
+        self.rows.check(problem.n_features)
+
     def adapted(
-        self, transform: Callable[[FloatArray], FloatArray], classes: NDArray[Any]
+        self, transform: Callable[[Any], FloatArray], classes: NDArray[Any]
     ) -> ValidationAccuracy:
         return replace(self, rows=self.rows.adapted(transform, classes))

@@ -25,8 +25,8 @@ class TraceRow:
         The second is NaN unless the solver was given rows to watch.
     cpu_seconds, seconds : float
         Spent so far on solving, by the processor and by the clock; looking at accuracies is not
-        counted. IPOPT under a time limit runs in a process of its own, whose processor time
-        is not seen here.
+        counted. IPOPT under a time limit runs in a process of its own; its processor time is
+        counted, the start of that process is not.
     n_iter : int
         Iterations of the inner solver so far.
     steps, accepted : int
@@ -71,16 +71,22 @@ class TracedSolution(Solution):
 
 @dataclass
 class Stopwatch:
-    """Processor and wall time of one thread, with pauses."""
+    """Processor and wall time of one thread, with pauses; that of its children is added."""
 
     cpu_seconds: float = 0.0
     seconds: float = 0.0
+    child_cpu_seconds: float = 0.0
     _cpu: float = field(default_factory=time.thread_time)
     _wall: float = field(default_factory=time.perf_counter)
 
     def pause(self) -> None:
         self.cpu_seconds += time.thread_time() - self._cpu
         self.seconds += time.perf_counter() - self._wall
+
+    def add_child(self, cpu_seconds: float) -> None:
+        """Count what another process has spent."""
+        self.child_cpu_seconds += cpu_seconds
+        self.cpu_seconds += cpu_seconds
 
     def resume(self) -> None:
         self._cpu, self._wall = time.thread_time(), time.perf_counter()

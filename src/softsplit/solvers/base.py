@@ -54,6 +54,9 @@ class Solution:
     solver : str
     message : str
         The solver's own words.
+    child_cpu_seconds : float
+        Processor time of other processes that worked on this run; the clock of the calling
+        thread does not see it.
     """
 
     parameters: TreeParameters
@@ -67,6 +70,7 @@ class Solution:
     seconds: float
     solver: str
     message: str = ""
+    child_cpu_seconds: float = 0.0
 
     @classmethod
     def measure(
@@ -80,12 +84,16 @@ class Solution:
         seconds: float,
         solver: str,
         message: str = "",
+        child_cpu_seconds: float = 0.0,
     ) -> Solution:
         """Evaluate the point on the problem itself: nothing is taken on a solver's word.
 
-        Residuals within ``tol`` (times the cost unit of the problem) make a run that ended by
-        itself optimal; otherwise it is acceptable at best, whatever the solver called it.
+        Outside the block of a restricted problem the tree is that of the anchor, whatever the
+        solver returns. Residuals within ``tol`` (times the cost unit of the problem) make a run
+        that ended by itself optimal; otherwise it is acceptable at best, whatever the solver
+        called it.
         """
+        parameters = problem.pin(parameters)
         found = problem.evaluate_cost(parameters)
         residuals = kkt(problem, parameters, found=found)
         if status.usable and not residuals.violation <= FEASIBLE:
@@ -105,6 +113,7 @@ class Solution:
             seconds=seconds,
             solver=solver,
             message=message,
+            child_cpu_seconds=child_cpu_seconds,
         )
 
 

@@ -94,6 +94,7 @@ class IpoptSolver:
             seconds=time.perf_counter() - began,
             solver=self.name,
             message=outcome.message,
+            child_cpu_seconds=outcome.child_cpu_seconds,
         )
 
     def run(

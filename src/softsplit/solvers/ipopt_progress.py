@@ -17,12 +17,16 @@ Listener = Callable[[TreeParameters, float, float], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a run ended, before it is measured on the problem."""
+    """Where a run ended, before it is measured on the problem.
+
+    ``child_cpu_seconds`` is the processor time of the run where it had a process of its own.
+    """
 
     parameters: TreeParameters
     status: Status
     n_iter: int
     message: str
+    child_cpu_seconds: float = 0.0
 
 
 @dataclass

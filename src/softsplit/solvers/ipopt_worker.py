@@ -6,8 +6,10 @@ and ends the process when the time is up. A plain subprocess is used because mul
 import the user's script again.
 
 Messages are pickles, one after the other. Parent to child: (run, problem, start, max_iter, tol,
-deadline). Child to parent: ("iterate", (parameters, value, violation)) as often as there are
-iterations, and in the end ("outcome", Outcome) or ("error", text).
+deadline). Child to parent: ("begun", None) when the request has been read, ("iterate",
+(parameters, value, violation)) as often as there are iterations, and in the end ("outcome",
+Outcome) or ("error", text); with each the processor time of the child so far, which the parent
+cannot see.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -37,6 +40,9 @@ GRACE = 0.5
 """Seconds a run gets to hand over its result after IPOPT itself has seen the limit."""
 
 Run = Callable[[TrainingProblem, Start, Budget, Progress], Outcome]
+
+Message = tuple[str, Any, float]
+"""Kind, content, and processor seconds of the sender."""
 
 
 def run_with_limit(run: Run, problem: TrainingProblem, start: Start, budget: Budget) -> Outcome:
@@ -57,8 +63,10 @@ def run_with_limit(run: Run, problem: TrainingProblem, start: Start, budget: Bud
         worker.release(clean=kind == "outcome")
     if kind == "outcome":
         assert isinstance(content, Outcome)
-        return content
-    return _stopped(problem, start, progress, kind, content)
+        outcome = content
+    else:
+        outcome = _stopped(problem, start, progress, kind, content)
+    return replace(outcome, child_cpu_seconds=worker.cpu_seconds)
 
 
 class _Worker:
@@ -68,7 +76,9 @@ class _Worker:
 
     def __init__(self) -> None:
         self.owner = os.getpid()
-        self.messages: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self.messages: queue.Queue[Message] = queue.Queue()
+        self._begun: float | None = None
+        self._cpu = 0.0
         self.process = _launch()
         self.reader = threading.Thread(
             target=_receive, args=(self.process.stdout, self.messages), daemon=True
@@ -84,7 +94,13 @@ class _Worker:
                 return worker
         return cls()
 
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time of the last request, without what it took to start the process."""
+        return 0.0 if self._begun is None else max(self._cpu - self._begun, 0.0)
+
     def send(self, request: Any) -> None:
+        self._begun = None
         # In a thread, since the child may be slow to read; if it is gone, the reader says so.
         threading.Thread(target=_send, args=(self.process.stdin, request), daemon=True).start()
 
@@ -92,12 +108,17 @@ class _Worker:
         """Keep the iterates that arrive until the last message, which is returned."""
         while True:
             try:
-                kind, content = self.messages.get(timeout=max(end - time.time(), 0.0))
+                message = self.messages.get(timeout=max(end - time.time(), 0.0))
             except queue.Empty:
                 return "timeout", None
-            if kind != "iterate":
+            kind, content, cpu = message
+            self._cpu = max(self._cpu, cpu)
+            if kind == "begun":
+                self._begun = cpu
+            elif kind == "iterate":
+                progress.keep(*content)
+            else:
                 return kind, content
-            progress.keep(*content)
 
     def release(self, clean: bool) -> None:
         if clean:
@@ -107,7 +128,7 @@ class _Worker:
 
     def stop(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self._cpu = max(self._cpu, _wait(self.process))
         self.reader.join()
         with contextlib.suppress(OSError):
             if self.process.stdin is not None:
@@ -135,19 +156,30 @@ def _launch() -> subprocess.Popen[bytes]:
     )
 
 
+def _wait(process: subprocess.Popen[bytes]) -> float:
+    """Wait for the end of a child; its processor seconds, 0 where the system does not tell."""
+    if sys.platform != "win32":
+        with contextlib.suppress(ChildProcessError):  # somebody has waited already
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return used.ru_utime + used.ru_stime
+    process.wait()
+    return 0.0
+
+
 def _send(stream: IO[bytes], request: Any) -> None:
     with contextlib.suppress(OSError, ValueError):
         pickle.dump(request, stream, protocol=pickle.HIGHEST_PROTOCOL)
         stream.flush()
 
 
-def _receive(stream: IO[bytes], messages: queue.Queue[tuple[str, Any]]) -> None:
+def _receive(stream: IO[bytes], messages: queue.Queue[Message]) -> None:
     with stream:
         while True:
             try:
                 messages.put(pickle.load(stream))
             except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-                messages.put(("error", "the IPOPT process ended without a result"))
+                messages.put(("error", "the IPOPT process ended without a result", 0.0))
                 return
 
 
@@ -176,6 +208,7 @@ def main() -> None:
             # What the parent has sent cannot be read here, and what follows it neither.
             _reply(replies, ("error", f"{type(error).__name__}: {error}"))
             return
+        _reply(replies, ("begun", None))
         _reply(replies, _answer(replies, *request))
 
 
@@ -200,7 +233,8 @@ def _answer(
 
 def _reply(stream: IO[bytes], message: tuple[str, Any]) -> None:
     try:
-        pickle.dump(message, stream, protocol=pickle.HIGHEST_PROTOCOL)
+        signed: Message = (*message, time.process_time())
+        pickle.dump(signed, stream, protocol=pickle.HIGHEST_PROTOCOL)
         stream.flush()
     except OSError:
         os._exit(1)  # The parent is gone, and with it any reason to go on.

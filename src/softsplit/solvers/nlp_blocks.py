@@ -4,8 +4,7 @@
     leaf steps       every (leaf, step on its path) whose branch is free
     mass slopes      S[k, step] = sum over rows of class k of weight_i dP_il / d(branch of step)
 
-Leaf values V are (n_leaves, n_rows) with the sample weights in them; S is (n_classes, n_steps,
-n_features + 1).
+Leaf values V have the sample weights in them; S is (n_classes, n_steps, n_features + 1).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from softsplit.solvers.second_order import (
     related_pairs,
     weighted_gram,
 )
+from softsplit.solvers.second_order_blocks import FreeRows
 from softsplit.tree import FloatArray, Step, TreeParameters
 
 
@@ -59,6 +59,7 @@ class BranchBlocks:
             if step.branch in self.place
         ]
         self._routed: tuple[bytes, RoutedRows] | None = None
+        self._free: tuple[bytes, FreeRows] | None = None
 
     def columns(self, branch: int) -> IntArray:
         """Positions in x of the variables of a free branch."""
@@ -71,6 +72,17 @@ class BranchBlocks:
             rows = RoutedRows.of(parameters, self.samples, self.problem.steepness)
             self._routed = key, rows
         return self._routed[1]
+
+    def moving(self, parameters: TreeParameters) -> RoutedRows | FreeRows:
+        """As ``routed``, by the free branches alone where the rest has been worked out."""
+        collapsed = self.problem.collapsed
+        if collapsed is None:
+            return self.routed(parameters)
+        free = self.variables.branches
+        key = parameters.weights[:, free].tobytes() + parameters.thresholds[free].tobytes()
+        if self._free is None or self._free[0] != key:
+            self._free = key, FreeRows.of(parameters, collapsed)
+        return self._free[1]
 
     def positions(self) -> tuple[IntArray, IntArray]:
         """Where the numbers of ``hessian`` are, in the upper triangle."""
@@ -85,9 +97,8 @@ class BranchBlocks:
             columns.append(mirrored[1])
         return np.concatenate(rows), np.concatenate(columns)
 
-    def hessian(self, routed: RoutedRows, leaf_values: FloatArray) -> FloatArray:
-        """Numbers of all blocks for the given leaf values."""
-        slopes = routed.score_slopes(leaf_values)
+    def hessian(self, routed: RoutedRows | FreeRows, slopes: FloatArray) -> FloatArray:
+        """Numbers of all blocks, from the slopes g_t of the scores."""
         index, sign = self.variables.expansion
         signs = np.outer(sign, sign)
         upper = np.triu(np.ones((len(index), len(index)), dtype=bool))
@@ -98,12 +109,12 @@ class BranchBlocks:
             parts.append(block[upper] if above.branch == t else block.ravel())
         return np.concatenate(parts)
 
-    def mass_slopes(self, routed: RoutedRows) -> FloatArray:
+    def mass_slopes(self, routed: RoutedRows | FreeRows) -> FloatArray:
         """S[k, step]: how the mass of class k in each leaf moves with the branches above it."""
         samples = self.samples
         slopes = np.empty((len(self.leaf_steps), samples.n_rows))
         for position, (leaf, step) in enumerate(self.leaf_steps):
-            slopes[position] = samples.weights * routed.leaf_slope(leaf, step)
+            slopes[position] = routed.mass_slope(leaf, step)
         starts = samples.starts
         parts = [
             slopes[:, begin:end] @ self.rows[:, begin:end].T for begin, end in pairwise(starts)

@@ -162,6 +162,7 @@ class ExplicitProgram:
         price = np.zeros(problem.n_classes)
         rate_multipliers = multipliers[n_linear : n_linear + n_rates]
         price[self.classes] = rate_multipliers / samples.class_totals[self.classes]
+        routed = self.blocks.routed(tree)
         leaf_values = np.zeros((problem.topology.n_leaves, samples.n_rows))
         equations = multipliers[n_linear + n_rates :]
         leaf_values[self.moving] = -equations.reshape(self.probabilities.shape)
@@ -169,7 +170,7 @@ class ExplicitProgram:
         mixed = (per_class[self._labels].T * samples.weights)[self._coupled]
         return np.concatenate(
             [
-                self.blocks.hessian(self.blocks.routed(tree), leaf_values),
+                self.blocks.hessian(routed, routed.score_slopes(leaf_values)),
                 np.tile(mixed, self._n_mixed),
                 factor * self.variables.penalty_curvatures(x),
             ]

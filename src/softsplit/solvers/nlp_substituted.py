@@ -89,7 +89,7 @@ class SubstitutedProgram:
         variables, tree = self.variables, self.tree(x)
         parts = [variables.linear_values]
         if len(self.classes):
-            slopes = self.blocks.mass_slopes(self.blocks.routed(tree))
+            slopes = self.blocks.mass_slopes(self.blocks.moving(tree))
             shares = self.problem.shares(self._evaluate(x).mass)
         for k in self.classes:
             by_branch = np.zeros((len(variables.branches), self.problem.n_features + 1))
@@ -131,14 +131,13 @@ class SubstitutedProgram:
         price[self.classes] = multipliers[n_linear:] / samples.class_totals[self.classes]
         table = factor * problem.loss.table(tree.leaf_classes)
         table = table + price[:, None] * tree.leaf_classes
-        leaf_values = table[samples.labels].T * samples.weights
-        routed = self.blocks.routed(tree)
+        routed = self.blocks.moving(tree)
         slopes = self.blocks.mass_slopes(routed)
         per_class = factor * problem.loss.costs.T + np.diag(price)
         mixed = np.einsum("ky,ysj->skj", per_class, slopes[:, self._mixed])
         return np.concatenate(
             [
-                self.blocks.hessian(routed, leaf_values),
+                self.blocks.hessian(routed, routed.table_slopes(table)),
                 self.variables.expand(mixed).ravel(),
                 factor * self.variables.penalty_curvatures(x),
             ]

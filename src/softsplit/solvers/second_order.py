@@ -41,12 +41,14 @@ class RoutedRows:
 
     Attributes
     ----------
+    samples : Samples
     topology : Topology
     steepness : float
     left, right : arrays (n_branches, n_rows)
         Gate probabilities p and q.
     """
 
+    samples: Samples
     topology: Topology
     steepness: float
     left: FloatArray
@@ -55,7 +57,7 @@ class RoutedRows:
     @classmethod
     def of(cls, parameters: TreeParameters, samples: Samples, steepness: float) -> RoutedRows:
         left, right = gate_probabilities(split_scores(parameters, samples.features), steepness)
-        return cls(parameters.topology, steepness, left, right)
+        return cls(samples, parameters.topology, steepness, left, right)
 
     @cached_property
     def reach(self) -> FloatArray:
@@ -86,6 +88,10 @@ class RoutedRows:
             values[t] = self.left[t] * below_left + self.right[t] * below_right
         return slopes
 
+    def table_slopes(self, table: FloatArray) -> FloatArray:
+        """As ``score_slopes`` for the leaf values weight_i table[class of row i, leaf]."""
+        return self.score_slopes(table[self.samples.labels].T * self.samples.weights)
+
     def score_curvature(self, slopes: FloatArray, above: Step, branch: int) -> FloatArray:
         """d2E / dz_s dz_t of every row, (n_rows,).
 
@@ -93,16 +99,24 @@ class RoutedRows:
         ignored.
         """
         s = above.branch
-        if s == branch:
-            factor = self.right[s] - self.left[s]
-        else:
-            factor = self.right[s] if above.goes_left else -self.left[s]
+        factor = pair_factor(self.left[s], self.right[s], above, branch)
         return self.steepness * factor * slopes[branch]
 
     def leaf_slope(self, leaf: int, step: Step) -> FloatArray:
         """dP_l / dz_t of every row for a step on the path to the leaf, (n_rows,)."""
         gate = self.right[step.branch] if step.goes_left else -self.left[step.branch]
         return self.steepness * gate * self.leaf_probabilities[leaf]
+
+    def mass_slope(self, leaf: int, step: Step) -> FloatArray:
+        """``leaf_slope`` times the weights of the rows."""
+        return self.samples.weights * self.leaf_slope(leaf, step)
+
+
+def pair_factor(left: FloatArray, right: FloatArray, above: Step, branch: int) -> FloatArray:
+    """d2E / dz_s dz_t over gamma g_t, from the gates of s; ``above`` as in ``score_curvature``."""
+    if above.branch == branch:
+        return right - left
+    return right if above.goes_left else -left
 
 
 def related_pairs(topology: Topology) -> list[tuple[Step, int]]:
