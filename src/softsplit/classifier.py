@@ -21,7 +21,7 @@ from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
 from softsplit.samples import Samples
-from softsplit.scaling import Scaling
+from softsplit.scaling import Scaling, fit_scaling
 from softsplit.solvers import Budget, Solution, Solver, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, hop, multistart
@@ -86,9 +86,13 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         Tolerance of the first-order conditions.
     time_limit : float, optional
         Seconds for all starts together.
-    scale : bool, default=True
-        Min-max scale the features inside ``fit``; splits are reported in original units.
-        With False, X is taken as it is; thresholds and weights are still confined to [-1, 1].
+    scale : {"minmax", "quantile", "standard", "none"}, bool or None, default="minmax"
+        How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
+        maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
+        "quantile" maps each value to its rank among the training values, which cuts skewed
+        features finely wherever the data are (values outside the training range count as its
+        ends). "none" takes X as it is; thresholds and weights are confined to [-1, 1] all the
+        same, and ``steepness`` counts per scaled unit. True is "minmax", False and None "none".
     n_jobs : int, optional
         Starts that run side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -112,7 +116,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     coef_ : array of shape (n_branches, n_features)
     intercept_ : array of shape (n_branches,)
         The splits in original units: a sample goes left at branch t with probability
-        F(steepness * (x . coef_[t] + intercept_[t])).
+        F(steepness * (x . coef_[t] + intercept_[t])). With ``scale="quantile"`` x stands for the
+        ranks of the features, ``scaling_.transform(X)``, numbers from 0 to 1.
+    scaling_ : Scaling
+        Features to scaled units (``transform``), and a scaled value of feature j back to its
+        original unit (``to_original``).
     objective_ : float
     solution_ : Solution
         The kept run with its status and first-order residuals.
@@ -153,7 +161,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
-        scale: bool = True,
+        scale: str | bool | None = "minmax",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -212,8 +220,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _run_settings(self) -> RunSettings:
         """Everything about how to train, checked before any work is done."""
-        if not isinstance(self.scale, bool | np.bool_):
-            raise ValueError(f"scale must be True or False, got {self.scale!r}.")
+        settings.make_scale(self.scale)
         return RunSettings(
             solver=settings.make_solver(self.solver),
             n_starts=settings.positive_integer("n_starts", self.n_starts),
@@ -226,19 +233,25 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """The solver with any rows of the user's that it looks at scaled and coded."""
         if not isinstance(solver, NodeDecomposition):
             return solver
-        return solver.adapted(self._scaling.transform, self.classes_)
+        return solver.adapted(self.scaling_.transform, self.classes_)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
-        counted = X if np.all(weight > 0) else X[weight > 0]
-        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(counted)
+        self.scaling_ = self._fitted_scaling(X, weight)
         return self._problem(X, labels, weight)
+
+    def _fitted_scaling(self, X: FloatArray, weight: FloatArray) -> Scaling:
+        """The scaling for the rows of positive weight."""
+        counted = weight > 0
+        if not np.all(counted):
+            X, weight = X[counted], weight[counted]
+        return fit_scaling(settings.make_scale(self.scale), X, weight)
 
     def _fitted_with(self, local: float, overall: float, found: Solution) -> Self:
         """A fitted copy that holds ``found``, for prepared estimators."""
         copy = clone(self).set_params(local_strength=local, global_strength=overall)
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "_scaling"):
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         copy.starts_ = [found]
@@ -286,7 +299,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
     ) -> TrainingProblem:
         samples = Samples.from_arrays(
-            X, labels, len(self.classes_), weight, self._scaling.transform
+            X, labels, len(self.classes_), weight, self.scaling_.transform
         )
         return TrainingProblem(
             samples=samples,
@@ -345,7 +358,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         self.weights_ = parameters.weights
         self.thresholds_ = parameters.thresholds
         self.leaf_classes_ = parameters.leaf_classes
-        self.coef_, self.intercept_ = self._scaling.splits(parameters)
+        self.coef_, self.intercept_ = self.scaling_.splits(parameters)
         self.local_sparsity_ = local_sparsity(parameters.weights, zero_threshold)
         self.global_sparsity_ = global_sparsity(parameters.weights, zero_threshold)
         self.selected_features_ = selected_features(parameters.weights, zero_threshold)
@@ -353,7 +366,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _scores(self, X: FloatArray) -> FloatArray:
         tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
         with np.errstate(over="ignore"):
-            scaled = np.clip(self._scaling.transform(X), -FAR, FAR)
+            scaled = np.clip(self.scaling_.transform(X, np.any(self.weights_, axis=1)), -FAR, FAR)
         return split_scores(tree, scaled.T)
 
     def _check(self, X: Any) -> FloatArray:

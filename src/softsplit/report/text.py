@@ -14,6 +14,9 @@ from softsplit.tree import FloatArray, Topology
 MIXED_LEAF = 0.005
 """Class shares of a leaf below this are not worth a reader's time."""
 
+SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Ranks whose values are told, under the quantile scaling."""
+
 
 def export_text(
     classifier: SoftTreeClassifier,
@@ -29,6 +32,10 @@ def export_text(
     threshold to be 95 % sure. Coefficients are in original units, multiplied so that the largest
     is one. A branch above leaves of one class decides nothing and is written as one leaf.
 
+    Under the quantile scaling a split on one feature is written as a threshold in original units
+    too; in a longer one each feature stands for its rank from 0 to 1, and lines below the tree say
+    which values have which rank.
+
     Parameters
     ----------
     classifier : fitted SoftTreeClassifier
@@ -43,13 +50,14 @@ def export_text(
     names = _names(classifier, feature_names)
     topology = Topology.with_branches(len(classifier.intercept_))
     lines: list[str] = []
+    ranked: set[int] = set()
 
     def write(node: int, indent: str) -> None:
         below = {_leaf_label(classifier, leaf) for leaf in topology.leaves_below(node)}
         if len(below) == 1:  # a leaf, or a branch that decides nothing
             lines.append(f"{indent}class {below.pop()}")
             return
-        condition = _split(classifier, node, names, max_terms, precision)
+        condition = _split(classifier, node, names, max_terms, precision, ranked)
         if condition is None:
             share = _constant_share(classifier, node)
             lines.append(f"{indent}always: left with probability {share:.{precision}g}")
@@ -60,6 +68,7 @@ def export_text(
         write(2 * node + 2, indent + "|   ")
 
     write(0, "")
+    lines += [_ranks(classifier, j, names[j], precision) for j in sorted(ranked)]
     return "\n".join(lines)
 
 
@@ -82,19 +91,54 @@ def _split(
     names: Sequence[str],
     max_terms: int | None,
     precision: int,
+    ranked: set[int],
 ) -> str | None:
+    """The condition to go left; features that it names by rank are added to ``ranked``."""
     coef, intercept = classifier.coef_[branch], classifier.intercept_[branch]
     used = [j for j in np.argsort(-np.abs(coef), kind="stable") if _in_use(classifier, j, branch)]
     if not used:
         return None
     scale = float(np.abs(coef[used[0]]))
     shown = used if max_terms is None else used[:max_terms]
+    width = np.log(19.0) / (classifier.steepness * scale)
+    threshold = -float(intercept) / scale
+    if not classifier.scaling_.linear:
+        cut = threshold * float(np.sign(coef[used[0]]))
+        if len(used) == 1 and 0 < cut < 1:
+            return _cut(classifier, used[0], names[used[0]], branch, cut, width, precision)
+        ranked.update(int(j) for j in shown)
+        names = [f"rank({name})" for name in names]
     text = _terms(coef / scale, shown, names, precision)
     if len(shown) < len(used):
         text += f" + ... ({len(used) - len(shown)} more)"
-    width = np.log(19.0) / (classifier.steepness * scale)
-    threshold = -float(intercept) / scale
     return f"{text} > {threshold:.{precision}g}   (95 % sure beyond +-{width:.2g})"
+
+
+def _cut(
+    classifier: SoftTreeClassifier,
+    feature: int,
+    name: str,
+    branch: int,
+    cut: float,
+    width: float,
+    precision: int,
+) -> str:
+    """A split at one rank of one feature, in original units."""
+    low, middle, high = (
+        f"{classifier.scaling_.to_original(feature, rank):.{precision}g}"
+        for rank in (cut - width, cut, cut + width)
+    )
+    sign = ">" if classifier.coef_[branch, feature] > 0 else "<"
+    return f"{name} {sign} {middle}   (95 % sure below {low} and above {high})"
+
+
+def _ranks(classifier: SoftTreeClassifier, feature: int, name: str, precision: int) -> str:
+    """Which values of a feature have which rank."""
+    places = (
+        f"{rank:g} at {classifier.scaling_.to_original(feature, rank):.{precision}g}"
+        for rank in SHOWN_RANKS
+    )
+    return f"rank({name}): {', '.join(places)}"
 
 
 def _in_use(classifier: SoftTreeClassifier, feature: int, branch: int) -> bool:
