@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
@@ -19,19 +20,16 @@ from softsplit.decomposition import NodeDecomposition
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
-from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.reading.importance import feature_importances
+from softsplit.reading.methods import ReadingMixin
+from softsplit.reading.model import TreeModel
+from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling, fit_scaling
 from softsplit.solvers import Budget, Solution, Solver, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
-
-FAR = 1e100
-"""Scaled values are cut here: so far outside the training data only the side matters."""
-
-CHUNK = 65_536
-"""Rows predicted at once: the arrays of a chunk stay small however long X is."""
 
 
 class RunSettings(NamedTuple):
@@ -44,7 +42,7 @@ class RunSettings(NamedTuple):
     budget: Budget
 
 
-class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
+class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
@@ -130,6 +128,10 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         Percentage of zero coefficients, and of features that no split uses.
     selected_features_ : array of int
         Indices of the features in use.
+    feature_importances_ : array of shape (n_features_in_,)
+        How much each feature moves the answers on the training rows, as shares of one: the change
+        of class probabilities if a split were replaced by a coin, divided among its features by
+        |weight| * spread. The formula is in ``softsplit.reading.importance``.
     n_iter_ : int
         Iterations of the kept run.
 
@@ -206,9 +208,19 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
                 observer=observer,
             )
             best = self._search(problem, run, observer)
-        self._store(best, run.solver.zero_threshold)
+        self._store(best, run.solver.zero_threshold, problem.samples)
         self._warn(run.budget)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As plain values where they are objects only for convenience: skops knows no enums."""
+        state: dict[str, Any] = super().__getstate__()
+        return _map_solutions(state, lambda s: {**vars(s), "status": s.status.name})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(
+            _map_solutions(state, lambda s: Solution(**{**s, "status": Status[s["status"]]}))
+        )
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
         """Whoever looks on while a fit, or a path of ``n_points``, runs."""
@@ -239,7 +251,9 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
         self.scaling_ = self._fitted_scaling(X, weight)
-        return self._problem(X, labels, weight)
+        problem = self._problem(X, labels, weight)
+        self._summary = FeatureSummary.of(X, weight, problem.samples)
+        return problem
 
     def _fitted_scaling(self, X: FloatArray, weight: FloatArray) -> Scaling:
         """The scaling for the rows of positive weight."""
@@ -248,14 +262,14 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             X, weight = X[counted], weight[counted]
         return fit_scaling(settings.make_scale(self.scale), X, weight)
 
-    def _fitted_with(self, local: float, overall: float, found: Solution) -> Self:
+    def _fitted_with(self, local: float, overall: float, found: Solution, samples: Samples) -> Self:
         """A fitted copy that holds ``found``, for prepared estimators."""
         copy = clone(self).set_params(local_strength=local, global_strength=overall)
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_"):
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_", "_summary"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         copy.starts_ = [found]
-        copy._store(found, settings.make_solver(self.solver).zero_threshold)
+        copy._store(found, settings.make_solver(self.solver).zero_threshold, samples)
         return copy
 
     def _budget(self) -> Budget:
@@ -349,25 +363,43 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             return
         warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
 
-    def _store(self, chosen: Solution, zero_threshold: float) -> None:
-        parameters = chosen.parameters
+    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples) -> None:
         self.solution_ = chosen
         self._steepness = float(self.steepness)
+        self._zero_threshold = float(zero_threshold)
         self.objective_ = chosen.objective
         self.n_iter_ = max(1, chosen.n_iter)
+        self.feature_importances_ = feature_importances(
+            chosen.parameters, self._steepness, samples.features, samples.weights
+        )
+        self._adopt(chosen.parameters)
+
+    def _adopt(self, parameters: TreeParameters) -> None:
+        """The tree and what follows from it; features that it does not use lose their share."""
         self.weights_ = parameters.weights
         self.thresholds_ = parameters.thresholds
         self.leaf_classes_ = parameters.leaf_classes
         self.coef_, self.intercept_ = self.scaling_.splits(parameters)
-        self.local_sparsity_ = local_sparsity(parameters.weights, zero_threshold)
-        self.global_sparsity_ = global_sparsity(parameters.weights, zero_threshold)
-        self.selected_features_ = selected_features(parameters.weights, zero_threshold)
+        self.local_sparsity_ = local_sparsity(parameters.weights, self._zero_threshold)
+        self.global_sparsity_ = global_sparsity(parameters.weights, self._zero_threshold)
+        self.selected_features_ = selected_features(parameters.weights, self._zero_threshold)
+        unused = ~np.any(parameters.weights, axis=1)
+        if np.any(self.feature_importances_[unused]):
+            kept = np.where(unused, 0.0, self.feature_importances_)
+            self.feature_importances_ = kept / kept.sum() if kept.sum() > 0 else kept
 
-    def _scores(self, X: FloatArray) -> FloatArray:
-        tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
-        with np.errstate(over="ignore"):
-            scaled = np.clip(self.scaling_.transform(X, np.any(self.weights_, axis=1)), -FAR, FAR)
-        return split_scores(tree, scaled.T)
+    def _model(self) -> TreeModel:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return TreeModel(
+            parameters=TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_),
+            steepness=self._steepness,
+            scaling=self.scaling_,
+            classes=self.classes_,
+            feature_names=tuple(map(str, names)),
+            summary=self._summary,
+            zero_threshold=self._zero_threshold,
+        )
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -381,16 +413,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def leaf_proba(self, X: Any) -> FloatArray:
         """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
-        X = self._check(X)
-        proba = np.empty((len(X), self.leaf_classes_.shape[1]))
-        for low in range(0, len(X), CHUNK):
-            scores = self._scores(X[low : low + CHUNK])
-            proba[low : low + CHUNK] = leaf_probabilities(scores, self._steepness).T
-        return proba
+        return self._model().leaf_proba(self._check(X))
 
     def decision_path(self, X: Any) -> FloatArray:
         """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return gate_probabilities(self._scores(self._check(X)), self._steepness)[0].T
+        return self._model().gates(self._check(X)).T
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
@@ -398,9 +425,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, in the order of ``classes_``."""
-        proba = self.leaf_proba(X) @ self.leaf_classes_.T
-        normalised: FloatArray = proba / proba.sum(axis=1, keepdims=True)
-        return normalised
+        return self._model().predict_proba(self._check(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
@@ -411,6 +436,16 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+
+def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The state of an estimator with its solutions changed."""
+    changed = dict(state)
+    if "solution_" in state:
+        changed["solution_"] = change(state["solution_"])
+    if "starts_" in state:
+        changed["starts_"] = [change(solution) for solution in state["starts_"]]
+    return changed
 
 
 def _name_rates(

@@ -136,7 +136,7 @@ def strength_path(
                 observer=observer,
             )
             points += [
-                PathPoint(*pair, solution, base._fitted_with(*pair, solution))
+                PathPoint(*pair, solution, base._fitted_with(*pair, solution, problem.samples))
                 for pair, solution in zip(row, found, strict=False)
             ]
     if len(points) < wanted:
