@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softsplit import capacity, decomposition, plots
     from softsplit.classifier import SoftTreeClassifier
+    from softsplit.classifier_cv import SoftTreeClassifierCV
     from softsplit.data import load_dataset, read_dataset
     from softsplit.decomposition import NodeDecomposition
     from softsplit.proximal_selection import select_proximal
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NodeDecomposition",
     "SoftTreeClassifier",
+    "SoftTreeClassifierCV",
     "capacity",
     "decomposition",
     "export_text",
@@ -32,6 +34,7 @@ __all__ = [
 _HOMES = {
     "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.classifier",
+    "SoftTreeClassifierCV": "softsplit.classifier_cv",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
     "read_dataset": "softsplit.data",
