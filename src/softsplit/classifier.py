@@ -238,6 +238,12 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
+        return self._prepare_checked(X, labels, weight)
+
+    def _prepare_checked(
+        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
+    ) -> TrainingProblem:
+        """The same for validated rows, whose labels are positions in ``classes_``."""
         self.scaling_ = self._fitted_scaling(X, weight)
         return self._problem(X, labels, weight)
 

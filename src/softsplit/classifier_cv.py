@@ -31,6 +31,7 @@ from softsplit.cross_validation import (
 from softsplit.observer import Observer
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
+from softsplit.threads import one_blas_thread
 from softsplit.tree import FloatArray, Topology
 
 SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
@@ -44,6 +45,10 @@ FINALISTS = 2
 
 ROWS_PER_LEAF = 20
 """Trees are not made deeper on their own than leaves this number of rows, on average."""
+
+REFIT_STARTS, REFIT_KEPT = 4, 2
+"""Times the starts of a fold that the tree on all rows gets, and trees carried along its path: a bad
+start costs little where it is one of many folds, and everything here."""
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
@@ -84,9 +89,17 @@ class _Search:
         """One depth after the other, for as long as that pays."""
         for shallow, deep in pairwise(depths):
             leader = self._leader(first)
-            if leader.depth != shallow:
+            if leader.depth != shallow or not self._pays(leader):
                 return
             self._evaluate([leader._replace(depth=deep)], _screen(self.fractions))
+
+    def _pays(self, leader: Candidate) -> bool:
+        """Whether a depth is better than the one before it by more than one standard error."""
+        before = [key for key in self.board.rows() if key[0].depth < leader.depth]
+        if not before:
+            return True
+        best = self.board.best([key for key in self.board.rows() if key[0] == leader])
+        return not self.board.close(self.board.best(before), best)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or self.judge.run.budget.exhausted:
@@ -256,11 +269,11 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         unit = featureless_cost(whole)
         judge = self._judge(base, X, y, sample_weight, run)
         self.n_splits_ = len(judge.splits)
-        with base._watched(run.budget) as observer:
+        with base._watched(run.budget) as observer, one_blas_thread():
             search = _Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
             search.run(axes)
-        candidate, fraction = self._choose(search, axes)
-        self._refit(candidate, fraction, search, (X, y, sample_weight))
+            candidate, fraction = self._choose(search, axes)
+            self._refit(candidate, fraction, search, (X, y, sample_weight))
         return self
 
     def _axes(self) -> dict[str, Sequence[Any]]:
@@ -340,12 +353,12 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         self, base: SoftTreeClassifier, X: Any, y: Any, sample_weight: Any, run: RunSettings
     ) -> Judge:
         checked, labels, weight = base._validate(X, y, sample_weight)
-        data = TrainingData(checked, self.classes_[labels], weight, sample_weight is not None)
+        data = TrainingData(checked, labels, weight, self.classes_, sample_weight is not None)
         scorer = None if self.scoring is None else check_scoring(base, scoring=self.scoring)
         limit = run.budget.time_limit
         if limit is not None:
             run = run._replace(budget=replace(run.budget, time_limit=SEARCH_SHARE * limit))
-        return Judge(base, data, self.classes_, self._splits(data, run.seed), scorer, run)
+        return Judge(base, data, self._splits(data, run.seed), scorer, run)
 
     def _splits(self, data: TrainingData, seed: int) -> list[Split]:
         cv = self.cv
@@ -398,11 +411,14 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         if limit is not None:
             left = max(limit - run.budget.elapsed, (1 - SEARCH_SHARE) * limit)
         # A budget of its own: an interrupted comparison still ends with a tree.
-        run = run._replace(budget=Budget(run.budget.max_iter, run.budget.tol, left))
+        run = run._replace(
+            budget=Budget(run.budget.max_iter, run.budget.tol, left),
+            n_starts=REFIT_STARTS * run.n_starts,
+        )
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
         path = [f for f in search.walked[candidate] if f <= fraction]
-        found = trees(model, problem, candidate, path, run)
+        found = trees(model, problem, candidate, path, run, keep=REFIT_KEPT)
         local, overall = strengths(candidate.scope, fraction * featureless_cost(problem))
         self.best_estimator_ = model._fitted_with(local, overall, found[-1])
         self.best_params_ = {
@@ -441,6 +457,10 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     @property
     def selected_features_(self) -> NDArray[np.intp]:
         return self._of_best("selected_features_")
+
+    @property
+    def n_iter_(self) -> int:
+        return self._of_best("n_iter_")
 
     @property
     def local_sparsity_(self) -> float:

@@ -27,7 +27,6 @@ from softsplit.routing import leaf_probabilities, split_scores
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
 from softsplit.solvers import Solution, Status
-from softsplit.threads import one_blas_thread
 from softsplit.training import walk
 from softsplit.tree import FloatArray
 
@@ -45,15 +44,21 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All rows, validated, with a weight each."""
+    """Validated rows; labels are positions in ``classes``; ``weighted`` if weights were given."""
 
     X: FloatArray
-    y: NDArray[Any]
+    labels: NDArray[np.int64]
     weight: FloatArray
+    classes: NDArray[Any]
     weighted: bool
 
+    @property
+    def y(self) -> NDArray[Any]:
+        named: NDArray[Any] = self.classes[self.labels]
+        return named
+
     def part(self, rows: NDArray[np.intp]) -> TrainingData:
-        return TrainingData(self.X[rows], self.y[rows], self.weight[rows], self.weighted)
+        return replace(self, X=self.X[rows], labels=self.labels[rows], weight=self.weight[rows])
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,6 @@ class Judge:
     base : SoftTreeClassifier
         All settings that are not chosen.
     data : TrainingData
-    classes : array of shape (n_classes,)
     splits : list of (training rows, test rows)
     scorer : callable, optional
         scikit-learn scorer; accuracy if not given.
@@ -74,7 +78,6 @@ class Judge:
 
     base: SoftTreeClassifier
     data: TrainingData
-    classes: NDArray[Any]
     splits: Sequence[Split]
     scorer: Scorer | None
     run: RunSettings
@@ -107,8 +110,7 @@ class Judge:
                 for task in tasks:
                     run(task)
             elif self.run.solver.releases_gil:
-                with one_blas_thread():
-                    Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(t) for t in tasks)
+                Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(t) for t in tasks)
             else:
                 parallel = Parallel(n_jobs=n_jobs, prefer="processes")
                 ends = parallel(delayed(self.marks)(*task, fractions) for task in tasks)
@@ -124,12 +126,7 @@ class Judge:
         if self.run.budget.exhausted:
             return []
         train, test = self.splits[fold]
-        part = self.data.part(train)
-        model = configured(self.base, candidate)
-        present = np.isin(self.classes, part.y[part.weight > 0])
-        if not np.all(present):
-            model.set_params(**_for_classes(model, self.classes, present))
-        problem = model._prepare(part.X, part.y, part.weight)
+        model, problem = _on_fold(configured(self.base, candidate), self.data.part(train))
         rows = _TestRows.of(model, self.data.part(test), self.scorer)
         marks = []
         began = time.perf_counter()
@@ -163,13 +160,14 @@ def trees(
     candidate: Candidate,
     fractions: Sequence[float],
     run: RunSettings,
+    keep: int = 1,
 ) -> list[Solution]:
     """The trees along the path of a prepared model, up to where the budget ends."""
     unit = featureless_cost(problem)
     return walk(
         [with_strengths(problem, *strengths(candidate.scope, f * unit)) for f in fractions],
         model._adapted(run.solver),
-        keep=1,
+        keep=keep,
         n_starts=run.n_starts,
         seed=run.seed,
         budget=replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS),
@@ -213,13 +211,32 @@ class _TestRows:
             known = self.data.weighted and takes_weights(self.scorer)
             weight = {"sample_weight": self.data.weight} if known else {}
             return float(self.scorer(fitted, self.data.X, self.data.y, **weight))
+        if not np.any(self.data.weight):
+            raise ValueError("a test fold holds no sample of positive weight; use other folds.")
         tree = solution.parameters
         leaves = leaf_probabilities(split_scores(tree, self.scaled), float(self.model.steepness))
         called = self.model.classes_[np.argmax(tree.leaf_classes @ leaves, axis=0)]
-        total = self.data.weight.sum()
-        if not total > 0:
-            raise ValueError("a test fold holds no sample of positive weight; use other folds.")
-        return float(self.data.weight @ (called == self.data.y) / total)
+        return float(np.average(called == self.data.y, weights=self.data.weight))
+
+
+def _on_fold(
+    model: SoftTreeClassifier, data: TrainingData
+) -> tuple[SoftTreeClassifier, TrainingProblem]:
+    """The model prepared for the training rows of a fold, and its problem.
+
+    A class without such rows cannot be learned there: test rows of it count as errors.
+    """
+    present = np.zeros(len(data.classes), dtype=bool)
+    present[data.labels[data.weight > 0]] = True
+    if present.sum() < 2:
+        raise ValueError("a training fold holds fewer than two classes; use other folds.")
+    labels = data.labels
+    if not np.all(present):
+        model.set_params(**_for_classes(model, data.classes, present))
+        labels = np.maximum(np.cumsum(present)[labels] - 1, 0)
+    model.classes_ = data.classes[present]
+    model.n_features_in_ = data.X.shape[1]
+    return model, model._prepare_checked(data.X, labels, data.weight)
 
 
 def _for_classes(

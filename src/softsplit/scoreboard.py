@@ -2,13 +2,14 @@
 
 A row is one candidate at one strength; it has a score, a number of features and a number of nonzero
 coefficients for every fold. ``best`` is the row with the highest mean score. ``one_se`` is the
-sparsest row that is no more than one standard error worse than the best, where the error is that of
-the mean difference between the two rows over the folds,
+sparsest row that is no more than one standard error worse than the best. There are two such errors,
+and a row must be within both: that of the best score itself, and that of the difference,
 
-    mean_f(d_f) <= sqrt(var_f(d_f) / n_folds),      d_f = score of the best - score of the row.
+    mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
 
-Rows are judged on the same folds, so the luck of a fold falls on both and the difference is known
-better than either score.
+with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds, so
+that the luck of a fold falls on both and their difference is mostly known better than a score; but a
+row that is good on some folds and fails on others would pass by the second error alone.
 """
 
 from __future__ import annotations
@@ -92,12 +93,13 @@ class Scoreboard:
 
     def close(self, key: Key, best: Key) -> bool:
         """Whether a row is within one standard error of the best."""
-        gaps = self.values(best, "score") - self.values(key, "score")
-        gaps = gaps[np.isfinite(gaps)]
-        if len(gaps) < 2:
-            return bool(np.all(gaps <= 0))
-        error = float(np.std(gaps, ddof=1)) / np.sqrt(len(gaps))
-        return bool(np.mean(gaps) <= error + 1e-12)
+        scores = self.values(best, "score")
+        gaps = scores - self.values(key, "score")
+        known = np.isfinite(gaps)
+        if known.sum() < 2:
+            return bool(np.all(gaps[known] <= 0))
+        spread = min(np.std(scores[known], ddof=1), np.std(gaps[known], ddof=1))
+        return bool(np.mean(gaps[known]) <= spread / np.sqrt(known.sum()) + 1e-12)
 
     def leaders(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates, by their best rows, within one error of the best."""

@@ -301,7 +301,8 @@ def walk(
                 break
             with one_blas_thread():
                 found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
-            found.append(_as_it_is(problem, path[-1], budget))
+            if thorough:
+                found.append(_as_it_is(problem, path[-1], budget))
             if any(solution.status is Status.INTERRUPTED for solution in found):
                 budget.cancel.requested = True
             if thorough:
