@@ -111,6 +111,14 @@ def test_a_search_is_saved_as_the_tree_it_chose():
     np.testing.assert_array_equal(other.predict(frame), tree.predict(frame))
 
 
+def test_a_tree_of_unknown_importances_has_none_when_it_is_loaded():
+    tree, _ = random_classifier(1)
+    del tree.feature_importances_
+    text = dumps_model(tree)
+    SCHEMA.validate(json.loads(text))
+    assert not hasattr(loads_model(text), "feature_importances_")
+
+
 def test_what_cannot_be_saved_is_refused():
     with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got list"):
         dumps_model([])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softsplit import capacity, decomposition, plots
     from softsplit.classifier import SoftTreeClassifier
+    from softsplit.classifier_cv import SoftTreeClassifierCV
     from softsplit.data import load_dataset, read_dataset
     from softsplit.decomposition import NodeDecomposition
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 __all__ = [
     "NodeDecomposition",
     "SoftTreeClassifier",
+    "SoftTreeClassifierCV",
     "capacity",
     "decomposition",
     "dumps_model",
@@ -39,6 +41,7 @@ __all__ = [
 _HOMES = {
     "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.classifier",
+    "SoftTreeClassifierCV": "softsplit.classifier_cv",
     "dumps_model": "softsplit.persistence",
     "export_markdown": "softsplit.report",
     "export_onnx": "softsplit.persistence",

@@ -250,6 +250,12 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
+        return self._prepare_checked(X, labels, weight)
+
+    def _prepare_checked(
+        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
+    ) -> TrainingProblem:
+        """The same for validated rows, whose labels are positions in ``classes_``."""
         self.scaling_ = self._fitted_scaling(X, weight)
         problem = self._problem(X, labels, weight)
         self._summary = FeatureSummary.of(X, weight, problem.samples)
@@ -262,8 +268,13 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
             X, weight = X[counted], weight[counted]
         return fit_scaling(settings.make_scale(self.scale), X, weight)
 
-    def _fitted_with(self, local: float, overall: float, found: Solution, samples: Samples) -> Self:
-        """A fitted copy that holds ``found``, for prepared estimators."""
+    def _fitted_with(
+        self, local: float, overall: float, found: Solution, samples: Samples | None = None
+    ) -> Self:
+        """A fitted copy that holds ``found``, for prepared estimators.
+
+        Without the training rows it has no ``feature_importances_``.
+        """
         copy = clone(self).set_params(local_strength=local, global_strength=overall)
         for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_", "_summary"):
             if hasattr(self, name):
@@ -363,15 +374,16 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
             return
         warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
 
-    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples) -> None:
+    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples | None) -> None:
         self.solution_ = chosen
         self._steepness = float(self.steepness)
         self._zero_threshold = float(zero_threshold)
         self.objective_ = chosen.objective
         self.n_iter_ = max(1, chosen.n_iter)
-        self.feature_importances_ = feature_importances(
-            chosen.parameters, self._steepness, samples.features, samples.weights
-        )
+        if samples is not None:
+            self.feature_importances_ = feature_importances(
+                chosen.parameters, self._steepness, samples.features, samples.weights
+            )
         self._adopt(chosen.parameters)
 
     def _adopt(self, parameters: TreeParameters) -> None:
@@ -383,9 +395,10 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
         self.local_sparsity_ = local_sparsity(parameters.weights, self._zero_threshold)
         self.global_sparsity_ = global_sparsity(parameters.weights, self._zero_threshold)
         self.selected_features_ = selected_features(parameters.weights, self._zero_threshold)
+        shares = getattr(self, "feature_importances_", np.zeros(parameters.n_features))
         unused = ~np.any(parameters.weights, axis=1)
-        if np.any(self.feature_importances_[unused]):
-            kept = np.where(unused, 0.0, self.feature_importances_)
+        if np.any(shares[unused]):
+            kept = np.where(unused, 0.0, shares)
             self.feature_importances_ = kept / kept.sum() if kept.sum() > 0 else kept
 
     def _model(self) -> TreeModel:

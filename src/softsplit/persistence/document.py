@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import softsplit
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
 from softsplit.persistence.reader import (
@@ -48,6 +48,7 @@ PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
 def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     """The file's content."""
     model = tree._model()
+    importances = getattr(tree, "feature_importances_", None)
     written, omitted = _written_parameters(tree)
     training: dict[str, Any] = {"parameters": written, "omitted": omitted}
     if hasattr(tree, "objective_"):
@@ -57,7 +58,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "software": f"softsplit {softsplit.__version__}",
+        "software": f"softsplit {import_module('softsplit').__version__}",
         "classes": _written_classes(model.classes),
         "features": {
             "names": list(model.feature_names) if hasattr(tree, "feature_names_in_") else None,
@@ -65,7 +66,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
             "high": model.summary.high.tolist(),
             "scaled_mean": model.summary.scaled_mean.tolist(),
             "kinds": model.summary.kinds.tolist(),
-            "importances": tree.feature_importances_.tolist(),
+            "importances": None if importances is None else importances.tolist(),
         },
         "scaling": _written_scaling(model.scaling),
         "tree": _written_tree(model),
@@ -145,7 +146,7 @@ def _read_classes(value: Any) -> NDArray[Any]:
 # --- features and scaling -----------------------------------------------------------------------
 
 
-def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatArray]:
+def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatArray | None]:
     keys = ("names", "low", "high", "scaled_mean", "kinds", "importances")
     found = entries(value, "features", keys)
     low = reals(found["low"], "features.low", None, -LARGEST, LARGEST)
@@ -162,7 +163,8 @@ def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatAr
         if kind not in KINDS:
             raise ModelFileError(f"features.kinds of the model file holds {shortened(kind)}.")
     mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LARGEST, LARGEST)
-    importances = reals(found["importances"], "features.importances", n, 0.0, 1.0)
+    shares = found["importances"]
+    importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
     summary = FeatureSummary(low, high, mean, np.array(kinds))
     return _read_names(found["names"], n), summary, importances
 

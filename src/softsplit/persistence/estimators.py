@@ -14,7 +14,7 @@ from softsplit.tree import FloatArray
 
 def classifier_of(
     model: TreeModel,
-    importances: FloatArray,
+    importances: FloatArray | None,
     *,
     named: bool,
     parameters: Mapping[str, Any] | None = None,
@@ -34,7 +34,8 @@ def classifier_of(
     classifier._summary = model.summary
     classifier._steepness = model.steepness
     classifier._zero_threshold = model.zero_threshold
-    classifier.feature_importances_ = importances
+    if importances is not None:
+        classifier.feature_importances_ = importances
     if objective is not None:
         classifier.objective_ = objective
     if n_iter is not None:

@@ -56,8 +56,9 @@ def export_markdown(
     """
     tree = fitted_tree(classifier)
     model = tree._model().with_names(feature_names)
+    importances = getattr(tree, "feature_importances_", None)
     return tree_markdown(
-        model, tree.feature_importances_, _at_least_one("max_terms", max_terms), _digits(precision)
+        model, importances, _at_least_one("max_terms", max_terms), _digits(precision)
     )
 
 
