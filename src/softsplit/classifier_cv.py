@@ -47,8 +47,8 @@ ROWS_PER_LEAF = 20
 """Trees are not made deeper on their own than leaves this number of rows, on average."""
 
 REFIT_STARTS, REFIT_KEPT = 4, 2
-"""Times the starts of a fold that the tree on all rows gets, and trees carried along its path: a bad
-start costs little where it is one of many folds, and everything here."""
+"""Times the starts of a fold that the tree on all rows gets, and trees carried along its path: a
+bad start costs little where it is one fold of many, and everything here."""
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""

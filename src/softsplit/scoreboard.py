@@ -7,9 +7,9 @@ and a row must be within both: that of the best score itself, and that of the di
 
     mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
 
-with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds, so
-that the luck of a fold falls on both and their difference is mostly known better than a score; but a
-row that is good on some folds and fails on others would pass by the second error alone.
+with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
+so that the luck of a fold falls on both and their difference is mostly known better than a score;
+but a row that is good on some folds and fails on others would pass by the second error alone.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Scoreboard:
             for name in Candidate._fields
         }
         table["param_strength_fraction"] = np.array([key[1] for key in keys])
-        scores = np.array([self.values(key, "score") for key in keys])
+        scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]
         table["mean_test_score"] = np.array([self.mean(key) for key in keys])

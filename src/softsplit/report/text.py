@@ -39,6 +39,7 @@ def export_text(
     Parameters
     ----------
     classifier : fitted SoftTreeClassifier
+        Or what has one as its ``best_estimator_``.
     feature_names : sequence of str, optional
         Names to use instead of the fitted ones (``feature_names_in_`` or x0, x1, ...).
     max_terms : int, optional
@@ -47,6 +48,7 @@ def export_text(
         Significant digits.
     """
     check_is_fitted(classifier)
+    classifier = getattr(classifier, "best_estimator_", classifier)
     names = _names(classifier, feature_names)
     topology = Topology.with_branches(len(classifier.intercept_))
     lines: list[str] = []
