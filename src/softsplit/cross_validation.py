@@ -33,7 +33,7 @@ from softsplit.tree import FloatArray
 SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
 """Parts of the strength that go to the local and to the global penalty."""
 
-PATH_ITERATIONS = 500
+PATH_ITERATIONS = 200
 """Iterations of one descent, where the user sets no limit: what comes later is not worth the time
 while trees are only compared."""
 

@@ -113,12 +113,15 @@ class Scoreboard:
         )
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
-    def _sparsity(self, key: Key) -> tuple[float, float, int, float]:
+    def _sparsity(self, key: Key) -> tuple[float, ...]:
+        """Least first. Of rows that are alike the weakest strength is the safest: under a strong
+        one the same tree may be a poor optimum, to be left for an empty one on other rows."""
         return (
             self.mean(key, "n_features"),
             self.mean(key, "n_coefficients"),
             key[0].depth,
-            -self.mean(key),
+            -round(self.mean(key), 12),
+            key[1],
         )
 
     def table(self) -> dict[str, NDArray[Any]]:

@@ -19,7 +19,7 @@ SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def export_text(
-    classifier: SoftTreeClassifier,
+    classifier: Any,
     feature_names: Sequence[str] | None = None,
     *,
     max_terms: int | None = None,
