@@ -1,9 +1,9 @@
 """Which candidates of a cross-validation are compared, and in which order.
 
 A grid of all settings would cost their product. Instead one setting after the other is varied
-around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for as
-long as a deeper tree is better by more than one standard error, then steepness. The best one or two
-candidates then walk the whole path.
+around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
+as long as a deeper tree is better by more than one standard error, then steepness. The best one or
+two candidates then walk the whole path.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ ROWS_PER_LEAF = 50
 """Beyond one level more than the classes need, trees are not made deeper on their own than leaves
 this number of rows, on average."""
 
-REFIT_STARTS, REFIT_KEPT = 4, 2
-"""Times the starts of a fold that the tree on all rows gets, and trees carried along its path: a
-bad start costs little where it is one fold of many, and everything here."""
+REFIT_STARTS = 4
+"""Times the starts of a fold that the tree on all rows gets: a bad start costs little where it is
+one fold of many, and everything here."""
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
@@ -77,8 +77,8 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     n_strengths : int, default=8
     selection : {"one_se", "best"}, default="one_se"
         "best" takes the highest mean score; "one_se" the sparsest tree that is at most one standard
-        error below it (that of the mean difference of the two over the folds). Sparser means
-        fewer features, then fewer nonzero coefficients.
+        error below it (both that of the best score and that of the difference over the folds).
+        Sparser means fewer features, then less depth, then fewer nonzero coefficients a branch.
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given. Sample weights are handed to it if it takes
         them.
@@ -345,7 +345,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
         path = [f for f in search.walked[candidate] if f <= fraction]
-        found = trees(model, problem, candidate, path, run, keep=REFIT_KEPT)
+        found = trees(model, problem, candidate, path, run)
         local, overall = strengths(candidate.scope, fraction * featureless_cost(problem))
         self.best_estimator_ = model._fitted_with(local, overall, found[-1])
         self.best_params_ = {

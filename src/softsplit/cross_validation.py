@@ -160,14 +160,13 @@ def trees(
     candidate: Candidate,
     fractions: Sequence[float],
     run: RunSettings,
-    keep: int = 1,
 ) -> list[Solution]:
     """The trees along the path of a prepared model, up to where the budget ends."""
     unit = featureless_cost(problem)
     return walk(
         [with_strengths(problem, *strengths(candidate.scope, f * unit)) for f in fractions],
         model._adapted(run.solver),
-        keep=keep,
+        keep=1,
         n_starts=run.n_starts,
         seed=run.seed,
         budget=replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS),

@@ -114,12 +114,16 @@ class Scoreboard:
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
     def _sparsity(self, key: Key) -> tuple[float, ...]:
-        """Least first. Of rows that are alike the weakest strength is the safest: under a strong
-        one the same tree may be a poor optimum, to be left for an empty one on other rows."""
+        """Least first: features, depth, coefficients per branch, each to the nearest whole number.
+
+        Of rows that are alike the weakest strength is the safest: under a strong one the same tree
+        may be an optimum hardly better than the empty tree, and lose to it on other rows.
+        """
+        depth = key[0].depth
         return (
-            self.mean(key, "n_features"),
-            self.mean(key, "n_coefficients"),
-            key[0].depth,
+            np.rint(self.mean(key, "n_features")),
+            depth,
+            np.rint(self.mean(key, "n_coefficients") / (2**depth - 1)),
             -round(self.mean(key), 12),
             key[1],
         )
