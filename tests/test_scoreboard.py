@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
+from softsplit.tree import TreeParameters
 
 SMALL = Candidate("minmax", 1, 512.0, "l0", "global")
+TREE = TreeParameters(np.zeros((1, 1)), np.zeros(1), np.eye(2))
 DEEP = SMALL._replace(depth=2)
 
 
@@ -20,7 +22,7 @@ def board(*rows):
     for candidate, fraction, scores, features in rows:
         for fold, score in enumerate(scores):
             if score is not None:
-                made.add(candidate, fraction, fold, Mark(score, features, features, 0.1))
+                made.add(candidate, fraction, fold, Mark(TREE, score, features, features, 0.1))
     return made
 
 

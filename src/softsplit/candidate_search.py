@@ -38,15 +38,15 @@ class Search:
     fractions : tuple of float
         The whole grid of strengths, in ascending order.
     observer : Observer
-    walked : dict
-        The strengths that each candidate has walked last.
+    seen : set of Candidate
+        Those that have been judged.
     """
 
     judge: Judge
     board: Scoreboard
     fractions: tuple[float, ...]
     observer: Observer
-    walked: dict[Candidate, tuple[float, ...]] = field(default_factory=dict)
+    seen: set[Candidate] = field(default_factory=set)
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
@@ -66,7 +66,7 @@ class Search:
     def _vary(self, first: Candidate, name: str, values: Sequence[Any]) -> None:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
-        new = [candidate for candidate in variants if candidate not in self.walked]
+        new = [candidate for candidate in variants if candidate not in self.seen]
         self._evaluate(new, _screen(self.fractions))
 
     def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
@@ -92,7 +92,7 @@ class Search:
         for candidate in candidates:
             keys = [key for key in self.board.marks if key[0] == candidate]
             if keys:
-                self.walked[candidate] = fractions
+                self.seen.add(candidate)
                 best = self.board.best(keys)
                 self.observer.candidate_judged(
                     str(candidate), self.board.mean(best), self.board.mean(best, "n_features")

@@ -25,6 +25,7 @@ from softsplit.cross_validation import (
     TrainingData,
     configured,
     featureless_cost,
+    settled,
     strengths,
     trees,
 )
@@ -40,10 +41,6 @@ ROWS_PER_LEAF = 50
 """Beyond one level more than the classes need, trees are not made deeper on their own than leaves
 this number of rows, on average."""
 
-REFIT_STARTS = 4
-"""Times the starts of a fold that the tree on all rows gets: a bad start costs little where it is
-one fold of many, and everything here."""
-
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
@@ -55,7 +52,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     fold, each tree started from the last one. One setting after the other is varied around the best
     so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
     strengths; the best one or two candidates then walk the whole path. The tree that is kept is
-    trained on all rows along the path that led to the choice.
+    trained on all rows, from the trees that the chosen settings led to on the folds.
 
     Parameters
     ----------
@@ -321,7 +318,6 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         if not board.marks:
             self.best_index_, self.best_score_ = -1, float("nan")
             first = Candidate(**{name: values[0] for name, values in axes.items()})
-            search.walked[first] = search.fractions
             return first, search.fractions[len(search.fractions) // 2]
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
         self.best_index_ = list(board.marks).index(chosen)
@@ -331,23 +327,29 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     def _refit(
         self, candidate: Candidate, fraction: float, search: Search, rows: tuple[Any, Any, Any]
     ) -> None:
-        """Train the chosen tree on all rows, along the path that was walked on the folds."""
+        """Train the chosen tree on all rows, from the trees that the folds ended with.
+
+        They are why it was chosen; a start of its own might end in another optimum.
+        """
         run = search.judge.run
-        limit = self.time_limit
-        left = None
+        limit, left = self.time_limit, None
         if limit is not None:
             left = max(limit - run.budget.elapsed, (1 - SEARCH_SHARE) * limit)
         # A budget of its own: an interrupted comparison still ends with a tree.
-        run = run._replace(
-            budget=Budget(run.budget.max_iter, run.budget.tol, left),
-            n_starts=REFIT_STARTS * run.n_starts,
-        )
+        run = run._replace(budget=Budget(run.budget.max_iter, run.budget.tol, left))
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
-        path = [f for f in search.walked[candidate] if f <= fraction]
-        found = trees(model, problem, candidate, path, run)
+        starts = [
+            tree
+            for tree in search.board.trees((candidate, fraction))
+            if tree.leaf_classes.shape[0] == len(self.classes_)  # a fold may lack a class
+        ]
+        if starts:
+            found = settled(model, problem, candidate, fraction, starts, run)
+        else:
+            found = trees(model, problem, candidate, [fraction], run)[0]
         local, overall = strengths(candidate.scope, fraction * featureless_cost(problem))
-        self.best_estimator_ = model._fitted_with(local, overall, found[-1])
+        self.best_estimator_ = model._fitted_with(local, overall, found)
         self.best_params_ = {
             "scale": candidate.scale,
             "depth": candidate.depth,

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from softsplit.tree import FloatArray
+from softsplit.tree import FloatArray, TreeParameters
 
 Selection = Literal["one_se", "best"]
 SELECTIONS = ("one_se", "best")
@@ -41,6 +41,7 @@ class Candidate(NamedTuple):
 class Mark(NamedTuple):
     """One tree on one fold."""
 
+    tree: TreeParameters
     score: float
     n_features: float
     n_coefficients: float
@@ -65,6 +66,11 @@ class Scoreboard:
         """Rows with a mark on every fold; if there are none, those with most."""
         most = max((len(marks) for marks in self.marks.values()), default=0)
         return [key for key, marks in self.marks.items() if len(marks) == most]
+
+    def trees(self, key: Key) -> list[TreeParameters]:
+        """The trees of a row, fold by fold."""
+        marks = self.marks.get(key, {})
+        return [marks[fold].tree for fold in sorted(marks)]
 
     def values(self, key: Key, name: str) -> FloatArray:
         """One number per fold, (n_folds,); nan where a mark is missing."""
