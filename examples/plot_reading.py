@@ -75,9 +75,9 @@ def draw_wine() -> dict[str, Any]:
 def draw_breast() -> dict[str, Any]:
     X, X_test, y, y_test = breast()
     trees = {
-        f"seed {seed}": SoftTreeClassifier(
-            global_strength=2.0, n_starts=20, random_state=seed
-        ).fit(X, y)
+        f"seed {seed}": SoftTreeClassifier(global_strength=2.0, n_starts=20, random_state=seed).fit(
+            X, y
+        )
         for seed in (0, 1)
     }
     soft = SoftTreeClassifier(global_strength=0.5, steepness=64, random_state=0).fit(X, y)
