@@ -246,9 +246,9 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
         """The solver with any rows of the user's that it looks at scaled and coded."""
         if not isinstance(solver, NodeDecomposition):
             return solver
-        return solver.adapted(self._watched, self.classes_)
+        return solver.adapted(self._other_rows, self.classes_)
 
-    def _watched(self, X: Any) -> FloatArray:
+    def _other_rows(self, X: Any) -> FloatArray:
         """Rows that need not be training rows, in the units of the splits."""
         with np.errstate(over="ignore"):
             scaled: FloatArray = np.clip(self.scaling_.transform(self._check(X)), -FAR, FAR)

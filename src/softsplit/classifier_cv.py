@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit import settings
-from softsplit.arguments import positive_integer
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.candidate_search import Search
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.cross_validation import (
