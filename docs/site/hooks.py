@@ -1,0 +1,102 @@
+"""What the site needs beyond the pages in docs/: linked files outside it, and the gallery.
+
+On a code host a page may link to ``../CONTRIBUTING.md`` or ``../src/softsplit/tree.py``. In the site the
+first is a page as it is, the second a page that shows the file; links are turned to them here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+
+import gallery  # noqa: E402  # beside this file
+
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+LANGUAGES = {".py": "python", ".json": "json", ".toml": "toml", ".cff": "yaml"}
+PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
+"""Documents at the root that are pages of the site."""
+
+
+def on_config(config: Any) -> Any:
+    """The gallery's part of the navigation."""
+    entries = [{example.words[0]: f"gallery/{example.name}.md"} for example in gallery.examples()]
+    for part in config.nav:
+        if "Gallery" in part:
+            part["Gallery"] = ["gallery/index.md", *entries]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the documents at the root, the gallery, and every file outside docs/ that a page links to."""
+    for name in PAGES:
+        files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
+    files.append(File.generated(config, "gallery/index.md", content=gallery.index_page()))
+    for example in gallery.examples():
+        files.append(File.generated(config, f"gallery/{example.name}.md", content=example.page()))
+    shown: set[str] = set()
+    for file in list(files.documentation_pages()):
+        for _, link, _, _ in LINK.findall(file.content_string):
+            target = repository_path(file.src_uri, link)
+            if target is not None and is_shown(target) and target not in shown:
+                shown.add(target)
+                page = File.generated(config, page_of(target), content=listing(target))
+                page.inclusion = page.inclusion.NOT_IN_NAV
+                files.append(page)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links out of docs/ become links to the pages made above."""
+
+    def turned(match: re.Match[str]) -> str:
+        before, link, anchor, after = match.groups(default="")
+        target = repository_path(page.file.src_uri, link)
+        if target is None:
+            return match.group()
+        if target.startswith("docs/"):
+            place = target.removeprefix("docs/")
+        elif target in PAGES:
+            place = target
+        elif is_shown(target):
+            place = page_of(target)
+        else:
+            return match.group()
+        here = posixpath.dirname(page.file.src_uri)
+        return f"{before}{posixpath.relpath(place, here or '.')}{anchor}{after}"
+
+    return LINK.sub(turned, markdown)
+
+
+def repository_path(src_uri: str, link: str) -> str | None:
+    """The path in the repository that a link of a page means; None for addresses and other sites."""
+    if "://" in link or link.startswith(("mailto:", "/")):
+        return None
+    folder = "" if src_uri in PAGES else posixpath.join("docs", posixpath.dirname(src_uri))
+    return posixpath.normpath(posixpath.join(folder, link))
+
+
+def is_shown(target: str) -> bool:
+    """Whether the site has a page that shows this file."""
+    outside = not target.startswith(("docs/", "..")) and target not in PAGES
+    return outside and (ROOT / target).is_file()
+
+
+def page_of(target: str) -> str:
+    return f"source/{target}.md"
+
+
+def listing(target: str) -> str:
+    """A page that shows a file of the repository."""
+    path = ROOT / target
+    language = LANGUAGES.get(path.suffix, "text")
+    text = path.read_text(encoding="utf-8").rstrip()
+    return f"# {target}\n\n~~~~~{language}\n{text}\n~~~~~\n"
