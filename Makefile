@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy bench-selection picture reproduce clean
+.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy bench-selection picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -39,6 +39,15 @@ bench-selection: $(VENV)/.test ## tree chosen by cross-validation beside L1 logi
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
 
+# The theme announces its successor on every build; that is no news for readers of these pages.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/.test ## the documentation as a site in build/docs; nothing is fetched, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "$(CURDIR)/build/docs/index.html"
+
+gallery: $(VENV)/.test ## run the examples and redraw the pictures of the gallery
+	$(BIN)/python docs/site/gallery.py
+
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py
 
@@ -71,5 +80,5 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/.made
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.made
 	@echo "installing softsplit with all extras and test tools into $(VENV) (a minute or two the first time)"
-	@$(PIP) --editable '.[all,dev]'
+	@$(PIP) --editable '.[all,dev,docs]'
 	@touch $@ $(VENV)/.demo

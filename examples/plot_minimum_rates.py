@@ -1,7 +1,8 @@
 """A minimum rate for a rare class
 
-One row in twelve belongs to class "rare". The plain tree buys accuracy by giving up on much of that class; `min_class_rate` says
-which share of it must be found (in expectation, on the training rows), and the tree pays with errors elsewhere.
+One row in twelve belongs to class "rare". The plain tree buys accuracy by giving up on much of
+that class; `min_class_rate` says which share of it must be found (in expectation, on the
+training rows), and the tree pays with errors elsewhere.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
 """Why this row?
 
-`explain` gives the splits on the way to the answer with what each feature adds to the log-odds, and the smallest change of one
-feature that changes the class. The bars are the terms of those splits, from the mean training row to this one.
+`explain` gives the splits on the way to the answer with what each feature adds to the log-odds,
+and the smallest change of one feature that changes the class. The bars are the terms of those
+splits, from the mean training row to this one.
 """
 
 import matplotlib.pyplot as plt

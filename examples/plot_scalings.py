@@ -1,8 +1,9 @@
 """Ranks for skewed features
 
-Two features spread over five powers of ten. Scaled to [0, 1] by their range, nearly all rows lie in one corner, where a
-split of limited steepness cannot cut finely; scaled by ranks (`scale="quantile"`) they are spread evenly. The
-picture has logarithmic axes; splits are trained on the raw numbers.
+Two features spread over five powers of ten. Scaled to [0, 1] by their range, nearly all rows
+lie in one corner, where a split of limited steepness cannot cut finely; scaled by ranks
+(`scale="quantile"`) they are spread evenly. The picture has logarithmic axes; splits are
+trained on the raw numbers.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,8 @@
 """Which features can be relied on?
 
-Features that stand for one another may take turns when a few rows change. Twenty trees, each on a bootstrap sample, show which features are chosen
-again and again, and which happened to be chosen once.
+Features that stand for one another may take turns when a few rows change. Twenty trees, each on
+a bootstrap sample, show which features are chosen again and again, and which happened to be
+chosen once.
 """
 
 import matplotlib.pyplot as plt

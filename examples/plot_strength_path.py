@@ -1,7 +1,8 @@
 """What a stronger penalty costs and buys
 
-`strength_path` fits the trees for a whole range of strengths, each from its neighbour. Look for the place where the accuracy begins
-to fall: a little before it lies the smallest tree that is still good.
+`strength_path` fits the trees for a whole range of strengths, each from its neighbour. Look for
+the place where the accuracy begins to fall: a little before it lies the smallest tree that is
+still good.
 """
 
 import matplotlib.pyplot as plt

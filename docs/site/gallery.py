@@ -1,7 +1,8 @@
 """The examples as pages: text, picture, what the script prints, and the script itself.
 
-``python docs/site/gallery.py`` runs every ``examples/plot_*.py`` that is a plain script and writes its picture and
-its output to docs/images/gallery, from where the pages take them; the site itself runs nothing.
+``python docs/site/gallery.py`` runs every ``examples/plot_*.py`` that is a plain script and
+writes its picture and its output to docs/images/gallery, from where the pages take them; the
+site itself runs nothing.
 """
 
 from __future__ import annotations

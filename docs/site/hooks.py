@@ -1,7 +1,8 @@
 """What the site needs beyond the pages in docs/: linked files outside it, and the gallery.
 
-On a code host a page may link to ``../CONTRIBUTING.md`` or ``../src/softsplit/tree.py``. In the site the
-first is a page as it is, the second a page that shows the file; links are turned to them here.
+On a code host a page may link to ``../CONTRIBUTING.md`` or ``../src/softsplit/tree.py``. In the
+site the first is a page as it is, the second a page that shows the file; links are turned to
+them here.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the documents at the root, the gallery, and every file outside docs/ that a page links to."""
+    """Add root documents, the gallery, and every file outside docs/ that a page links to."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
     files.append(File.generated(config, "gallery/index.md", content=gallery.index_page()))
@@ -77,7 +78,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def repository_path(src_uri: str, link: str) -> str | None:
-    """The path in the repository that a link of a page means; None for addresses and other sites."""
+    """The path in the repository that a link of a page means; None for other sites."""
     if "://" in link or link.startswith(("mailto:", "/")):
         return None
     folder = "" if src_uri in PAGES else posixpath.join("docs", posixpath.dirname(src_uri))
