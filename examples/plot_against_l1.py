@@ -26,7 +26,7 @@ path = strength_path(X, y, estimator=model, n_points=10)
 trees = [point.classifier for point in path]
 rows = [("soft tree", len(t.selected_features_), t.score(X_test, y_test)) for t in trees]
 
-for strength in np.logspace(-2.5, 1, 10):
+for strength in np.logspace(-1.5, 1, 10):
     l1 = LogisticRegression(C=strength, l1_ratio=1.0, solver="liblinear")
     l1 = make_pipeline(StandardScaler(), l1).fit(X, y)
     used = int(np.count_nonzero(l1[-1].coef_))

@@ -14,15 +14,17 @@ from softsplit import SoftTreeClassifier
 from softsplit.plots import DecisionRegionsDisplay
 
 data = load_breast_cancer(as_frame=True)
-X = data.data[["worst radius", "mean concave points"]]
+features = ("worst radius", "mean concave points")
+X = data.data[list(features)]
 y = np.array(["malignant", "benign"])[data.target]
 
 _, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True)
 for missed, ax in zip((0.5, 5.0), axes, strict=True):
     costs = [[0, 0.5], [missed, 0]]  # rows: truly benign, truly malignant
     tree = SoftTreeClassifier(cost_matrix=costs, n_starts=3, random_state=0).fit(X, y)
-    DecisionRegionsDisplay.from_estimator(tree, X, y, ax=ax)
+    DecisionRegionsDisplay.from_estimator(tree, X, y, features=features, ax=ax)
     ax.set_title(f"a missed malignant one costs {missed:g}")
     table = confusion_matrix(y, tree.predict(X), labels=tree.classes_)
     print(f"cost {missed:g}: {table[1, 0]} malignant missed, {table[0, 1]} false alarms")
+axes[0].get_legend().remove()
 plt.show()

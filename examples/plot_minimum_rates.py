@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from softsplit import SoftTreeClassifier
 
 X, y = make_classification(
-    1200, 8, n_informative=4, weights=[0.92], class_sep=0.8, flip_y=0.02, random_state=1
+    1200, 8, n_informative=4, weights=[0.92], class_sep=1.4, flip_y=0.02, random_state=1
 )
 y = np.array(["common", "rare"])[y]
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)

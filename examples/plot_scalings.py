@@ -29,6 +29,6 @@ for scale, ax in zip(("minmax", "quantile"), axes, strict=True):
     ax.set(xscale="log", yscale="log", xlabel="first feature")
     ax.set_title(f"{scale}: {100 * tree.score(X_test, y_test):.1f} % of the test rows")
 axes[0].set_ylabel("second feature")
-axes[0].legend()
+axes[0].legend(loc="upper left")
 print(export_text(tree, feature_names=["first", "second"]))
 plt.show()
