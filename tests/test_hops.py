@@ -166,8 +166,8 @@ def sized(rows, features=30, depth=3):
 def test_many_hops_on_small_problems_none_on_a_million_rows():
     solver = NativeSolver()
     counts = [solver.hops(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
-    assert counts[0] == solver.most_hops
-    assert counts[1] >= 7
+    assert counts[0] >= 0.9 * solver.most_hops
+    assert counts[1] >= 0.7 * solver.most_hops
     assert counts[-1] == 0
     assert counts == sorted(counts, reverse=True)
     assert solver.hops(sized(150, depth=8)) < solver.hops(sized(150, depth=2))
@@ -262,7 +262,7 @@ def test_only_usable_and_different_solutions_are_hopped_from(solutions):
     best = hop(problem, solver, [four, broken, three, twin, two, failed, one])
     front, draws = solver.given[0]
     assert best is one
-    assert [s.objective for s in front] == [one.objective, two.objective, three.objective]
+    assert [s.objective for s in front] == [s.objective for s in (one, two, three, four)]
     assert len(draws) == 7 * 2  # for each start there was
 
 

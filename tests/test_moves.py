@@ -15,7 +15,7 @@ from softsplit.solvers.base import Draw
 from softsplit.solvers.engine import pack, unpack
 from softsplit.solvers.hops import (
     Fresh,
-    Overshoot,
+    OtherStrength,
     Regrow,
     Relabel,
     Reweigh,
@@ -26,7 +26,15 @@ from softsplit.solvers.stages import LOOK, LogWarmUp
 from softsplit.starts import draw_start
 from softsplit.tree import Block, Topology
 
-MOVES = [Fresh(), Warmed(), Regrow(), Relabel(), Reweigh(), Reweigh(3.0, 2.0), Overshoot()]
+MOVES = [
+    Fresh(),
+    Warmed(),
+    Regrow(),
+    Relabel(),
+    Reweigh(),
+    Reweigh(3.0, 2.0),
+    OtherStrength((4.0, 0.2)),
+]
 
 
 def move_id(move):
@@ -62,7 +70,7 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
     problem = make_problem(overall=0.2)
     point, draws = solved_point(problem), make_draws(problem, 2)
     used = make_engine(problem)
-    Overshoot().apply(used, point, draws[1], 2)
+    OtherStrength((4.0, 2.0, 8.0)).apply(used, point, draws[1], 2)
     one = move.apply(make_engine(problem), point, draws[0], 1)
     two = move.apply(used, point, draws[0], 1)
     for first, second in zip(one, two, strict=True):
@@ -191,7 +199,7 @@ def test_overshoot_drops_features_and_takes_its_factors_in_turn():
     def used(theta):
         return np.sum(np.any(theta[:, :-1] != 0, axis=0))
 
-    ends = [Overshoot((1.0, 30.0)).apply(engine, point, draw, turn)[0] for turn in range(3)]
+    ends = [OtherStrength((1.0, 30.0)).apply(engine, point, draw, turn)[0] for turn in range(3)]
     assert used(ends[1]) < used(point[0])
     np.testing.assert_array_equal(ends[0], ends[2])
     assert used(ends[0]) > used(ends[1])

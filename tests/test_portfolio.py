@@ -26,9 +26,9 @@ def test_mirrored_labellings_are_one_structure():
 @pytest.mark.parametrize(("classes", "depth"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (2, 3)])
 def test_plans_give_every_class_a_leaf(classes, depth):
     rng = np.random.default_rng(0)
-    centres = rng.uniform(size=(classes, 3))
+    apart = rng.uniform(size=(classes, classes)).tolist()
     for _ in range(50):
-        plan = draw_plan(Topology(depth), centres, rng)
+        plan = draw_plan(Topology(depth), apart, rng)
         assert set(plan.leaf_labels) == set(range(classes))
         assert len(plan.leaf_labels) == 2**depth
 

@@ -87,7 +87,7 @@ def leaf_step(
         this may happen although the rates add up to less than one.
     """
     if free is None or bool(np.all(free)):
-        assigned = _assignment(costs)
+        assigned = cheapest_assignment(costs)
         met = np.sum(shares * assigned, axis=1) >= minimum_rates - RATE_SLACK
         return assigned if np.all(met) else _leaf_program(costs, shares, minimum_rates, None, None)
     if current is None:
@@ -95,7 +95,7 @@ def leaf_step(
     return _leaf_program(costs, shares, minimum_rates, free, current)
 
 
-def _assignment(costs: FloatArray) -> FloatArray:
+def cheapest_assignment(costs: FloatArray) -> FloatArray:
     """Minimum cost with every class on a leaf: best class per leaf, then least regret."""
     n_classes, n_leaves = costs.shape
     chosen = np.argmin(costs, axis=0)

@@ -20,6 +20,7 @@ Bases come in two kinds, for the expected cost and for the class rates; a pass u
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ class Forest(NamedTuple):
     rate_constants: FloatArray  # (n_classes,): the same in the mass that is classified correctly
 
 
+@cache
 def complete_forest(n_branches: int) -> Forest:
     """A whole tree: only its shape, since the ordinary pass (routing.py) evaluates it."""
     branches = np.arange(n_branches, dtype=np.int64)

@@ -26,6 +26,11 @@ RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 LEFT, RIGHT, BOTH = 0, 1, 2
 
+DRAWS = 2
+"""Plans of a structure already there that are drawn for each tree before one is done without."""
+
+Distances = list[list[float]]
+
 
 class Plan(NamedTuple):
     """Side of every class at every branch, (n_branches, n_classes), and class of every leaf."""
@@ -49,14 +54,14 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
     chosen = _choose_rows(problem.samples)
-    centres = _class_means(chosen, problem.n_classes)
+    apart = _distances(_class_means(chosen, problem.n_classes))
     dearest = problem.loss.costs.max(axis=1)
     chosen = chosen._replace(prices=(dearest / max(dearest.max(), 1e-300))[chosen.labels])
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
-    while len(plans) < count and len(spare) <= 4 * count:
-        plan = draw_plan(problem.topology, centres, rng)
+    while len(plans) < count and len(spare) <= DRAWS * count:
+        plan = draw_plan(problem.topology, apart, rng)
         key = structure(plan.leaf_labels)
         (spare if key in seen else plans).append(plan)
         seen.add(key)
@@ -74,14 +79,14 @@ def structure(labels: tuple[int, ...]) -> object:
     return tuple(sorted(sides, key=repr))
 
 
-def draw_plan(topology: Topology, centres: FloatArray, rng: np.random.Generator) -> Plan:
+def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
     """Part the classes branch by branch, so that every class ends on a leaf."""
-    n_classes = len(centres)
+    n_classes = len(apart)
     sides = np.full((topology.n_branches, n_classes), BOTH)
     groups = [list(range(n_classes))]
     for t in range(topology.n_branches):
         capacity = len(topology.leaves_below(2 * t + 1))
-        left, right = _part(groups[t], capacity, centres, rng)
+        left, right = _part(groups[t], capacity, apart, rng)
         for k in groups[t]:
             if k not in right:
                 sides[t, k] = LEFT
@@ -92,7 +97,7 @@ def draw_plan(topology: Topology, centres: FloatArray, rng: np.random.Generator)
 
 
 def _part(
-    classes: list[int], capacity: int, centres: FloatArray, rng: np.random.Generator
+    classes: list[int], capacity: int, apart: Distances, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
     """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
 
@@ -104,14 +109,14 @@ def _part(
     if len(classes) == 2:
         left, right = order[:1], order[1:]
     else:
-        here = centres[order]
-        near = np.sum((here - here[0]) ** 2, axis=1) - np.sum((here - here[-1]) ** 2, axis=1)
+        first, last = order[0], order[-1]
+        near = {k: apart[k][first] - apart[k][last] for k in order}
         if rng.random() < 1 / 3:
-            near = rng.random(len(order)) - 0.5
-        near[0], near[-1] = -np.inf, np.inf
+            near = dict(zip(order, rng.random(len(order)) - 0.5, strict=True))
+        near[first], near[last] = -np.inf, np.inf
         smallest, largest = max(1, len(order) - capacity), min(capacity, len(order) - 1)
-        size = min(max(int(np.sum(near < 0)), smallest), largest)
-        order = [order[k] for k in np.argsort(near, kind="stable")]
+        size = min(max(sum(near[k] < 0 for k in order), smallest), largest)
+        order.sort(key=lambda k: near[k])
         left, right = order[:size], order[size:]
     if capacity > 1 and rng.random() < 1 / 2:
         giver, taker = (left, right) if len(left) >= len(right) else (right, left)
@@ -161,6 +166,13 @@ def _class_means(chosen: Chosen, n_classes: int) -> FloatArray:
     """Weighted mean of each class, (n_classes, n_features)."""
     member = (chosen.labels == np.arange(n_classes)[:, None]) * chosen.weights
     return (member @ chosen.features.T) / member.sum(axis=1, keepdims=True)
+
+
+def _distances(means: FloatArray) -> Distances:
+    """Squared distances between the class means; lists, as they are looked at one by one."""
+    square = np.sum(means**2, axis=1)
+    found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
+    return found
 
 
 @compiled

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
 
-FRONT = 3
+FRONT = 5
 """Solutions of different objective that a search hops from."""
 
 Job = tuple[int, np.random.SeedSequence]

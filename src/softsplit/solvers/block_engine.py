@@ -35,6 +35,7 @@ class BlockEngine(Engine):
         # Newton steps come first here. A Gram matrix for each block would cost more than it saves.
         self._inverse, self._diagonal = np.zeros((0, 0)), 1.0 / gram_diagonal(problem.samples)
         self.work = self._workspace(np.ones(len(self.collapsed.branches), dtype=bool))
+        self._plain = self._smooth_part()
         self.forget(problem.steepness)
         self._forest: tuple[bytes, Forest] | None = None
 

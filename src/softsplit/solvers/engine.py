@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.constraints import cheapest_assignment
 from softsplit.forest import complete_forest
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
@@ -78,6 +79,7 @@ class Engine:
         self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
         self._inverse, self._diagonal = preconditioner(self.samples)
         self.work = self._workspace(problem.free_branches)
+        self._plain = self._smooth_part()
         self.forget(problem.steepness)
 
     def _workspace(self, free: NDArray[np.bool_]) -> Workspace:
@@ -124,6 +126,8 @@ class Engine:
 
         The minimum rates are left to the rate terms of the descents.
         """
+        if self.problem.block is None:
+            return cheapest_assignment(self.problem.loss.leaf_gradient(self.mass))
         none = np.zeros(self.problem.n_classes)
         return self.problem.leaves_for(self.mass, leaf_classes, none)
 
@@ -172,21 +176,31 @@ class Engine:
         steepness: float | None,
         multipliers: FloatArray | None,
     ) -> Smooth:
-        samples = self.samples
+        return self._plain._replace(
+            table=np.ascontiguousarray(table),
+            leaf_classes=np.ascontiguousarray(leaf_classes),
+            multipliers=self._plain.multipliers if multipliers is None else multipliers,
+            steepness=self._plain.steepness if steepness is None else float(steepness),
+        )
+
+    def _smooth_part(self) -> Smooth:
+        """What all descents of this engine share: everything but the leaves."""
+        samples, problem = self.samples, self.problem
+        unset = np.zeros((problem.n_classes, problem.topology.n_leaves))
         return Smooth(
             samples.features,
             samples.starts,
             samples.weights,
             samples.class_totals,
-            np.ascontiguousarray(table),
-            np.ascontiguousarray(leaf_classes),
-            self.problem.minimum_rates,
-            np.zeros(self.problem.n_classes) if multipliers is None else multipliers,
+            unset,
+            unset,
+            problem.minimum_rates,
+            np.zeros(problem.n_classes),
             self.rate_weight,
-            float(self.problem.steepness if steepness is None else steepness),
+            float(problem.steepness),
             False,
-            complete_forest(self.problem.topology.n_branches),
-            *proximal_term(self.problem),
+            complete_forest(problem.topology.n_branches),
+            *proximal_term(problem),
         )
 
     def _sparse(self, fraction: float) -> Sparse:

@@ -141,16 +141,20 @@ class Reweigh:
 
 
 @dataclass(frozen=True)
-class Overshoot:
-    """A descent with penalties several times too strong, which drops features."""
+class OtherStrength:
+    """A descent with penalties ``factors`` times as strong, one after the other by turns.
 
-    factors: tuple[float, ...] = (4.0, 2.0, 8.0)
+    Too strong ones drop features; too weak ones let others in, which then have to earn their keep.
+    """
+
+    factors: tuple[float, ...]
+    limits: Limits = BRIEF
 
     def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
         theta = point[0].copy()
         engine.forget(engine.problem.steepness)
         strength = self.factors[turn % len(self.factors)]
-        engine.descend(theta, point[1], ROUGH._replace(newton_from=0), strength=strength)
+        engine.descend(theta, point[1], self.limits, strength=strength)
         return theta, point[1]
 
 
@@ -199,9 +203,10 @@ class Hops:
         Reweigh(strength=3.0),
         Regrow(),
         Reweigh(power=2.0),
-        Overshoot(),
+        OtherStrength((4.0, 2.0, 8.0)),
         Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
         Fresh(),
+        OtherStrength((0.2,)),
     )
     first: Limits = BRIEF
     second: Limits = AT_ONCE
@@ -241,9 +246,9 @@ class Hops:
         self, engine: Engine, theta: FloatArray, leaves: FloatArray, lowest: float
     ) -> tuple[float, FloatArray]:
         engine.forget(engine.problem.steepness)
-        leaves = better_leaves(engine, theta, leaves)
+        leaves, _ = better_leaves(engine, theta, leaves)
         value = engine.descend(theta, leaves, self.first)
         if value > lowest + self.hopeless * abs(lowest):
             return np.inf, leaves
-        leaves = better_leaves(engine, theta, leaves)
+        leaves, _ = better_leaves(engine, theta, leaves)
         return engine.descend(theta, leaves, self.second), leaves

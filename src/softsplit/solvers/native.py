@@ -76,8 +76,8 @@ class NativeSolver:
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
-    rivals: int = 2
-    most_hops: int = 10
+    rivals: int = 1
+    most_hops: int = 20
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True

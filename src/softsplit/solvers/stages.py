@@ -30,6 +30,9 @@ LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
 ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
 """A short first-order descent: enough to tell which of several points leads further."""
 
+GLANCE = ROUGH._replace(max_iter=8)
+"""Enough to see a start that leads nowhere."""
+
 CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
 """Down to where the objective hardly falls any more: enough to compare trees."""
 
@@ -41,16 +44,20 @@ class Stage(Protocol):
         """Move ``theta`` in place; the leaf classes at the end."""
 
 
-def better_leaves(engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+def better_leaves(
+    engine: Engine, theta: FloatArray, leaf_classes: FloatArray
+) -> tuple[FloatArray, float]:
     """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
 
-    The cheapest leaves may starve a rare class, which the rate terms then cannot mend.
+    The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
+    result is the objective with these leaves.
     """
     value = engine.descend(theta, leaf_classes, LOOK)
     cheapest = engine.cheapest_leaves(leaf_classes)
     if np.array_equal(cheapest, leaf_classes):
-        return leaf_classes
-    return cheapest if engine.descend(theta, cheapest, LOOK) <= value else leaf_classes
+        return leaf_classes, value
+    other = engine.descend(theta, cheapest, LOOK)
+    return (cheapest, other) if other <= value else (leaf_classes, value)
 
 
 def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
@@ -129,7 +136,7 @@ class LogWarmUp:
 class Race:
     """Short descents from several trees; the one with the lowest objective wins."""
 
-    limits: Limits = ROUGH
+    limits: Limits = GLANCE
 
     def winner(
         self, engine: Engine, trees: Sequence[TreeParameters]
@@ -139,9 +146,9 @@ class Race:
         with suppress(OutOfBudget):
             for tree in trees:
                 theta = pack(tree)
-                leaves = better_leaves(engine, theta, tree.leaf_classes)
+                leaves, value = better_leaves(engine, theta, tree.leaf_classes)
+                runs.append((value, theta, leaves))
                 engine.forget(engine.problem.steepness)
-                runs.append((engine.descend(theta, leaves, LOOK), theta, leaves))
                 runs[-1] = (engine.descend(theta, leaves, self.limits), theta, leaves)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
@@ -155,7 +162,7 @@ class Approach:
 
     def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         engine.forget(engine.problem.steepness)
-        leaves = better_leaves(engine, theta, leaf_classes)
+        leaves, _ = better_leaves(engine, theta, leaf_classes)
         engine.descend(theta, leaves, self.limits)
         return leaves
 
