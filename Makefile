@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy picture reproduce clean
+.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy bench-selection picture reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -34,6 +34,10 @@ bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, path, gr
 
 bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why
 	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
+
+bench-selection: $(VENV)/.test ## tree chosen by cross-validation beside L1 logistic regression (hours; may be resumed)
+	$(BIN)/python benchmarks/selection.py run $(ARGS)
+	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
 
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py

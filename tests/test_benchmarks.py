@@ -83,6 +83,20 @@ def test_decomposition(tmp_path):
     assert (tmp_path / "native-car.png").stat().st_size > 1000
 
 
+def test_selection(tmp_path):
+    rows, document = tmp_path / "rows.jsonl", tmp_path / "selection.md"
+    small = ["--out", str(rows), "--datasets", "iris", "--fold-seed", "1"]
+    fits = [*small, "--folds", "0", "--methods", "tree", "peer-default"]
+    first = run("selection.py", "run", *fits)
+    assert "iris fold 0 tree" in first and "iris fold 0 peer-default" in first
+    assert run("selection.py", "run", *fits) == ""  # what has been run is not run again
+    document.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
+    run("selection.py", "table", *small, "--document", str(document))
+    text = document.read_text()
+    assert "| iris | 150 | 4 | 3 |" in text and "old" not in text
+    assert text.startswith("before\n") and text.endswith("after\n")
+
+
 def test_accuracy(reference, tmp_path):
     names = "dataset,form,prototype_mean_over_starts"
     (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris, load_wine
 
 from readings import random_classifier, random_model
-from softsplit import SoftTreeClassifier, strength_path
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    load_model,
+    save_model,
+    strength_path,
+)
 from softsplit.reading.changes import class_changes
 from softsplit.reading.equations import number, read_split
 from softsplit.reading.importance import feature_importances
@@ -388,3 +394,21 @@ def test_simplify_keeps_the_estimator_whole():
     assert small.feature_importances_.sum() == pytest.approx(1)
     with pytest.raises(ValueError, match="tol must be a number from 0 to 1, got -1"):
         tree.simplify(tol=-1)
+
+
+# --- trees chosen by cross-validation -----------------------------------------------------------
+
+
+def test_a_chosen_tree_is_read_through_the_search(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    search = SoftTreeClassifierCV(scales=["quantile"], n_starts=1, cv=2, random_state=0).fit(X, y)
+    best = search.best_estimator_
+    assert str(search.explain(X.iloc[0])) == str(best.explain(X.iloc[0]))
+    np.testing.assert_array_equal(search.feature_importances_, best.feature_importances_)
+    assert search.feature_importances_.sum() == pytest.approx(1)
+    assert search.to_hard_tree().agreement(X) > 0.9
+    np.testing.assert_array_equal(search.simplify(X).predict(X), search.predict(X))
+    save_model(search, tmp_path / "tree.json")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "tree.json").predict_proba(X), search.predict_proba(X)
+    )

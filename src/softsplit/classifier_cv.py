@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit import settings
+from softsplit.candidate_search import Search
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.cross_validation import (
     SHARES,
@@ -25,10 +25,12 @@ from softsplit.cross_validation import (
     TrainingData,
     configured,
     featureless_cost,
+    settled,
     strengths,
     trees,
 )
-from softsplit.observer import Observer
+from softsplit.reading.explanation import Explanation
+from softsplit.reading.hard import HardTree
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
 from softsplit.threads import one_blas_thread
@@ -37,90 +39,12 @@ from softsplit.tree import FloatArray, Topology
 SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
 """Ends of the default grid: from a tree that is hardly penalised to one or two features."""
 
-SCREENED = 3
-"""Strengths at which candidates are compared before the best of them walk the whole path."""
-
-FINALISTS = 2
-"""Most candidates that walk the whole path."""
-
-ROWS_PER_LEAF = 20
-"""Trees are not made deeper on their own than leaves this number of rows, on average."""
-
-REFIT_STARTS, REFIT_KEPT = 4, 2
-"""Times the starts of a fold that the tree on all rows gets, and trees carried along its path: a bad
-start costs little where it is one of many folds, and everything here."""
+ROWS_PER_LEAF = 50
+"""Beyond one level more than the classes need, trees are not made deeper on their own than leaves
+this number of rows, on average."""
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
-
-
-@dataclass
-class _Search:
-    """Which candidates are compared, in which order; see SoftTreeClassifierCV."""
-
-    judge: Judge
-    board: Scoreboard
-    fractions: tuple[float, ...]
-    observer: Observer
-    walked: dict[Candidate, tuple[float, ...]] = field(default_factory=dict)
-
-    def run(self, axes: dict[str, Sequence[Any]]) -> None:
-        """One setting after the other is varied around the best candidate so far."""
-        first = Candidate(**{name: values[0] for name, values in axes.items()})
-        for name in ("scale", "penalty", "scope", "depth", "steepness"):
-            if name == "depth":
-                self._deepen(first, axes["depth"])
-            else:
-                self._vary(first, name, axes[name])
-        for candidate in self.board.leaders(FINALISTS):
-            self._evaluate([candidate], self.fractions)
-
-    def _leader(self, first: Candidate) -> Candidate:
-        leaders = self.board.leaders(1)
-        return leaders[0] if leaders else first
-
-    def _vary(self, first: Candidate, name: str, values: Sequence[Any]) -> None:
-        leader = self._leader(first)
-        variants = [leader._replace(**{name: value}) for value in values]
-        new = [candidate for candidate in variants if candidate not in self.walked]
-        self._evaluate(new, _screen(self.fractions))
-
-    def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
-        """One depth after the other, for as long as that pays."""
-        for shallow, deep in pairwise(depths):
-            leader = self._leader(first)
-            if leader.depth != shallow or not self._pays(leader):
-                return
-            self._evaluate([leader._replace(depth=deep)], _screen(self.fractions))
-
-    def _pays(self, leader: Candidate) -> bool:
-        """Whether a depth is better than the one before it by more than one standard error."""
-        before = [key for key in self.board.rows() if key[0].depth < leader.depth]
-        if not before:
-            return True
-        best = self.board.best([key for key in self.board.rows() if key[0] == leader])
-        return not self.board.close(self.board.best(before), best)
-
-    def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
-        if not candidates or self.judge.run.budget.exhausted:
-            return
-        self.judge.evaluate(candidates, fractions, self.board)
-        for candidate in candidates:
-            keys = [key for key in self.board.marks if key[0] == candidate]
-            if keys:
-                self.walked[candidate] = fractions
-                best = self.board.best(keys)
-                self.observer.candidate_judged(
-                    str(candidate), self.board.mean(best), self.board.mean(best, "n_features")
-                )
-
-
-def _screen(fractions: tuple[float, ...]) -> tuple[float, ...]:
-    """A few strengths from the middle of the grid, in the same order."""
-    if len(fractions) <= SCREENED:
-        return fractions
-    inner = np.linspace(0, len(fractions) - 1, SCREENED + 2)[1:-1]
-    return tuple(fractions[i] for i in np.unique(np.rint(inner).astype(int)))
 
 
 class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
@@ -130,14 +54,14 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     fold, each tree started from the last one. One setting after the other is varied around the best
     so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
     strengths; the best one or two candidates then walk the whole path. The tree that is kept is
-    trained on all rows along the path that led to the choice.
+    trained on all rows, from the trees that the chosen settings led to on the folds.
 
     Parameters
     ----------
     depths : "auto" or sequence of int, default="auto"
-        Depths in ascending order. "auto" begins with the smallest that has a leaf per class and
-        goes on while leaves hold 20 rows on average; a depth is tried only if the one
-        before it was the best.
+        Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
+        level further, and on while leaves hold 50 rows on average. After the second, a depth is
+        tried only if the one before it was better than all others by more than one standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"}
         Scalings of the features; see ``SoftTreeClassifier``.
     steepnesses : sequence of float
@@ -152,8 +76,8 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     n_strengths : int, default=8
     selection : {"one_se", "best"}, default="one_se"
         "best" takes the highest mean score; "one_se" the sparsest tree that is at most one standard
-        error below it (that of the mean difference of the two over the folds). Sparser means
-        fewer features, then fewer nonzero coefficients.
+        error below it (both that of the best score and that of the difference over the folds).
+        Sparser means fewer features, then less depth, then fewer nonzero coefficients a branch.
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given. Sample weights are handed to it if it takes
         them.
@@ -164,7 +88,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     n_starts : int, default=1
         Starts of each path.
     max_iter : int, optional
-        Iterations of each descent; 500 if not given, which ends few of them.
+        Iterations of each descent; 200 if not given: more do not make the choice better.
     time_limit : float, optional
         Seconds for everything. What was compared by then decides; the last fifth is kept for the
         tree on all rows.
@@ -268,9 +192,10 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         axes["depth"] = self._depths(len(self.classes_), whole.samples.n_rows)
         unit = featureless_cost(whole)
         judge = self._judge(base, X, y, sample_weight, run)
+        axes["scale"] = _different_scales(axes["scale"], judge.data.X)
         self.n_splits_ = len(judge.splits)
         with base._watched(run.budget) as observer, one_blas_thread():
-            search = _Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
+            search = Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
             search.run(axes)
             candidate, fraction = self._choose(search, axes)
             self._refit(candidate, fraction, search, (X, y, sample_weight))
@@ -316,7 +241,8 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"depths must be 'auto' or a sequence of integers, got {self.depths!r}."
             )
-        return [smallest, *range(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))) + 1)]
+        deepest = max(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))))
+        return list(range(smallest, deepest + 1))
 
     def _fractions(self, unit: float) -> tuple[float, ...]:
         """Strengths in units of the cost without features, in ascending order."""
@@ -377,7 +303,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             return list(folds.split(data.X, data.y))
 
-    def _choose(self, search: _Search, axes: dict[str, Sequence[Any]]) -> tuple[Candidate, float]:
+    def _choose(self, search: Search, axes: dict[str, Sequence[Any]]) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.judge.run.budget
         if not board.marks and budget.cancel.requested:
@@ -394,7 +320,6 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         if not board.marks:
             self.best_index_, self.best_score_ = -1, float("nan")
             first = Candidate(**{name: values[0] for name, values in axes.items()})
-            search.walked[first] = search.fractions
             return first, search.fractions[len(search.fractions) // 2]
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
         self.best_index_ = list(board.marks).index(chosen)
@@ -402,25 +327,31 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         return chosen
 
     def _refit(
-        self, candidate: Candidate, fraction: float, search: _Search, rows: tuple[Any, Any, Any]
+        self, candidate: Candidate, fraction: float, search: Search, rows: tuple[Any, Any, Any]
     ) -> None:
-        """Train the chosen tree on all rows, along the path that was walked on the folds."""
+        """Train the chosen tree on all rows, from the trees that the folds ended with.
+
+        They are why it was chosen; a start of its own might end in another optimum.
+        """
         run = search.judge.run
-        limit = self.time_limit
-        left = None
+        limit, left = self.time_limit, None
         if limit is not None:
             left = max(limit - run.budget.elapsed, (1 - SEARCH_SHARE) * limit)
         # A budget of its own: an interrupted comparison still ends with a tree.
-        run = run._replace(
-            budget=Budget(run.budget.max_iter, run.budget.tol, left),
-            n_starts=REFIT_STARTS * run.n_starts,
-        )
+        run = run._replace(budget=Budget(run.budget.max_iter, run.budget.tol, left))
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
-        path = [f for f in search.walked[candidate] if f <= fraction]
-        found = trees(model, problem, candidate, path, run, keep=REFIT_KEPT)
+        starts = [
+            tree
+            for tree in search.board.trees((candidate, fraction))
+            if tree.leaf_classes.shape[0] == len(self.classes_)  # a fold may lack a class
+        ]
+        if starts:
+            found = settled(model, problem, candidate, fraction, starts, run)
+        else:
+            found = trees(model, problem, candidate, [fraction], run)[0]
         local, overall = strengths(candidate.scope, fraction * featureless_cost(problem))
-        self.best_estimator_ = model._fitted_with(local, overall, found[-1], problem.samples)
+        self.best_estimator_ = model._fitted_with(local, overall, found, problem.samples)
         self.best_params_ = {
             "scale": candidate.scale,
             "depth": candidate.depth,
@@ -502,6 +433,27 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
         return self._fitted().apply(X)
+
+    def explain(self, x: Any) -> Explanation:
+        """Why the chosen tree says what it says about one row."""
+        return self._fitted().explain(x)
+
+    def to_hard_tree(self) -> HardTree:
+        """The chosen tree with every split a plain yes or no."""
+        return self._fitted().to_hard_tree()
+
+    def simplify(self, X: Any = None, *, tol: float = 1e-9) -> SoftTreeClassifier:
+        """The chosen tree without branches that decide nothing."""
+        return self._fitted().simplify(X, tol=tol)
+
+
+def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
+    """Leaves out "quantile" where it does what "minmax" does: no column has three values."""
+    if not {"minmax", "quantile"} <= set(scales):
+        return scales
+    if not np.all((X.min(axis=0) == X) | (X.max(axis=0) == X)):
+        return scales
+    return [scale for scale in scales if scale != "quantile"]
 
 
 def _values(name: str, given: Any) -> list[Any]:

@@ -26,14 +26,14 @@ from softsplit.problem import TrainingProblem
 from softsplit.routing import leaf_probabilities, split_scores
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
-from softsplit.solvers import Solution, Status
-from softsplit.training import walk
-from softsplit.tree import FloatArray
+from softsplit.solvers import Solution, Start, Status
+from softsplit.training import best_solution, walk
+from softsplit.tree import FloatArray, TreeParameters
 
 SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
 """Parts of the strength that go to the local and to the global penalty."""
 
-PATH_ITERATIONS = 500
+PATH_ITERATIONS = 200
 """Iterations of one descent, where the user sets no limit: what comes later is not worth the time
 while trees are only compared."""
 
@@ -135,6 +135,7 @@ class Judge:
             zero = np.abs(weights) <= self.run.solver.zero_threshold
             marks.append(
                 Mark(
+                    solution.parameters,
                     rows.score(solution),
                     float(np.sum(~np.all(zero, axis=1))),
                     float(np.sum(~zero)),
@@ -160,19 +161,39 @@ def trees(
     candidate: Candidate,
     fractions: Sequence[float],
     run: RunSettings,
-    keep: int = 1,
 ) -> list[Solution]:
     """The trees along the path of a prepared model, up to where the budget ends."""
     unit = featureless_cost(problem)
     return walk(
         [with_strengths(problem, *strengths(candidate.scope, f * unit)) for f in fractions],
         model._adapted(run.solver),
-        keep=keep,
+        keep=1,
         n_starts=run.n_starts,
         seed=run.seed,
         budget=replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS),
         thorough=False,
     )
+
+
+def settled(
+    model: SoftTreeClassifier,
+    problem: TrainingProblem,
+    candidate: Candidate,
+    fraction: float,
+    starts: Sequence[TreeParameters],
+    run: RunSettings,
+) -> Solution:
+    """The best of the trees that ``starts`` lead to at one strength."""
+    unit = featureless_cost(problem)
+    problem = with_strengths(problem, *strengths(candidate.scope, fraction * unit))
+    budget = replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
+    solver = model._adapted(run.solver)
+    found = [solver.solve(problem, Start(tree), budget) for tree in starts[:1]]
+    for tree in starts[1:]:
+        if budget.exhausted:
+            break
+        found.append(solver.solve(problem, Start(tree), budget))
+    return best_solution(found, budget)
 
 
 def whole_trees(found: Sequence[Solution]) -> list[Solution]:

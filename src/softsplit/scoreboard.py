@@ -7,9 +7,9 @@ and a row must be within both: that of the best score itself, and that of the di
 
     mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
 
-with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds, so
-that the luck of a fold falls on both and their difference is mostly known better than a score; but a
-row that is good on some folds and fails on others would pass by the second error alone.
+with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
+so that the luck of a fold falls on both and their difference is mostly known better than a score;
+but a row that is good on some folds and fails on others would pass by the second error alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from softsplit.tree import FloatArray
+from softsplit.tree import FloatArray, TreeParameters
 
 Selection = Literal["one_se", "best"]
 SELECTIONS = ("one_se", "best")
@@ -41,6 +41,7 @@ class Candidate(NamedTuple):
 class Mark(NamedTuple):
     """One tree on one fold."""
 
+    tree: TreeParameters
     score: float
     n_features: float
     n_coefficients: float
@@ -65,6 +66,11 @@ class Scoreboard:
         """Rows with a mark on every fold; if there are none, those with most."""
         most = max((len(marks) for marks in self.marks.values()), default=0)
         return [key for key, marks in self.marks.items() if len(marks) == most]
+
+    def trees(self, key: Key) -> list[TreeParameters]:
+        """The trees of a row, fold by fold."""
+        marks = self.marks.get(key, {})
+        return [marks[fold].tree for fold in sorted(marks)]
 
     def values(self, key: Key, name: str) -> FloatArray:
         """One number per fold, (n_folds,); nan where a mark is missing."""
@@ -113,12 +119,19 @@ class Scoreboard:
         )
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
-    def _sparsity(self, key: Key) -> tuple[float, float, int, float]:
+    def _sparsity(self, key: Key) -> tuple[float, ...]:
+        """Least first: features, depth, coefficients per branch, each to the nearest whole number.
+
+        Of rows that are alike the weakest strength is the safest: under a strong one the same tree
+        may be an optimum hardly better than the empty tree, and lose to it on other rows.
+        """
+        depth = key[0].depth
         return (
-            self.mean(key, "n_features"),
-            self.mean(key, "n_coefficients"),
-            key[0].depth,
-            -self.mean(key),
+            np.rint(self.mean(key, "n_features")),
+            depth,
+            np.rint(self.mean(key, "n_coefficients") / (2**depth - 1)),
+            -round(self.mean(key), 12),
+            key[1],
         )
 
     def table(self) -> dict[str, NDArray[Any]]:
@@ -129,7 +142,7 @@ class Scoreboard:
             for name in Candidate._fields
         }
         table["param_strength_fraction"] = np.array([key[1] for key in keys])
-        scores = np.array([self.values(key, "score") for key in keys])
+        scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]
         table["mean_test_score"] = np.array([self.mean(key) for key in keys])

@@ -75,10 +75,11 @@ class TreeDisplay:
         self, ax: Any = None, *, max_terms: int | None = None, precision: int = 3
     ) -> TreeDisplay:
         """Draw on ``ax`` or on a new figure."""
+        pyplot = matplotlib_pyplot()
         layout = lay_out(self.model, self._notes(), max_terms, precision)
         if ax is None:
             size = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
-            figure = matplotlib_pyplot().figure(figsize=size)
+            figure = pyplot.figure(figsize=size)
             ax = figure.add_axes((0, 0, 1, 1))
         self.ax_, self.figure_ = ax, ax.figure
         scale = _prepared(ax, layout)
