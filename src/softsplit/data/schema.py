@@ -6,6 +6,7 @@ in the same way, whatever values and columns they have besides.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -218,6 +219,10 @@ def learn(
         raise ValueError(f"there is no column beside the target {target!r}.")
     columns = tuple(_learned(rows, name, name in categorical) for name in names)
     schema = InputSchema(target, columns, coding, missing)
+    features = schema.feature_names
+    twice = next((f for f, count in Counter(features).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"two columns give a feature {twice!r}; rename one of them.")
     coded = schema.code(rows, missing="fill" if missing == "fill" else "error")
     return Learned(schema, coded.X, labels, counts, len(frame) - len(complete))
 
