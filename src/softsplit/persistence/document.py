@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
+from softsplit.persistence.input_section import read_input, written_input
 from softsplit.persistence.reader import (
     ModelFileError,
     entries,
@@ -55,7 +56,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         training["objective"] = float(tree.objective_)
     if hasattr(tree, "n_iter_"):
         training["n_iter"] = int(tree.n_iter_)
-    return {
+    document = {
         "format": FORMAT,
         "version": VERSION,
         "software": f"softsplit {import_module('softsplit').__version__}",
@@ -72,6 +73,9 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         "tree": _written_tree(model),
         "training": training,
     }
+    if hasattr(tree, "input_schema_"):
+        document["input"] = written_input(tree.input_schema_)
+    return document
 
 
 def from_document(document: Any) -> SoftTreeClassifier:
@@ -87,7 +91,7 @@ def from_document(document: Any) -> SoftTreeClassifier:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts)
+    entries(document, "the top level", parts, ("input",))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -99,6 +103,8 @@ def from_document(document: Any) -> SoftTreeClassifier:
         made = classifier_of(model, importances, named=named, **training)
     if not (np.all(np.isfinite(made.coef_)) and np.all(np.isfinite(made.intercept_))):
         raise ModelFileError("the splits of the model file overflow in original units.")
+    if "input" in document:
+        made.input_schema_ = read_input(document["input"], names)
     return made
 
 
