@@ -9,11 +9,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
 from typer.testing import CliRunner
 
 from softsplit.cli import app, reporting
 from softsplit.persistence import load_model
+from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
 SAME = ["plain", "bom", "utf-16", "semicolons", "windows", "tabs", "index", "quoted", "parquet"]
@@ -167,7 +167,9 @@ def test_missing_values_follow_the_stated_rule(model, expected, tmp_path):
     )
     assert json.loads(said)["rows"] == 60
     refused(invoke("predict", model, path, "-q"), "--missing blank or --missing fill")
-    blank = list(csv.reader(io.StringIO(works(invoke("predict", model, path, "--missing", "blank", "-q")))))
+    blank = list(
+        csv.reader(io.StringIO(works(invoke("predict", model, path, "--missing", "blank", "-q"))))
+    )
     full = list(csv.reader(io.StringIO(expected)))
     assert len(blank) == 61
     assert [row[0] for row in blank] == [row[0] for row in full]
@@ -232,7 +234,10 @@ def test_odd_names_go_through_everything(tmp_path, light):
     text = works(invoke("fit", path, *target, "-m", model, "-r", out, *QUICK))
     assert "class " in text
     said = works(invoke("predict", model, path, "--proba", "-q"))
-    assert {row["prediction"] for row in csv.DictReader(io.StringIO(said))} <= {HOSTILE[1], HOSTILE[6]}
+    assert {row["prediction"] for row in csv.DictReader(io.StringIO(said))} <= {
+        HOSTILE[1],
+        HOSTILE[6],
+    }
     works(invoke("explain", model, path, "-q"))
     works(invoke("info", model))
     works(invoke("path", path, *target, "--points", 2, "-q"))

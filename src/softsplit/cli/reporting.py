@@ -144,7 +144,7 @@ def _story(
         rivals += f", on {len(rows):,} rows drawn for that"
     which = "all rows" if len(judged) == n_rows else f"{len(judged):,} rows drawn for that"
     accuracy = (
-        f"{folds}-fold cross-validation on {which}, with other folds than those of the choice: "
+        f"{folds}-fold cross-validation on {which}, other folds than those of the choice: "
         "each row is predicted by a tree that was trained without it. The settings were chosen with "
         "these rows in sight, so that the figure may flatter a little."
     )
