@@ -145,8 +145,8 @@ def _story(
     which = "all rows" if len(judged) == n_rows else f"{len(judged):,} rows drawn for that"
     accuracy = (
         f"{folds}-fold cross-validation on {which}, other folds than those of the choice: "
-        "each row is predicted by a tree that was trained without it. The settings were chosen with "
-        "these rows in sight, so that the figure may flatter a little."
+        "each row is predicted by a tree that was trained without it. The settings were chosen "
+        "with these rows in sight, so that the figure may flatter a little."
     )
     interval = "95 % by Wilson's formula, for rows that are predicted independently"
     return (("Path", rivals), ("Accuracy", accuracy), ("Interval", interval))
