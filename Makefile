@@ -5,17 +5,25 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy bench-selection picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-accuracy bench-selection picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
 		| awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set and print it
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and write its report
+	@$(BIN)/softsplit demo $(ARGS)
 
-test: lint ## linters, type checker, import contracts and all tests
+test: lint browser ## linters, type checker, import contracts and all tests
 	$(BIN)/python -m pytest
+
+# The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+		|| { echo "installing chromium for the tests of the report"; \
+		     { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; } \
+		       || sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
+		|| echo "chromium cannot be installed here: tests of the report in a browser will be skipped"
 
 lint: $(VENV)/.test ## the static half of "make test"
 	$(BIN)/ruff check .

@@ -124,6 +124,14 @@ def test_every_python_block_says_that_it_is_python(page: Path) -> None:
         assert not looks, f"{name_of(page)}, line {block.line}: mark this block as python"
 
 
+def test_specs_of_experiments_are_accepted() -> None:
+    spec = pytest.importorskip("softsplit.experiments.spec", reason="needs softsplit[experiments]")
+    shown = [b for b in blocks(ROOT / "docs" / "experiments.md") if b.language == "toml"]
+    assert shown
+    for block in shown:
+        spec.parse_spec(block.code, f"docs/experiments.md, line {block.line}")
+
+
 def test_blocks_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(

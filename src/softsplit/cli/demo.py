@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from softsplit.cli.inputs import check_writable, write_text
 EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
 
 
-class DemoData(str, Enum):
+class DemoData(StrEnum):
     """Sets that come with scikit-learn."""
 
     iris = "iris"

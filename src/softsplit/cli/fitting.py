@@ -153,7 +153,7 @@ def _on_all_rows(
     data: Learned, wishes: Wishes, search: SoftTreeClassifierCV, part: float, began: float
 ) -> SoftTreeClassifier:
     """The chosen settings on all rows; strengths grow with their number."""
-    settings = dict(search.best_params_)
+    settings: dict[str, Any] = dict(search.best_params_)
     for name in ("local_strength", "global_strength"):
         settings[name] /= part
     limit = wishes.time_limit
@@ -181,8 +181,8 @@ def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:
         (
             "Tree",
             f"depth {tree._model().topology.depth}, scaling {tree.scale}, steepness "
-            f"{tree.steepness:g}, penalty {tree.penalty}, local strength {tree.local_strength:.4g}, "
-            f"global strength {tree.global_strength:.4g}",
+            f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
+            f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
         ("Random numbers", f"seed {wishes.seed}; the same seed gives the same tree"),
     ]

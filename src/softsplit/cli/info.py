@@ -16,12 +16,15 @@ from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import read
 
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
-PACKAGES = {
-    "numpy": "needed", "scipy": "needed", "scikit-learn": "needed", "numba": "needed",
-    "pandas": "needed", "casadi": "softsplit[ipopt]", "matplotlib": "softsplit[plots]",
-    "pyarrow": "softsplit[parquet]", "onnx": "softsplit[onnx]", "pydantic": "softsplit[experiments]",
-    "distributed": "softsplit[dask]",
-}  # fmt: skip
+NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+OPTIONAL = {
+    "casadi": "ipopt",
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "onnx": "onnx",
+    "pydantic": "experiments",
+    "distributed": "dask",
+}
 SHOWN = 12
 
 
@@ -56,11 +59,12 @@ def _installation() -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
     }
-    for name, home in PACKAGES.items():
+    for name in (*NEEDED, *OPTIONAL):
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            facts[name] = f"not installed ({home})"
+            extra = f"; pip install 'softsplit[{OPTIONAL[name]}]'" if name in OPTIONAL else ""
+            facts[name] = f"not installed{extra}"
     return facts
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
-class Missing(str, Enum):
+class Missing(StrEnum):
     """What to do about missing values in training."""
 
     error = "error"
@@ -17,7 +17,7 @@ class Missing(str, Enum):
     fill = "fill"
 
 
-class RowMissing(str, Enum):
+class RowMissing(StrEnum):
     """What to do about missing values later."""
 
     error = "error"
@@ -26,7 +26,7 @@ class RowMissing(str, Enum):
     fill = "fill"
 
 
-class Unknown(str, Enum):
+class Unknown(StrEnum):
     """What to do about levels that training did not have."""
 
     error = "error"
@@ -34,26 +34,26 @@ class Unknown(str, Enum):
     none = "none"
 
 
-class Coding(str, Enum):
+class Coding(StrEnum):
     onehot = "onehot"
     drop_first = "drop-first"
     binary_once = "binary-once"
     ordinal = "ordinal"
 
 
-class Scale(str, Enum):
+class Scale(StrEnum):
     minmax = "minmax"
     quantile = "quantile"
     standard = "standard"
 
 
-class Scope(str, Enum):
+class Scope(StrEnum):
     overall = "global"
     local = "local"
     both = "both"
 
 
-class Selection(str, Enum):
+class Selection(StrEnum):
     one_se = "one_se"
     best = "best"
 
@@ -107,7 +107,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
-        help="A column of numbers that are categories; may be repeated. Text is categorical anyway.",
+        help="A column of numbers that are categories; may be repeated. Text is so anyway.",
         rich_help_panel=DATA,
     ),
 ]

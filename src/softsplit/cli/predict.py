@@ -47,9 +47,8 @@ def predict(
     answers = _answers(tree, framed(rows.X, schema), rows.complete, rule == "drop")
     if not rows.complete.all():
         lost = int((~rows.complete).sum())
-        say(
-            f"{lost:,} of {len(rows.complete):,} rows have no answer: a value is missing or unknown."
-        )
+        total = len(rows.complete)
+        say(f"{lost:,} of {total:,} rows have no answer: a value is missing or unknown.")
     _compare(table, tree, answers, quiet)
     if as_json:
         print_json([_as_object(row, proba) for row in answers])

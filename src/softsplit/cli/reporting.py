@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -139,18 +138,15 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
 def _story(
     n_rows: int, rows: NDArray[Any], judged: NDArray[Any], folds: int, fitted: bool
 ) -> tuple[tuple[str, str], ...]:
-    rivals = f"{'rivals' if fitted else 'trees'} at other strengths were trained from weak to strong, each from the one before"
+    who = "rivals at other strengths" if fitted else "trees"
+    rivals = f"{who} were trained from weak to strong, each from the one before"
     if len(rows) < n_rows:
         rivals += f", on {len(rows):,} rows drawn for that"
     which = "all rows" if len(judged) == n_rows else f"{len(judged):,} rows drawn for that"
     accuracy = (
-        f"{folds}-fold cross-validation on {which}, with other folds than those of the choice: each "
-        "row is predicted by a tree that was trained without it. The settings were chosen with "
-        "these rows in sight, so that the figure may flatter a little."
+        f"{folds}-fold cross-validation on {which}, other folds than those of the choice: "
+        "each row is predicted by a tree that was trained without it. The settings were chosen "
+        "with these rows in sight, so that the figure may flatter a little."
     )
     interval = "95 % by Wilson's formula, for rows that are predicted independently"
     return (("Path", rivals), ("Accuracy", accuracy), ("Interval", interval))
-
-
-def elapsed(began: float) -> str:
-    return f"{time.perf_counter() - began:.0f} s"

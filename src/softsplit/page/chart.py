@@ -9,7 +9,7 @@ from softsplit.page.elements import add, element
 from softsplit.page.intervals import Interval
 from softsplit.page.subject import Subject
 
-WIDTH, HEIGHT, TOP, FOOT = 640.0, 150.0, 12.0, 40.0
+WIDTH, HEIGHT, TOP, FOOT = 960.0, 170.0, 14.0, 48.0
 
 
 def path_chart(subject: Subject) -> ET.Element:
@@ -22,10 +22,8 @@ def path_chart(subject: Subject) -> ET.Element:
         {"class": "chart", "viewBox": f"0 0 {WIDTH:.0f} {HEIGHT:.0f}", "aria-hidden": "true"},
     )
     values = [subject.accuracy(i) for i in range(len(subject.trees))]
-    majority = subject.baseline("majority")
     known = [v for v in values if v is not None]
-    ends = [v.low for v in known] + ([majority.value] if majority else [])
-    low = min(ends, default=0.0)
+    low = min((v.low for v in known), default=0.0)
     high = max((v.high for v in known), default=1.0)
     span = max(high - low, 1e-9)
 
@@ -33,13 +31,20 @@ def path_chart(subject: Subject) -> ET.Element:
         return TOP + (high - share) / span * (HEIGHT - TOP - FOOT)
 
     step = WIDTH / len(values)
-    if majority is not None:
-        y = f"{height(majority.value):.1f}"
+    for share in (high, low):
+        y = f"{height(share):.1f}"
         add(svg, "line", {"class": "base", "x1": "0", "x2": f"{WIDTH:.0f}", "y1": y, "y2": y})
+        place = {"x": "0", "y": f"{height(share) - 3:.1f}", "class": "scale"}
+        add(svg, "text", place, f"{100 * share:.0f} %")
     for i, value in enumerate(values):
         _column(svg, i, (i + 0.5) * step, step, value, height, subject)
     place = {"x": f"{WIDTH / 2:.0f}", "y": f"{HEIGHT - 6:.0f}", "class": "axis"}
-    add(svg, "text", place, "features used, from a weak penalty to a strong one")
+    add(
+        svg,
+        "text",
+        place,
+        "accuracy with interval, and features used, from a weak penalty to a strong one",
+    )
     return svg
 
 

@@ -9,6 +9,8 @@
 
   const show = (point) => {
     panels.forEach((panel, i) => { panel.hidden = i !== point; });
+    const sheet = panels[point].querySelector("figure .scroll");
+    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
     columns.forEach((column, i) => column.classList.toggle("current", i === point));
     headline.textContent = points.said[point];
     if (slider) {
@@ -19,6 +21,10 @@
   };
 
   if (slider) {
+    // The thumb stands below the middle of its column; it is about 16 pixels wide.
+    const count = panels.length;
+    slider.style.width = `calc(${100 * (count - 1) / count}% + 16px)`;
+    slider.style.marginLeft = `calc(${50 / count}% - 8px)`;
     slider.addEventListener("input", () => show(Number(slider.value)));
     back.addEventListener("click", () => { show(points.chosen); slider.focus(); });
     columns.forEach((column, i) => column.addEventListener("click", () => show(i)));

@@ -60,7 +60,7 @@ def panel(subject: Subject, point: int) -> ET.Element:
 def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
     tree = subject.trees[point]
     weights = tree.weights_
-    right = float(np.mean(tree.predict(subject.X) == subject.y))
+    right = float(np.mean(tree._model().predict_index(subject.X) == subject.labels))
     facts = [
         ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
         ("Accuracy on training rows", percent(right), ""),

@@ -77,8 +77,8 @@ def _verdict(subject: Subject) -> str:
         return "The comparison was cut short; fit again without interruption to see it."
     if plain.low <= 0:
         return (
-            "The tree is not clearly better than calling all rows by the most frequent class: these "
-            "columns may not tell the classes apart, or the rows are too few."
+            "The tree is not clearly better than calling all rows by the most frequent class: "
+            "these columns may not tell the classes apart, or the rows are too few."
         )
     return f"The tree is clearly better than the majority class and {_beside(rival)}."
 
