@@ -38,20 +38,15 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add root documents, the gallery, and every file outside docs/ that a page links to."""
-    for name in PAGES:
-        files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
-    files.append(File.generated(config, "gallery/index.md", content=gallery.index_page()))
-    for example in gallery.examples():
-        files.append(File.generated(config, f"gallery/{example.name}.md", content=example.page()))
-    shown: set[str] = set()
-    for file in list(files.documentation_pages()):
-        for _, link, _, _ in LINK.findall(file.content_string):
-            target = repository_path(file.src_uri, link)
-            if target is not None and is_shown(target) and target not in shown:
-                shown.add(target)
-                page = File.generated(config, page_of(target), content=listing(target))
-                page.inclusion = page.inclusion.NOT_IN_NAV
-                files.append(page)
+    made = {name: (ROOT / name).read_text(encoding="utf-8") for name in PAGES}
+    made["gallery/index.md"] = gallery.index_page()
+    made |= {f"gallery/{example.name}.md": example.page() for example in gallery.examples()}
+    for name, content in made.items():
+        files.append(File.generated(config, name, content=content))
+    for target in sorted(linked_files(files)):
+        page = File.generated(config, place_of(target), content=listing(target))
+        page.inclusion = page.inclusion.NOT_IN_NAV
+        files.append(page)
     return files
 
 
@@ -61,20 +56,24 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     def turned(match: re.Match[str]) -> str:
         before, link, anchor, after = match.groups(default="")
         target = repository_path(page.file.src_uri, link)
-        if target is None:
-            return match.group()
-        if target.startswith("docs/"):
-            place = target.removeprefix("docs/")
-        elif target in PAGES:
-            place = target
-        elif is_shown(target):
-            place = page_of(target)
-        else:
+        place = None if target is None else place_of(target)
+        if place is None:
             return match.group()
         here = posixpath.dirname(page.file.src_uri)
         return f"{before}{posixpath.relpath(place, here or '.')}{anchor}{after}"
 
     return LINK.sub(turned, markdown)
+
+
+def linked_files(files: Any) -> set[str]:
+    """Files outside docs/ that some page links to and that need a page to show them."""
+    found = set()
+    for file in files.documentation_pages():
+        for _, link, _, _ in LINK.findall(file.content_string):
+            target = repository_path(file.src_uri, link)
+            if target is not None and (place_of(target) or "").startswith("source/"):
+                found.add(target)
+    return found
 
 
 def repository_path(src_uri: str, link: str) -> str | None:
@@ -85,14 +84,17 @@ def repository_path(src_uri: str, link: str) -> str | None:
     return posixpath.normpath(posixpath.join(folder, link))
 
 
-def is_shown(target: str) -> bool:
-    """Whether the site has a page that shows this file."""
-    outside = not target.startswith(("docs/", "..")) and target not in PAGES
-    return outside and (ROOT / target).is_file()
-
-
-def page_of(target: str) -> str:
-    return f"source/{target}.md"
+def place_of(target: str) -> str | None:
+    """Where the site has a file of the repository; None if it has not."""
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    if target in PAGES:
+        return target
+    if target == "examples":
+        return "gallery/index.md"
+    if any(target == f"examples/{example.path.name}" for example in gallery.examples()):
+        return f"gallery/{posixpath.basename(target).removesuffix('.py')}.md"
+    return f"source/{target}.md" if (ROOT / target).is_file() else None
 
 
 def listing(target: str) -> str:
