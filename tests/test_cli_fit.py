@@ -11,11 +11,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from tables import people, written
 from typer.testing import CliRunner
 
 from softsplit import load_model
 from softsplit.cli import app, fitting, reporting
+from tables import people, written
 
 COMMANDS = ["fit", "predict", "explain", "report", "path", "demo", "info", "vc", "experiment"]
 
