@@ -11,11 +11,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from tables import people, written
 from typer.testing import CliRunner
 
 from softsplit import load_model
 from softsplit.cli import app, fitting, reporting
+from tables import people, written
 
 COMMANDS = ["fit", "predict", "explain", "report", "path", "demo", "info", "vc", "experiment"]
 
@@ -75,8 +75,9 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     said, before = json.loads(made.stdout), json.loads(fitted.stdout)
     assert said["accuracy"] == before["accuracy"]
     assert said["majority"]["value"] < said["accuracy"]["value"]
-    assert page.read_text().split("<main>")[1].split('id="story"')[0] == (
-        again.read_text().split("<main>")[1].split('id="story"')[0]
+    assert (
+        page.read_text().split("<main>")[1].split('id="story"')[0]
+        == (again.read_text().split("<main>")[1].split('id="story"')[0])
     )
 
 

@@ -75,6 +75,8 @@ def _rows(table: Table, tree: Any, schema: InputSchema, missing: str | None) -> 
     from softsplit.cli.inputs import with_options
     from softsplit.data.schema import Learned, labels_of
 
+    if len(table.frame) == 0:
+        raise ValueError("the table has no rows.")
     rule: Any = missing or schema.missing
     try:
         labels = labels_of(table, schema.target, [str(c) for c in tree.classes_])

@@ -302,7 +302,7 @@ def _labels(column: pd.Series, target: str, decimal_comma: bool) -> NDArray[Any]
     count = len(np.unique(labels))
     if count < 2:
         raise ValueError(
-            f"target {target!r} holds one class, {labels[0]!r}; a classifier needs two."
+            f"target {target!r} holds one class, {str(labels[0])!r}; a classifier needs two."
         )
     if count > MOST_CLASSES:
         raise ValueError(
