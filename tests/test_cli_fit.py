@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,7 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
         line = process.stderr.readline()
         assert line, seen
         seen += line
+    time.sleep(1.0)  # into the next comparison
     process.send_signal(signal.SIGINT)
     out, rest = process.communicate()
     assert process.returncode == 130, rest
@@ -182,3 +184,13 @@ def test_shells_can_complete():
     command = [sys.executable, "-m", "softsplit"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert "predict" in done.stdout.split()
+
+
+def test_ctrl_c_before_anything_is_found_is_said(monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("softsplit.cli.info._installation", interrupted)
+    result = invoke("info")
+    assert result.exit_code == 130
+    assert result.stderr == "softsplit: interrupted before there was anything to keep.\n"

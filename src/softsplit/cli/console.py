@@ -54,6 +54,13 @@ def harmless(text: str) -> str:
 class PlainErrors(TyperGroup):
     """A group of commands whose errors are one sentence on standard error and exit code 2."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """As ever, but Ctrl-C that no command has dealt with is said, not swallowed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -87,7 +94,7 @@ def sentence(error: Exception) -> str:
     they are recognised by that, since Typer has them from different places in different versions.
     """
     if isinstance(error, typer.Abort):
-        return "stopped; nothing is kept."
+        return "interrupted before there was anything to keep."
     if hasattr(error, "format_message"):
         return _one_line(error.format_message())
     if isinstance(error, ValueError | OSError | ImportError):
