@@ -5,17 +5,25 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-kernel bench-ipopt bench-accuracy picture reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-accuracy bench-selection picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
 		| awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set and print it
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and write its report
+	@$(BIN)/softsplit demo $(ARGS)
 
-test: lint ## linters, type checker, import contracts and all tests
+test: lint browser ## linters, type checker, import contracts and all tests
 	$(BIN)/python -m pytest
+
+# The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+		|| { echo "installing chromium for the tests of the report"; \
+		     { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; } \
+		       || sudo -n apt-get install -y -qq chromium; } >/dev/null 2>&1; } \
+		|| echo "chromium cannot be installed here: tests of the report in a browser will be skipped"
 
 lint: $(VENV)/.test ## the static half of "make test"
 	$(BIN)/ruff check .
@@ -34,6 +42,19 @@ bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, path, gr
 
 bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why
 	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
+
+bench-selection: $(VENV)/.test ## tree chosen by cross-validation beside L1 logistic regression (hours; may be resumed)
+	$(BIN)/python benchmarks/selection.py run $(ARGS)
+	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+
+# The theme announces its successor on every build; that is no news for readers of these pages.
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/.test ## the documentation as a site in build/docs; nothing is fetched, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "$(CURDIR)/build/docs/index.html"
+
+gallery: $(VENV)/.test ## run the examples and redraw the pictures of the gallery
+	$(BIN)/python docs/site/gallery.py
 
 picture: $(VENV)/.test ## redraw the tree shown in the README
 	$(BIN)/python docs/images/make_tree.py
@@ -67,5 +88,5 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/.made
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.made
 	@echo "installing softsplit with all extras and test tools into $(VENV) (a minute or two the first time)"
-	@$(PIP) --editable '.[all,dev]'
+	@$(PIP) --editable '.[all,dev,docs]'
 	@touch $@ $(VENV)/.demo

@@ -52,7 +52,7 @@ WRONG = {
     "solver object": ({"solver": 3}, "an object with solve"),
     "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
-    "scale": ({"scale": "no"}, "scale must be True or False"),
+    "scale": ({"scale": "no"}, "scale must be one of 'minmax'"),
     "huge steepness": ({"steepness": 1e300}, "steepness must lie between"),
     "huge weights": ({"sample_weight": np.full(150, 1e307)}, "too large to compute with"),
     "tiny weights": ({"sample_weight": np.full(150, 5e-324)}, "too small to compute with"),

@@ -128,6 +128,20 @@ def test_decomposition_page_is_what_the_script_prints(tmp_path):
     assert ("dna", None) in left.tables("native")
 
 
+def test_selection(tmp_path):
+    rows, document = tmp_path / "rows.jsonl", tmp_path / "selection.md"
+    small = ["--out", str(rows), "--datasets", "iris", "--fold-seed", "1"]
+    fits = [*small, "--folds", "0", "--methods", "tree", "peer-default"]
+    first = run("selection.py", "run", *fits)
+    assert "iris fold 0 tree" in first and "iris fold 0 peer-default" in first
+    assert run("selection.py", "run", *fits) == ""  # what has been run is not run again
+    document.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
+    run("selection.py", "table", *small, "--document", str(document))
+    text = document.read_text()
+    assert "| iris | 150 | 4 | 3 |" in text and "old" not in text
+    assert text.startswith("before\n") and text.endswith("after\n")
+
+
 def test_accuracy(reference, tmp_path):
     names = "dataset,form,prototype_mean_over_starts"
     (reference / "prototype_accuracy.csv").write_text(f"{names}\niris,L1,0.9533\n")
@@ -188,3 +202,42 @@ def test_a_missing_reference_folder_is_said():
     )
     assert done.returncode != 0
     assert "name the folder of the reference tables" in done.stderr
+
+
+def test_ensembles_measures_every_size(tmp_path):
+    shown = run(
+        "ensembles.py", "--data", "wine", "--trees", "2", "--folds", "2", "--out", str(tmp_path)
+    )
+    rows = read_rows(tmp_path / "ensembles.csv")
+    assert {(row["model"], row["trees"]) for row in rows} == {
+        ("one tree", "1"),
+        ("bagging", "1"),
+        ("bagging", "2"),
+        ("subspaces", "1"),
+        ("subspaces", "2"),
+    }
+    assert all(0 < int(row["features"]) <= 13 for row in rows)
+    assert "| wine |" in shown
+
+
+def test_peers_table(reference, tmp_path):
+    names = {row["dataset"] for row in read_rows(FOLDER.parent / "docs/results/accuracy.csv")}
+    methods = ["LR-L1-CV", "CART-D", "STreeD-D", "ConTree-D", "CART-full", "FIGS-12", "HistGB"]
+    rows = [f"{name},{m},0.8,2,3" for name in names for m in [*methods, "RandomForest"]]
+    columns = "dataset,method,accuracy_mean,features_used,nonzeros"
+    (reference / "peers.csv").write_text("\n".join([columns, *rows, "else,CART-D,0.1,9,9"]))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- begin peers -->\nstale\n<!-- end peers -->\nafter\n")
+    out = run("peers_table.py", "--document", str(page), reference=reference)
+    assert "| CART-D | 80.0 | 2.0 | 3.0 |" in out
+    text = page.read_text()
+    assert out.strip() in text and "stale" not in text
+    assert text.startswith("before\n") and text.endswith("after\n")
+
+
+@pytest.mark.skipif(
+    "SOFTSPLIT_REFERENCE" not in os.environ, reason="SOFTSPLIT_REFERENCE is not set"
+)
+def test_table_of_peers_is_what_the_script_prints():
+    out = run("peers_table.py", reference=os.environ["SOFTSPLIT_REFERENCE"])
+    assert out.strip() in (FOLDER.parent / "docs" / "when.md").read_text(encoding="utf-8")

@@ -7,8 +7,11 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 
-from softsplit import SoftTreeClassifier, export_text
+from readings import random_classifier
+from softsplit import SoftTreeClassifier, export_markdown, export_text
+from softsplit.scaling import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +32,14 @@ def test_text_names_features_and_classes(fitted):
 def test_split_equation_reproduces_the_routing(fitted):
     """Read the root's equation back from the text and route with it."""
     first = export_text(fitted, precision=12).splitlines()[0]
-    body, threshold = re.match(r"if (.*) > (\S+)", first).groups()
+    body, sign, threshold = re.match(r"if (.*) ([<>]) (\S+)", first).groups()
     X, _ = load_iris(return_X_y=True, as_frame=True)
     total = np.zeros(len(X))
-    for sign, size, name in re.findall(r"([+-]?)\s*([\d.e-]+ )?([a-z ]+\(cm\))", body):
-        total += (-1 if sign == "-" else 1) * float(size or 1) * X[name.strip()].to_numpy()
+    for minus, size, name in re.findall(r"([+-]?)\s*([\d.e-]+ )?([a-z ]+\(cm\))", body):
+        total += (-1 if minus == "-" else 1) * float(size or 1) * X[name.strip()].to_numpy()
     goes_left = fitted.decision_path(X)[:, 0] > 0.5
-    np.testing.assert_array_equal(total > float(threshold), goes_left)
+    holds = total > float(threshold) if sign == ">" else total < float(threshold)
+    np.testing.assert_array_equal(holds, goes_left)
 
 
 def test_names_terms_and_errors(fitted):
@@ -49,3 +53,57 @@ def test_a_tree_without_features_says_so():
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(global_strength=1e6, n_starts=1, random_state=0).fit(X, y)
     assert "always: left with probability" in export_text(tree)
+
+
+# --- Markdown -----------------------------------------------------------------------------------
+
+
+def test_markdown_has_the_tree_and_a_table(fitted):
+    text = export_markdown(fitted)
+    names = [fitted.feature_names_in_[j] for j in fitted.selected_features_]
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert table[0].startswith("| feature | split 1 |") and table[0].endswith("| importance |")
+    assert len(table) == len(names) + 3  # head, alignment, one per feature, thresholds
+    assert all(any(line.startswith(f"| {name} |") for line in table) for name in names)
+    shares = [float(line.split("|")[-2]) for line in table[2:-1]]
+    assert shares == sorted(shares, reverse=True)
+    assert all(f"class **{label}**" in text for label in fitted.classes_)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_markdown_is_one_table_row_per_feature_under_every_scaling(kind):
+    tree, _ = random_classifier(4, depth=3, n_classes=4, kind=kind)
+    text = export_markdown(tree)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in rows if not line.startswith("| value")}) <= 2
+    assert ("value at rank" in text) == (kind == "quantile")
+
+
+def test_names_cannot_break_the_markdown(fitted):
+    odd = ["a|b", "<script>", "*bold*", "$x_1$\nnew line"]
+    text = export_markdown(fitted, feature_names=odd)
+    for line in text.splitlines():
+        if line.startswith("|"):
+            bare = re.sub(r"\\.", "", line)
+            assert bare.count("|") == text.splitlines()[-1].replace("\\|", "").count("|")
+    bare = re.sub(r"\\.", "", text)
+    assert "<script" not in bare and "*bold" not in bare and "$" not in bare
+
+
+def test_a_search_is_read_as_the_tree_it_chose():
+    X, y = load_iris(return_X_y=True)
+    search = GridSearchCV(
+        SoftTreeClassifier(n_starts=1, random_state=0), {"global_strength": [0.5, 2.0]}, cv=2
+    ).fit(X, y)
+    assert export_text(search) == export_text(search.best_estimator_)
+
+
+@pytest.mark.parametrize("setting", [{"max_terms": 0}, {"precision": 0}, {"precision": 40}])
+def test_settings_of_the_report_are_checked(fitted, setting):
+    with pytest.raises(ValueError, match=f"{next(iter(setting))} must be an integer"):
+        export_text(fitted, **setting)
+
+
+def test_only_trees_are_reported():
+    with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got dict"):
+        export_markdown({})

@@ -105,7 +105,7 @@ def test_paper_grid_local_scope_and_two_dimensions():
         ({"strengths": 3.0}, "strengths must be a sequence"),
         ({"estimator": "x"}, "estimator must be a SoftTreeClassifier"),
         ({"estimator": quick(n_starts=0)}, "n_starts must be a positive integer"),
-        ({"estimator": quick(scale="x")}, "scale must be True or False"),
+        ({"estimator": quick(scale="x")}, "scale must be one of 'minmax'"),
         ({"estimator": quick(penalty=None)}, "penalty=None has no strength"),
     ],
 )

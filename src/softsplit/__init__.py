@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from softsplit import capacity, decomposition, plots
     from softsplit.classifier import SoftTreeClassifier
+    from softsplit.classifier_cv import SoftTreeClassifierCV
     from softsplit.data import load_dataset, read_dataset
     from softsplit.decomposition import NodeDecomposition
+    from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
     from softsplit.proximal_selection import select_proximal
-    from softsplit.report import export_text
+    from softsplit.report import export_markdown, export_text
     from softsplit.selection import strength_path
 
 __version__ = "0.1.0"
@@ -19,12 +21,19 @@ __version__ = "0.1.0"
 __all__ = [
     "NodeDecomposition",
     "SoftTreeClassifier",
+    "SoftTreeClassifierCV",
     "capacity",
     "decomposition",
+    "dumps_model",
+    "export_markdown",
+    "export_onnx",
     "export_text",
     "load_dataset",
+    "load_model",
+    "loads_model",
     "plots",
     "read_dataset",
+    "save_model",
     "select_proximal",
     "strength_path",
 ]
@@ -32,9 +41,16 @@ __all__ = [
 _HOMES = {
     "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.classifier",
+    "SoftTreeClassifierCV": "softsplit.classifier_cv",
+    "dumps_model": "softsplit.persistence",
+    "export_markdown": "softsplit.report",
+    "export_onnx": "softsplit.persistence",
     "export_text": "softsplit.report",
     "load_dataset": "softsplit.data",
+    "load_model": "softsplit.persistence",
+    "loads_model": "softsplit.persistence",
     "read_dataset": "softsplit.data",
+    "save_model": "softsplit.persistence",
     "select_proximal": "softsplit.proximal_selection",
     "strength_path": "softsplit.selection",
 }

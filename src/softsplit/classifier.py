@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self
 
@@ -20,19 +21,16 @@ from softsplit.decomposition import NodeDecomposition
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
-from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.reading.importance import feature_importances
+from softsplit.reading.methods import ReadingMixin
+from softsplit.reading.model import FAR, TreeModel
+from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
-from softsplit.scaling import Scaling
+from softsplit.scaling import Scaling, fit_scaling
 from softsplit.solvers import Budget, Solution, Solver, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
-
-FAR = 1e100
-"""Scaled values are cut here: so far outside the training data only the side matters."""
-
-CHUNK = 65_536
-"""Rows predicted at once: the arrays of a chunk stay small however long X is."""
 
 
 class RunSettings(NamedTuple):
@@ -45,7 +43,7 @@ class RunSettings(NamedTuple):
     budget: Budget
 
 
-class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
+class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
@@ -87,9 +85,13 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         Tolerance of the first-order conditions.
     time_limit : float, optional
         Seconds for all starts together.
-    scale : bool, default=True
-        Min-max scale the features inside ``fit``; splits are reported in original units.
-        With False, X is taken as it is; thresholds and weights are still confined to [-1, 1].
+    scale : {"minmax", "quantile", "standard", "none"}, bool or None, default="minmax"
+        How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
+        maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
+        "quantile" maps each value to its rank among the training values, which cuts skewed
+        features finely wherever the data are (values outside the training range count as its
+        ends). "none" takes X as it is; thresholds and weights are confined to [-1, 1] all the
+        same, and ``steepness`` counts per scaled unit. True is "minmax", False and None "none".
     n_jobs : int, optional
         Starts that run side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -113,7 +115,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
     coef_ : array of shape (n_branches, n_features)
     intercept_ : array of shape (n_branches,)
         The splits in original units: a sample goes left at branch t with probability
-        F(steepness * (x . coef_[t] + intercept_[t])).
+        F(steepness * (x . coef_[t] + intercept_[t])). With ``scale="quantile"`` x stands for the
+        ranks of the features, ``scaling_.transform(X)``, numbers from 0 to 1.
+    scaling_ : Scaling
+        Features to scaled units (``transform``), and a scaled value of feature j back to its
+        original unit (``to_original``).
     objective_ : float
     solution_ : Solution
         The kept run with its status and first-order residuals.
@@ -123,6 +129,10 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         Percentage of zero coefficients, and of features that no split uses.
     selected_features_ : array of int
         Indices of the features in use.
+    feature_importances_ : array of shape (n_features_in_,)
+        How much each feature moves the answers on the training rows, as shares of one: the change
+        of class probabilities if a split were replaced by a coin, divided among its features by
+        |weight| * spread. The formula is in ``softsplit.reading.importance``.
     n_iter_ : int
         Iterations of the kept run.
 
@@ -154,7 +164,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         max_iter: int | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
-        scale: bool = True,
+        scale: str | bool | None = "minmax",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -199,9 +209,19 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
                 observer=observer,
             )
             best = self._search(problem, run, observer)
-        self._store(best, run.solver.zero_threshold)
+        self._store(best, run.solver.zero_threshold, problem.samples)
         self._warn(run.budget)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As plain values where they are objects only for convenience: skops knows no enums."""
+        state: dict[str, Any] = super().__getstate__()
+        return _map_solutions(state, lambda s: {**vars(s), "status": s.status.name})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(
+            _map_solutions(state, lambda s: Solution(**{**s, "status": Status[s["status"]]}))
+        )
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
         """Whoever looks on while a fit, or a path of ``n_points``, runs."""
@@ -213,8 +233,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _run_settings(self) -> RunSettings:
         """Everything about how to train, checked before any work is done."""
-        if not isinstance(self.scale, bool | np.bool_):
-            raise ValueError(f"scale must be True or False, got {self.scale!r}.")
+        settings.make_scale(self.scale)
         return RunSettings(
             solver=settings.make_solver(self.solver),
             n_starts=positive_integer("n_starts", self.n_starts),
@@ -227,23 +246,48 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         """The solver with any rows of the user's that it looks at scaled and coded."""
         if not isinstance(solver, NodeDecomposition):
             return solver
-        return solver.adapted(lambda X: self._scaled(self._check(X)), self.classes_)
+        return solver.adapted(self._other_rows, self.classes_)
+
+    def _other_rows(self, X: Any) -> FloatArray:
+        """Rows that need not be training rows, in the units of the splits."""
+        with np.errstate(over="ignore"):
+            scaled: FloatArray = np.clip(self.scaling_.transform(self._check(X)), -FAR, FAR)
+        return scaled
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
         X, labels, weight = self._validate(X, y, sample_weight)
-        counted = X if np.all(weight > 0) else X[weight > 0]
-        self._scaling = (Scaling.fit if self.scale else Scaling.identity)(counted)
-        return self._problem(X, labels, weight)
+        return self._prepare_checked(X, labels, weight)
 
-    def _fitted_with(self, local: float, overall: float, found: Solution) -> Self:
-        """A fitted copy that holds ``found``, for prepared estimators."""
+    def _prepare_checked(
+        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
+    ) -> TrainingProblem:
+        """The same for validated rows, whose labels are positions in ``classes_``."""
+        self.scaling_ = self._fitted_scaling(X, weight)
+        problem = self._problem(X, labels, weight)
+        self._summary = FeatureSummary.of(X, weight, problem.samples)
+        return problem
+
+    def _fitted_scaling(self, X: FloatArray, weight: FloatArray) -> Scaling:
+        """The scaling for the rows of positive weight."""
+        counted = weight > 0
+        if not np.all(counted):
+            X, weight = X[counted], weight[counted]
+        return fit_scaling(settings.make_scale(self.scale), X, weight)
+
+    def _fitted_with(
+        self, local: float, overall: float, found: Solution, samples: Samples | None = None
+    ) -> Self:
+        """A fitted copy that holds ``found``, for prepared estimators.
+
+        Without the training rows it has no ``feature_importances_``.
+        """
         copy = clone(self).set_params(local_strength=local, global_strength=overall)
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "_scaling"):
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_", "_summary"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         copy.starts_ = [found]
-        copy._store(found, settings.make_solver(self.solver).zero_threshold)
+        copy._store(found, settings.make_solver(self.solver).zero_threshold, samples)
         return copy
 
     def _budget(self) -> Budget:
@@ -285,7 +329,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
     ) -> TrainingProblem:
         samples = Samples.from_arrays(
-            X, labels, len(self.classes_), weight, self._scaling.transform
+            X, labels, len(self.classes_), weight, self.scaling_.transform
         )
         return TrainingProblem(
             samples=samples,
@@ -335,29 +379,45 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
             return
         warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
 
-    def _store(self, chosen: Solution, zero_threshold: float) -> None:
-        parameters = chosen.parameters
+    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples | None) -> None:
         self.solution_ = chosen
         self._steepness = float(self.steepness)
+        self._zero_threshold = float(zero_threshold)
         self.objective_ = chosen.objective
         self.n_iter_ = max(1, chosen.n_iter)
+        if samples is not None:
+            self.feature_importances_ = feature_importances(
+                chosen.parameters, self._steepness, samples.features, samples.weights
+            )
+        self._adopt(chosen.parameters)
+
+    def _adopt(self, parameters: TreeParameters) -> None:
+        """The tree and what follows from it; features that it does not use lose their share."""
         self.weights_ = parameters.weights
         self.thresholds_ = parameters.thresholds
         self.leaf_classes_ = parameters.leaf_classes
-        self.coef_, self.intercept_ = self._scaling.splits(parameters)
-        self.local_sparsity_ = local_sparsity(parameters.weights, zero_threshold)
-        self.global_sparsity_ = global_sparsity(parameters.weights, zero_threshold)
-        self.selected_features_ = selected_features(parameters.weights, zero_threshold)
+        self.coef_, self.intercept_ = self.scaling_.splits(parameters)
+        self.local_sparsity_ = local_sparsity(parameters.weights, self._zero_threshold)
+        self.global_sparsity_ = global_sparsity(parameters.weights, self._zero_threshold)
+        self.selected_features_ = selected_features(parameters.weights, self._zero_threshold)
+        shares = getattr(self, "feature_importances_", np.zeros(parameters.n_features))
+        unused = ~np.any(parameters.weights, axis=1)
+        if np.any(shares[unused]):
+            kept = np.where(unused, 0.0, shares)
+            self.feature_importances_ = kept / kept.sum() if kept.sum() > 0 else kept
 
-    def _scores(self, X: FloatArray) -> FloatArray:
-        tree = TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_)
-        return split_scores(tree, self._scaled(X).T)
-
-    def _scaled(self, X: FloatArray) -> FloatArray:
-        """Rows that need not be training rows, in the units of the splits."""
-        with np.errstate(over="ignore"):
-            scaled: FloatArray = np.clip(self._scaling.transform(X), -FAR, FAR)
-        return scaled
+    def _model(self) -> TreeModel:
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return TreeModel(
+            parameters=TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_),
+            steepness=self._steepness,
+            scaling=self.scaling_,
+            classes=self.classes_,
+            feature_names=tuple(map(str, names)),
+            summary=self._summary,
+            zero_threshold=self._zero_threshold,
+        )
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -371,16 +431,11 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def leaf_proba(self, X: Any) -> FloatArray:
         """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
-        X = self._check(X)
-        proba = np.empty((len(X), self.leaf_classes_.shape[1]))
-        for low in range(0, len(X), CHUNK):
-            scores = self._scores(X[low : low + CHUNK])
-            proba[low : low + CHUNK] = leaf_probabilities(scores, self._steepness).T
-        return proba
+        return self._model().leaf_proba(self._check(X))
 
     def decision_path(self, X: Any) -> FloatArray:
         """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return gate_probabilities(self._scores(self._check(X)), self._steepness)[0].T
+        return self._model().gates(self._check(X)).T
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
@@ -388,9 +443,7 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of each class, in the order of ``classes_``."""
-        proba = self.leaf_proba(X) @ self.leaf_classes_.T
-        normalised: FloatArray = proba / proba.sum(axis=1, keepdims=True)
-        return normalised
+        return self._model().predict_proba(self._check(X))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
@@ -401,6 +454,16 @@ class SoftTreeClassifier(ClassifierMixin, BaseEstimator):
         best = np.argmax(self.predict_proba(X), axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+
+def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The state of an estimator with its solutions changed."""
+    changed = dict(state)
+    if "solution_" in state:
+        changed["solution_"] = change(state["solution_"])
+    if "starts_" in state:
+        changed["starts_"] = [change(solution) for solution in state["starts_"]]
+    return changed
 
 
 def _name_rates(

@@ -29,3 +29,7 @@ class Observer:
 
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         """A problem of a path is solved."""
+
+    def candidate_judged(self, label: str, score: float, n_features: float) -> None:
+        """A candidate of a cross-validation has been judged: its best score, with how many
+        features."""

@@ -119,6 +119,9 @@ class ConsoleProgress(Observer):
             True,
         )
 
+    def candidate_judged(self, label: str, score: float, n_features: float) -> None:
+        self._print(f"{label}  score {score:.4f}  features {n_features:.1f}", False)
+
     def _begin(self, stage: str, total: int) -> None:
         self._stage, self._done, self._total = stage, 0, total
         self._stage_began = time.perf_counter()

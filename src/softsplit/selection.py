@@ -126,7 +126,7 @@ def strength_path(
             if points and run.budget.exhausted:
                 break
             found = walk(
-                [_with_strengths(problem, *pair) for pair in row],
+                [with_strengths(problem, *pair) for pair in row],
                 run.solver,
                 keep=positive_integer("keep", keep),
                 n_starts=run.n_starts,
@@ -136,7 +136,7 @@ def strength_path(
                 observer=observer,
             )
             points += [
-                PathPoint(*pair, solution, base._fitted_with(*pair, solution))
+                PathPoint(*pair, solution, base._fitted_with(*pair, solution, problem.samples))
                 for pair, solution in zip(row, found, strict=False)
             ]
     if len(points) < wanted:
@@ -169,7 +169,7 @@ def _grid(
         return np.array(values)
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
         return np.array(PAPER_STRENGTHS)
-    free = _with_strengths(problem, 0.0, 0.0)
+    free = with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
     if not top > 0:
         return np.array(PAPER_STRENGTHS)
@@ -188,7 +188,8 @@ def _pairs(
     return [[(float(a), float(b)) for b in grid] for a in grid]
 
 
-def _with_strengths(problem: TrainingProblem, local: float, overall: float) -> TrainingProblem:
+def with_strengths(problem: TrainingProblem, local: float, overall: float) -> TrainingProblem:
+    """The problem with other strengths of its local and its global penalty."""
     pair = problem.penalties
     return problem.with_penalties(
         PenaltyPair(

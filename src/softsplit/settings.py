@@ -35,6 +35,14 @@ NEGLIGIBLE_COST = 1e-6
 """Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
 
+SCALES = {
+    "minmax": "minmax",
+    "quantile": "quantile",
+    "standard": "standard",
+    "none": "identity",
+}
+"""Scalings by the names of the estimator."""
+
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
 
 
@@ -47,6 +55,18 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     if not isinstance(depth, Integral) or isinstance(depth, bool):
         raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
     return Topology(int(depth))
+
+
+def make_scale(scale: Any) -> str:
+    """The kind of scaling that ``scale`` names."""
+    if scale is None or isinstance(scale, bool | np.bool_):
+        return "minmax" if scale else "identity"
+    if not isinstance(scale, str) or scale not in SCALES:
+        raise ValueError(
+            f"scale must be one of {', '.join(map(repr, SCALES))}, True, False or None, "
+            f"got {scale!r}."
+        )
+    return SCALES[scale]
 
 
 def make_solver(solver: Any) -> Solver:

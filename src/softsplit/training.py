@@ -266,6 +266,7 @@ def walk(
     budget: Budget | None = None,
     n_jobs: int | None = None,
     observer: Observer | None = None,
+    thorough: bool = True,
 ) -> list[Solution]:
     """Solve neighbouring problems one after the other, each from the best trees of the last.
 
@@ -274,7 +275,8 @@ def walk(
     in their penalties only, so that the last tree is feasible for the next one. On the way back
     every problem is tried from the tree of its other neighbour. The best solution of each problem
     is returned; if the budget runs out or the user interrupts, those of the problems that were
-    reached.
+    reached. Without ``thorough`` there is neither search nor way back: trees of many paths are to
+    be compared, and each path must be cheap.
     """
     budget, observer = budget or Budget(), observer or Observer()
     first = multistart(
@@ -286,7 +288,10 @@ def walk(
         n_jobs=n_jobs,
         observer=observer,
     )
-    best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
+    if thorough:
+        best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
+    else:
+        best = best_solution(first, budget)
     front = _distinct([best, *first], keep)
     path = [front[0]]
     try:
@@ -296,14 +301,18 @@ def walk(
                 break
             with one_blas_thread():
                 found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
-            found.append(_as_it_is(problem, path[-1], budget))
+            if thorough:
+                found.append(_as_it_is(problem, path[-1], budget))
             if any(solution.status is Status.INTERRUPTED for solution in found):
                 budget.cancel.requested = True
-            best = hop(problem, solver, found, seed=seed, budget=budget)
+            if thorough:
+                best = hop(problem, solver, found, seed=seed, budget=budget)
+            else:
+                best = best_solution(found, budget)
             front = _distinct([best, *(s for s in found if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
-        for i in range(len(path) - 2, -1, -1):
+        for i in range(len(path) - 2, -1, -1) if thorough else ():
             if budget.exhausted:
                 break
             with one_blas_thread():

@@ -7,13 +7,15 @@ from typing import Annotated
 import typer
 
 from softsplit import __version__
-from softsplit.cli import experiment, vc
-from softsplit.cli.console import PlainErrors
+from softsplit.cli import demo, experiment, explain, fit, info, path, predict, report, vc
+from softsplit.cli.console import EXIT_CODES, PlainErrors
 
 app = typer.Typer(
     name="softsplit",
     cls=PlainErrors,
     help="Sparse multivariate randomized classification trees.",
+    epilog="Begin with: softsplit fit data.csv --target y --model tree.json --report tree.html. "
+    + EXIT_CODES,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -36,7 +38,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Sparse multivariate randomized classification trees."""
+    """Small trees that people can read: fit, look, predict, explain."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -46,5 +48,12 @@ def main() -> None:
     app(prog_name="softsplit")
 
 
+app.command(name="fit", epilog=fit.EPILOG)(fit.fit)
+app.command(name="predict", epilog=predict.EPILOG)(predict.predict)
+app.command(name="explain", epilog=explain.EPILOG)(explain.explain)
+app.command(name="report", epilog=report.EPILOG)(report.report)
+app.command(name="path", epilog=path.EPILOG)(path.path)
+app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
+app.command(name="info", epilog=info.EPILOG)(info.info)
 app.command(name="vc")(vc.vc)
 app.add_typer(experiment.app, name="experiment")

@@ -1,4 +1,4 @@
-"""What all commands share: how results are printed, and how errors are said."""
+"""What all commands share: how results are printed, how progress and errors are said."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from typer.core import TyperGroup
 USAGE = 2
 """Exit code of everything that went wrong."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, whether or not a tree was kept."""
+
+EXIT_CODES = "Exit codes: 0 done, 2 something is wrong with the request or the data, 130 Ctrl-C."
+
 SHOW_TRACEBACK = "SOFTSPLIT_TRACEBACK"
 """Environment variable for developers: any value shows where an error arose."""
 
@@ -27,6 +32,23 @@ def console() -> Console:
 def print_json(values: Any) -> None:
     """Results for programs: indented JSON and nothing else on standard output."""
     typer.echo(json.dumps(values, indent=2, allow_nan=False))
+
+
+def echo(text: str) -> None:
+    """Results for people; what would steer a terminal is shown as a question mark in a box."""
+    typer.echo(harmless(text))
+
+
+def say(message: str) -> None:
+    """A line about the work itself, on standard error."""
+    typer.echo(f"softsplit: {harmless(message)}", err=True)
+
+
+def harmless(text: str) -> str:
+    """Text without control characters, other than ends of lines and tabs."""
+    return "".join(
+        c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 class PlainErrors(TyperGroup):
@@ -46,16 +68,16 @@ class PlainErrors(TyperGroup):
         except Exception as error:
             if not standalone_mode or os.environ.get(SHOW_TRACEBACK):
                 raise
-            fail(sentence(error))
+            fail(sentence(error), INTERRUPTED if isinstance(error, typer.Abort) else USAGE)
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def fail(message: str) -> NoReturn:
+def fail(message: str, code: int = USAGE) -> NoReturn:
     """Say ``message`` on standard error and leave."""
-    typer.echo(f"softsplit: {message}", err=True)
-    sys.exit(USAGE)
+    say(message)
+    sys.exit(code)
 
 
 def sentence(error: Exception) -> str:
@@ -65,11 +87,13 @@ def sentence(error: Exception) -> str:
     they are recognised by that, since Typer has them from different places in different versions.
     """
     if isinstance(error, typer.Abort):
-        return "aborted."
+        return "stopped; nothing is kept."
     if hasattr(error, "format_message"):
         return _one_line(error.format_message())
     if isinstance(error, ValueError | OSError | ImportError):
         return _one_line(str(error))
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; use fewer rows or columns."
     kind = type(error).__name__
     return _one_line(
         f"unexpected {kind}: {str(error) or 'no message'}; please report it "

@@ -2,15 +2,21 @@
 
 from softsplit.data.coding import PlainCoding
 from softsplit.data.dataset import Dataset
+from softsplit.data.files import Table, read_table
 from softsplit.data.named import BUNDLED, Coding, catalogue, load_dataset
+from softsplit.data.schema import InputSchema, learn
 from softsplit.data.tables import read_dataset
 
 __all__ = [
     "BUNDLED",
     "Coding",
     "Dataset",
+    "InputSchema",
     "PlainCoding",
+    "Table",
     "catalogue",
+    "learn",
     "load_dataset",
     "read_dataset",
+    "read_table",
 ]

@@ -103,6 +103,14 @@ def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
     return code_frame(name, frame, frame.columns[-1], entry["categorical"], coding)
 
 
+def bundled_frame(name: str) -> pd.DataFrame:
+    """A set that comes with scikit-learn as a frame, its classes in the column "class"."""
+    found = _from_bundle(name)
+    frame = pd.DataFrame(found.X, columns=list(found.feature_names))
+    frame["class"] = found.y
+    return frame
+
+
 def _from_bundle(name: str) -> Dataset:
     found = BUNDLED[name]()
     labels = np.asarray([str(found.target_names[k]) for k in found.target])

@@ -12,6 +12,7 @@ import pandas as pd
 
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
+from softsplit.data.files import read_table, typed
 
 MANY_LEVELS = 50
 """A text column with more levels than this, and few rows for each, is no category."""
@@ -31,8 +32,9 @@ def read_dataset(
     Parameters
     ----------
     source : path, pandas or polars frame
-        A file ends in .csv, .tsv, .parquet or .pq; the text formats may be compressed (.gz).
-        Empty fields and ``?`` are missing values.
+        A file ends in .csv, .tsv, .parquet or .pq; the text formats may be compressed (.gz) and
+        use commas, semicolons, tabs or bars. Empty fields, ``?``, ``NA`` and the like are missing
+        values.
     target : str
         Name of the column with the classes.
     name : str, optional
@@ -70,27 +72,7 @@ def _as_frame(source: Any) -> pd.DataFrame:
             f"source must be a path or a frame, got {type(source).__name__}; read it into a pandas "
             "frame first."
         )
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}.")
-    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    if ending in (".parquet", ".pq"):
-        return _read_parquet(path)
-    if ending.removesuffix(".gz") not in (".csv", ".tsv"):
-        raise ValueError(
-            f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz or .parquet file."
-        )
-    separator = "\t" if ending.startswith(".tsv") else ","
-    return pd.read_csv(path, sep=separator, na_values=["?"], skipinitialspace=True)
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        raise ImportError(
-            "reading Parquet needs pyarrow; install it with: pip install 'softsplit[parquet]'."
-        ) from None
+    return typed(read_table(source))
 
 
 def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from softsplit.data import Dataset
 from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Folds
 from softsplit.samples import Samples
-from softsplit.scaling import Scaling
+from softsplit.scaling import LinearScaling
 from softsplit.tree import FloatArray
 
 WHOLE = -1
@@ -56,7 +56,7 @@ def make_fold(
         parts = np.array_split(rng.permutation(train), inner_folds)
         test = np.sort(parts[inner])
         train = np.setdiff1d(train, test)
-    scaling = Scaling.fit(data.X[train] if scaling_fit == "train" else data.X)
+    scaling = LinearScaling.minmax(data.X[train] if scaling_fit == "train" else data.X)
     X = scaling.transform(data.X[train])
     present, labels = np.unique(y[train], return_inverse=True)
     return Fold(

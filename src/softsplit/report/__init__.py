@@ -1,5 +1,5 @@
 """Fitted trees as people read them."""
 
-from softsplit.report.text import export_text
+from softsplit.report.text import export_markdown, export_text
 
-__all__ = ["export_text"]
+__all__ = ["export_markdown", "export_text"]

@@ -1,22 +1,16 @@
-"""A fitted tree as plain text, with splits in original units."""
+"""A fitted tree as plain text and as Markdown, with splits in original units."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from softsplit.classifier import SoftTreeClassifier
-from softsplit.tree import FloatArray, Topology
-
-MIXED_LEAF = 0.005
-"""Class shares of a leaf below this are not worth a reader's time."""
+from softsplit.reading.text import tree_markdown, tree_text
 
 
 def export_text(
-    classifier: SoftTreeClassifier,
+    classifier: Any,
     feature_names: Sequence[str] | None = None,
     *,
     max_terms: int | None = None,
@@ -25,13 +19,18 @@ def export_text(
     """The tree as indented text.
 
     Each split reads "go left if <terms> > <threshold>": a sample on the boundary goes either way
-    with probability one half, and the bracket says by how much the left side must exceed the
-    threshold to be 95 % sure. Coefficients are in original units, multiplied so that the largest
-    is one. A branch above leaves of one class decides nothing and is written as one leaf.
+    with probability one half, and the bracket says by how much the left side must differ from the
+    threshold to be 95 % sure. Coefficients are in original units, divided by that of the
+    weightiest feature, which stands first. A branch above leaves of one class decides nothing and
+    is written as one leaf.
+
+    Under the quantile scaling a split on one feature is written as a threshold in original units
+    too; in a longer one each feature stands for its rank from 0 to 1, and lines below the tree say
+    which values have which rank.
 
     Parameters
     ----------
-    classifier : fitted SoftTreeClassifier
+    classifier : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
     feature_names : sequence of str, optional
         Names to use instead of the fitted ones (``feature_names_in_`` or x0, x1, ...).
     max_terms : int, optional
@@ -39,89 +38,45 @@ def export_text(
     precision : int, default=4
         Significant digits.
     """
-    check_is_fitted(classifier)
-    names = _names(classifier, feature_names)
-    topology = Topology.with_branches(len(classifier.intercept_))
-    lines: list[str] = []
-
-    def write(node: int, indent: str) -> None:
-        below = {_leaf_label(classifier, leaf) for leaf in topology.leaves_below(node)}
-        if len(below) == 1:  # a leaf, or a branch that decides nothing
-            lines.append(f"{indent}class {below.pop()}")
-            return
-        condition = _split(classifier, node, names, max_terms, precision)
-        if condition is None:
-            share = _constant_share(classifier, node)
-            lines.append(f"{indent}always: left with probability {share:.{precision}g}")
-        else:
-            lines.append(f"{indent}if {condition}")
-        write(2 * node + 1, indent + "|   ")
-        lines.append(f"{indent}else")
-        write(2 * node + 2, indent + "|   ")
-
-    write(0, "")
-    return "\n".join(lines)
+    model = fitted_tree(classifier)._model().with_names(feature_names)
+    return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 
-def _names(classifier: SoftTreeClassifier, given: Sequence[str] | None) -> list[str]:
-    if given is not None:
-        if len(given) != classifier.n_features_in_:
-            raise ValueError(
-                f"feature_names holds {len(given)} names for {classifier.n_features_in_} features."
-            )
-        return [str(name) for name in given]
-    fitted = getattr(classifier, "feature_names_in_", None)
-    if fitted is not None:
-        return [str(name) for name in fitted]
-    return [f"x{j}" for j in range(classifier.n_features_in_)]
+def export_markdown(
+    classifier: Any,
+    feature_names: Sequence[str] | None = None,
+    *,
+    max_terms: int | None = None,
+    precision: int = 4,
+) -> str:
+    """The tree as Markdown: a nested list, and a table of all coefficients with importances.
+
+    Parameters are those of ``export_text``. Names are escaped, so that no feature or class can
+    break the list or the tables.
+    """
+    tree = fitted_tree(classifier)
+    model = tree._model().with_names(feature_names)
+    importances = getattr(tree, "feature_importances_", None)
+    return tree_markdown(
+        model, importances, _at_least_one("max_terms", max_terms), _digits(precision)
+    )
 
 
-def _split(
-    classifier: SoftTreeClassifier,
-    branch: int,
-    names: Sequence[str],
-    max_terms: int | None,
-    precision: int,
-) -> str | None:
-    coef, intercept = classifier.coef_[branch], classifier.intercept_[branch]
-    used = [j for j in np.argsort(-np.abs(coef), kind="stable") if _in_use(classifier, j, branch)]
-    if not used:
-        return None
-    scale = float(np.abs(coef[used[0]]))
-    shown = used if max_terms is None else used[:max_terms]
-    text = _terms(coef / scale, shown, names, precision)
-    if len(shown) < len(used):
-        text += f" + ... ({len(used) - len(shown)} more)"
-    width = np.log(19.0) / (classifier.steepness * scale)
-    threshold = -float(intercept) / scale
-    return f"{text} > {threshold:.{precision}g}   (95 % sure beyond +-{width:.2g})"
+def fitted_tree(estimator: Any) -> SoftTreeClassifier:
+    """The tree itself, or the one a search has chosen."""
+    found = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(found, SoftTreeClassifier):
+        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
+    return found
 
 
-def _in_use(classifier: SoftTreeClassifier, feature: int, branch: int) -> bool:
-    selected = feature in set(classifier.selected_features_.tolist())
-    return bool(selected and classifier.coef_[branch, feature] != 0)
+def _at_least_one(name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise ValueError(f"{name} must be an integer >= 1 or None, got {value!r}.")
+    return value
 
 
-def _terms(coef: FloatArray, shown: Sequence[Any], names: Sequence[str], precision: int) -> str:
-    parts: list[str] = []
-    for j in shown:
-        size = abs(float(coef[j]))
-        body = names[j] if size == 1.0 else f"{size:.{precision}g} {names[j]}"
-        sign = "-" if coef[j] < 0 else "+"
-        parts.append(f"{sign} {body}" if parts else (f"-{body}" if sign == "-" else body))
-    return " ".join(parts)
-
-
-def _constant_share(classifier: SoftTreeClassifier, branch: int) -> float:
-    score = classifier.steepness * float(classifier.intercept_[branch])
-    return float(1.0 / (1.0 + np.exp(-np.clip(score, -700, 700))))
-
-
-def _leaf_label(classifier: SoftTreeClassifier, leaf: int) -> str:
-    shares = classifier.leaf_classes_[:, leaf]
-    order = np.argsort(-shares, kind="stable")
-    labels = classifier.classes_.tolist()
-    if shares[order[0]] >= 1 - MIXED_LEAF:
-        return f"{labels[order[0]]}"
-    kept = [k for k in order if shares[k] >= MIXED_LEAF]
-    return ", ".join(f"{labels[k]} {100 * shares[k]:.0f} %" for k in kept)
+def _digits(precision: int) -> int:
+    if not isinstance(precision, int) or not 1 <= precision <= 17:
+        raise ValueError(f"precision must be an integer from 1 to 17, got {precision!r}.")
+    return precision

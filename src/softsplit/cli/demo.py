@@ -1,0 +1,71 @@
+"""``softsplit demo``: everything on a data set that is at hand."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.inputs import check_writable, write_text
+
+EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
+
+
+class DemoData(StrEnum):
+    """Sets that come with scikit-learn."""
+
+    iris = "iris"
+    wine = "wine"
+    wdbc = "wdbc"
+
+
+def demo(
+    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wine,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path(
+        "softsplit-demo.html"
+    ),
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit a tree to a bundled data set, print it and write its report.
+
+    The last line is the path of the report: open it in a browser and move the slider.
+    """
+    check_writable(out)
+    if not quiet:
+        say(f"loading {data.value} and the solver")
+    from softsplit.cli.fitting import Wishes, fit_tree
+    from softsplit.cli.reporting import make_subject, walk_path
+    from softsplit.data.files import Table
+    from softsplit.data.named import bundled_frame
+    from softsplit.data.schema import learn
+    from softsplit.page import render_page
+    from softsplit.report import export_text
+
+    rows = learn(Table(data.value, bundled_frame(data.value)), "class")
+    found = fit_tree(rows, Wishes(seed=seed, jobs=jobs or -1, quiet=quiet))
+    tell = (lambda _: None) if quiet else say
+    path = walk_path(found.tree, rows, seed=seed, jobs=jobs or -1, say=tell)
+    subject = make_subject(data.value, rows, path, found.story)
+    write_text(out, render_page(subject))
+    accuracy = subject.accuracy(path.chosen)
+    if as_json:
+        said = None if accuracy is None else accuracy._asdict()
+        print_json({"report": str(out.absolute()), "accuracy": said})
+    else:
+        echo(export_text(found.tree) + "\n")
+        if accuracy is not None:
+            echo(
+                f"accuracy on rows left out: {100 * accuracy.value:.1f} % "
+                f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
+                f"{len(found.tree.selected_features_)} of {rows.X.shape[1]} features"
+            )
+        echo(f"the report, to open in a browser:\n{out.absolute()}")
+    if found.interrupted or path.interrupted:
+        raise typer.Exit(INTERRUPTED)

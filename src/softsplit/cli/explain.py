@@ -1,0 +1,62 @@
+"""``softsplit explain``: why a tree says what it says about a row."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import echo, print_json
+from softsplit.cli.inputs import framed, load, read, rows_for
+
+EPILOG = "Example: softsplit explain tree.json new.csv --row 3"
+MOST_ROWS = 100
+
+
+def explain(
+    model: options.Model,
+    data: options.Data,
+    row: Annotated[
+        list[int] | None,
+        typer.Option("--row", min=1, help="Number of the row, from 1; may be repeated. Default 1."),
+    ] = None,
+    missing: options.RowMissingOption = None,
+    unknown: options.UnknownOption = options.Unknown.error,
+    encoding: options.Encoding = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Explain the answer for a row: its splits, what pulls where, and what would change it.
+
+    For every feature the smallest change within its training range is given that leads to another
+    class.
+    """
+    wanted = row or [1]
+    if len(wanted) > MOST_ROWS:
+        raise ValueError(f"at most {MOST_ROWS} rows are explained at once.")
+    tree, schema = load(model)
+    table = read(data, encoding, quiet)
+    count = len(table.frame)
+    for number in wanted:
+        if number > count:
+            raise ValueError(f"there is no row {number}; the table has {count}.")
+    table = type(table)(
+        table.name, table.frame.iloc[[n - 1 for n in wanted]], table.decimal_comma, table.notes
+    )
+    rule = missing.value if missing else None
+    rows = rows_for(tree, schema, table, rule, unknown.value)
+    frame = framed(rows.X, schema)
+    said: list[Any] = []
+    for i, number in enumerate(wanted):
+        if not rows.complete[i]:
+            said.append({"row": number, "label": None})
+            if not as_json:
+                echo(f"row {number}: no answer, a value is missing or unknown\n")
+            continue
+        explanation = tree.explain(frame.iloc[[i]])
+        said.append({"row": number, **explanation.to_dict()})
+        if not as_json:
+            echo(f"row {number}: {explanation}\n")
+    if as_json:
+        print_json(said)

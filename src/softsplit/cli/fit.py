@@ -1,0 +1,173 @@
+"""``softsplit fit``: from a table to a tree."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.inputs import check_writable, read, training_rows, write_text
+
+if TYPE_CHECKING:
+    from softsplit.cli.fitting import Fitted
+    from softsplit.data.schema import Learned
+    from softsplit.page import Subject
+
+EPILOG = (
+    "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
+    "Ctrl-C ends the choice and keeps the best tree so far (exit code 130)."
+)
+
+
+def fit(
+    data: options.Data,
+    target: options.Target,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="Write the tree to this file (JSON).")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", "-r", help="Write a report to this file (HTML).")
+    ] = None,
+    missing: options.MissingOption = options.Missing.error,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    coding: options.CodingOption = options.Coding.onehot,
+    encoding: options.Encoding = None,
+    depth: options.Depth = None,
+    strength: options.Strength = None,
+    scale: options.ScaleOption = None,
+    scope: options.ScopeOption = options.Scope.overall,
+    selection: options.SelectionOption = options.Selection.one_se,
+    time_limit: options.TimeLimit = 45.0,
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit a small tree to a table and print it.
+
+    Depth, scaling, steepness and strength are chosen by cross-validation; what you give is taken
+    as given, and with both depth and strength nothing is chosen. On large tables settings are
+    compared on a sample of the rows; the tree is trained on all of them.
+    """
+    began = time.perf_counter()
+    check_writable(model, report)
+    table = read(data, encoding, quiet)
+    rows = training_rows(
+        table, target, categorical=categorical, drop=drop, coding=coding.value,
+        missing=missing.value,
+    )  # fmt: skip
+    if not quiet:
+        count, features = rows.X.shape
+        say(f"{count:,} rows, {features:,} features; loading the solver and choosing a tree")
+    # Here, after the first words: it takes seconds.
+    from softsplit.cli.fitting import Wishes, fit_tree
+
+    wishes = Wishes(
+        depth=depth,
+        strength=strength,
+        scale=scale.value if scale else None,
+        scope=scope.value,
+        selection=selection.value,
+        time_limit=time_limit or None,
+        seed=seed,
+        jobs=jobs or -1,
+        quiet=quiet,
+    )
+    found = fit_tree(rows, wishes)
+    for note in found.notes:
+        say(note)
+    subject = None
+    if report is not None and not found.interrupted:
+        subject = _reported(table.name, rows, found, wishes, report)
+    elif report is not None:
+        say(f"no report is written after Ctrl-C; make it with: softsplit report {model} {data}")
+    _save(found, model, quiet)
+    _show(found, rows, subject, {"model": model, "report": report if subject else None}, as_json)
+    if not quiet:
+        say(f"done in {time.perf_counter() - began:.0f} s")
+    if found.interrupted:
+        say("interrupted: this is the best tree so far.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _save(found: Fitted, model: Path | None, quiet: bool) -> None:
+    if model is not None:
+        from softsplit.persistence import dumps_model
+
+        write_text(model, dumps_model(found.tree))
+        if not quiet:
+            say(f"the tree is in {model}")
+
+
+def _reported(name: str, rows: Learned, found: Fitted, wishes: Any, report: Path) -> Subject:
+    from softsplit.cli.reporting import make_subject, walk_path
+    from softsplit.page import render_page
+
+    tell = (lambda _: None) if wishes.quiet else say
+    path = walk_path(found.tree, rows, seed=wishes.seed, jobs=wishes.jobs, say=tell)
+    subject = make_subject(name, rows, path, found.story)
+    write_text(report, render_page(subject))
+    if path.interrupted:
+        say("interrupted: accuracies in the report are incomplete.")
+    if not wishes.quiet:
+        say(f"the report is in {report}")
+    return subject
+
+
+def _show(
+    found: Fitted,
+    rows: Learned,
+    subject: Subject | None,
+    files: dict[str, Path | None],
+    as_json: bool,
+) -> None:
+    import numpy as np
+
+    tree = found.tree
+    said = tree.classes_[tree._model().predict_index(rows.X)]
+    right = float(np.mean(said == rows.y))
+    accuracy = None if subject is None else subject.accuracy(subject.chosen)
+    names = [str(name) for name in tree.feature_names_in_[tree.selected_features_]]
+    if as_json:
+        print_json(
+            {
+                "rows": len(rows.y),
+                "dropped_rows": rows.dropped_rows,
+                "features": rows.X.shape[1],
+                "classes": [str(label) for label in tree.classes_],
+                "depth": int(np.log2(tree.leaf_classes_.shape[1])),
+                "selected_features": names,
+                "local_strength": float(tree.local_strength),
+                "global_strength": float(tree.global_strength),
+                "scale": tree.scale,
+                "steepness": float(tree.steepness),
+                "training_accuracy": right,
+                "chosen_score": found.score,
+                "accuracy": None if accuracy is None else accuracy._asdict(),
+                "interrupted": found.interrupted,
+                "files": {name: str(path) for name, path in files.items() if path is not None},
+            }
+        )
+        return
+    from softsplit.report import export_text
+
+    facts = {"training accuracy": f"{100 * right:.1f} %"}
+    if accuracy is not None:
+        ends = f"95 % interval {100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}"
+        facts["accuracy on rows left out"] = f"{100 * accuracy.value:.1f} % ({ends})"
+    elif found.score is not None:
+        facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
+    facts["features used"] = f"{len(names)} of {rows.X.shape[1]}"
+    if rows.dropped_rows:
+        facts["rows left out"] = f"{rows.dropped_rows:,} with missing values"
+    for name, value in found.story:
+        facts[name.lower()] = value
+    echo(export_text(tree, max_terms=12) + "\n")
+    width = max(map(len, facts)) + 2
+    for name, value in facts.items():
+        echo(f"{name:<{width}}{value}")

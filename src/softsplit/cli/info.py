@@ -1,0 +1,114 @@
+"""``softsplit info``: what a model file, a table or this installation holds."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from softsplit import __version__
+from softsplit.cli import options
+from softsplit.cli.console import echo, print_json
+from softsplit.cli.inputs import read
+
+EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
+NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+OPTIONAL = {
+    "casadi": "ipopt",
+    "matplotlib": "plots",
+    "pyarrow": "parquet",
+    "onnx": "onnx",
+    "pydantic": "experiments",
+    "distributed": "dask",
+}
+SHOWN = 12
+
+
+def info(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE]", help="Model file (.json) or table; nothing: this setup."),
+    ] = None,
+    encoding: options.Encoding = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Describe a model file, a table, or this installation."""
+    if file is None:
+        facts = _installation()
+    elif file.lower().endswith(".json"):
+        facts = _model(Path(file))
+    else:
+        facts = _table(file, encoding)
+    if as_json:
+        print_json(facts)
+        return
+    width = max(map(len, facts)) + 2
+    for name, value in facts.items():
+        text = ", ".join(map(str, value[:SHOWN])) if isinstance(value, list) else str(value)
+        more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > SHOWN else ""
+        echo(f"{name.replace('_', ' '):<{width}}{text}{more}")
+
+
+def _installation() -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "softsplit": __version__,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
+    for name in (*NEEDED, *OPTIONAL):
+        try:
+            facts[name] = version(name)
+        except PackageNotFoundError:
+            extra = f"; pip install 'softsplit[{OPTIONAL[name]}]'" if name in OPTIONAL else ""
+            facts[name] = f"not installed{extra}"
+    return facts
+
+
+def _model(path: Path) -> dict[str, Any]:
+    if path.is_dir() or not path.exists():
+        raise FileNotFoundError(f"there is no model file {str(path)!r}.")
+    from softsplit.persistence import load_model
+
+    tree = load_model(path)
+    model = tree._model()
+    facts: dict[str, Any] = {
+        "kind": "model file of softsplit",
+        "classes": [str(label) for label in tree.classes_],
+        "features": int(tree.n_features_in_),
+        "selected_features": [model.feature_names[j] for j in tree.selected_features_],
+        "depth": model.topology.depth,
+        "steepness": float(model.steepness),
+        "scaling": model.scaling.kind,
+        "local_strength": float(tree.local_strength),
+        "global_strength": float(tree.global_strength),
+    }
+    if hasattr(tree, "input_schema_"):
+        schema = tree.input_schema_
+        facts |= {
+            "target": schema.target,
+            "columns": [column.name for column in schema.columns],
+            "coding": schema.coding,
+            "missing": schema.missing,
+        }
+    return facts
+
+
+def _table(source: str, encoding: str | None) -> dict[str, Any]:
+    table = read(source, encoding, quiet=True)
+    from softsplit.data.files import as_numbers
+
+    frame = table.frame
+    kinds = {}
+    for name in frame.columns:
+        numbers = as_numbers(frame[name].dropna(), table.decimal_comma)
+        levels = frame[name].nunique()
+        kinds[str(name)] = "numbers" if numbers is not None else f"{levels} different texts"
+    facts: dict[str, Any] = {"kind": "table", "rows": len(frame), "columns": len(frame.columns)}
+    for name, kind in kinds.items():
+        missing = int(frame[name].isna().sum())
+        facts[f"column {name}"] = kind + (f", {missing} missing" if missing else "")
+    return facts

@@ -1,0 +1,128 @@
+"""From the arguments of a command to rows, and to files that are written as a whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softsplit.cli.console import say
+
+if TYPE_CHECKING:
+    from softsplit.classifier import SoftTreeClassifier
+    from softsplit.data.files import Table
+    from softsplit.data.schema import InputSchema, Learned, Rows
+
+
+def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
+    """The table; said before the work starts, since loading pandas takes a moment."""
+    if not quiet:
+        say(f"reading {'standard input' if source == '-' else source}")
+    from softsplit.data.files import read_table
+
+    table = read_table(source, encoding=encoding)
+    for note in table.notes:
+        say(note)
+    return table
+
+
+def training_rows(
+    table: Table,
+    target: str,
+    *,
+    categorical: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    coding: str,
+    missing: str,
+) -> Learned:
+    """Coded rows and the schema; hints name the options of the command."""
+    from softsplit.data.schema import learn
+
+    rules: Any = {"coding": coding, "missing": missing}
+    try:
+        return learn(table, target, categorical=categorical or (), drop=drop or (), **rules)
+    except ValueError as error:
+        raise ValueError(with_options(str(error))) from None
+
+
+def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
+    """A model file with the section that says which table it is for."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no model file {str(path)!r}.")
+    from softsplit.persistence import load_model
+
+    tree = load_model(path)
+    if not hasattr(tree, "input_schema_"):
+        raise ValueError(
+            f"{str(path)!r} does not say which columns it was made for; write it with softsplit "
+            "fit --model, or use it from Python."
+        )
+    return tree, tree.input_schema_
+
+
+def needed_columns(tree: SoftTreeClassifier, schema: InputSchema) -> set[str]:
+    """Columns that bear on what the tree says."""
+    import numpy as np
+
+    return schema.needed(np.flatnonzero(np.any(tree.weights_ != 0, axis=1)).tolist())
+
+
+def rows_for(
+    tree: SoftTreeClassifier,
+    schema: InputSchema,
+    table: Table,
+    missing: str | None,
+    unknown: str = "error",
+) -> Rows:
+    """Rows coded as the tree was trained; columns that it does not use need not be there."""
+    rule: Any = missing or ("fill" if schema.missing == "fill" else "error")
+    kind: Any = unknown
+    try:
+        return schema.code(table, needed_columns(tree, schema), rule, kind)
+    except ValueError as error:
+        raise ValueError(with_options(str(error), training=False)) from None
+
+
+def framed(X: Any, schema: InputSchema) -> Any:
+    """Rows with the names that the tree was trained with."""
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=list(schema.feature_names))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all."""
+    check_writable(path)
+    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Refuse files that cannot be written before any work is done."""
+    for path in paths:
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            what = "is a folder" if path.is_dir() else "is in a folder that is not there"
+            raise OSError(f"{str(path)!r} {what}; name another file.")
+
+
+def with_options(message: str, training: bool = True) -> str:
+    ways = "--missing drop or --missing fill" if training else "--missing blank or --missing fill"
+    message = message.replace(
+        "say with the option missing what to do with such rows", f"go on with {ways}"
+    )
+    if "; leave it out" in message:
+        message = message.replace("leave it out", "leave it out with --drop")
+    if "which the training data did not have" in message:
+        message = message.removesuffix(".") + "; go on with --unknown blank or --unknown none."
+    return message

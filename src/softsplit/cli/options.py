@@ -1,0 +1,179 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Missing(StrEnum):
+    """What to do about missing values in training."""
+
+    error = "error"
+    drop = "drop"
+    fill = "fill"
+
+
+class RowMissing(StrEnum):
+    """What to do about missing values later."""
+
+    error = "error"
+    drop = "drop"
+    blank = "blank"
+    fill = "fill"
+
+
+class Unknown(StrEnum):
+    """What to do about levels that training did not have."""
+
+    error = "error"
+    blank = "blank"
+    none = "none"
+
+
+class Coding(StrEnum):
+    onehot = "onehot"
+    drop_first = "drop-first"
+    binary_once = "binary-once"
+    ordinal = "ordinal"
+
+
+class Scale(StrEnum):
+    minmax = "minmax"
+    quantile = "quantile"
+    standard = "standard"
+
+
+class Scope(StrEnum):
+    overall = "global"
+    local = "local"
+    both = "both"
+
+
+class Selection(StrEnum):
+    one_se = "one_se"
+    best = "best"
+
+
+DATA = "The data"
+TREE = "The tree"
+RUN = "The run"
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV (comma, semicolon, tab or bar; also .gz) or Parquet file; - is standard input. "
+        "The first line of a CSV names the columns.",
+    ),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit has written.")]
+Target = Annotated[
+    str,
+    typer.Option("--target", "-t", help="Column with the classes.", rich_help_panel=DATA),
+]
+MissingOption = Annotated[
+    Missing,
+    typer.Option(
+        "--missing",
+        help="Missing values: say where and stop (error), leave such rows out (drop), or put the "
+        "median or the most frequent level there (fill).",
+        rich_help_panel=DATA,
+    ),
+]
+RowMissingOption = Annotated[
+    RowMissing | None,
+    typer.Option(
+        "--missing",
+        help="Rows with missing values in columns that the tree uses: stop (error), leave them out "
+        "(drop), give no answer (blank), or fill in what training would (fill). Default: fill if "
+        "the model was fitted so, else error.",
+        rich_help_panel=DATA,
+    ),
+]
+UnknownOption = Annotated[
+    Unknown,
+    typer.Option(
+        "--unknown",
+        help="Texts that the training data did not have: stop (error), give no answer (blank), or "
+        "count them as none of the known ones (none).",
+        rich_help_panel=DATA,
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        help="A column of numbers that are categories; may be repeated. Text is so anyway.",
+        rich_help_panel=DATA,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", help="A column to leave out; may be repeated.", rich_help_panel=DATA),
+]
+CodingOption = Annotated[
+    Coding,
+    typer.Option("--coding", help="How categories become numbers.", rich_help_panel=DATA),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Of text files; default UTF-8.", rich_help_panel=DATA),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        "--depth", min=1, max=10, help="Depth; chosen if not given.", rich_help_panel=TREE
+    ),
+]
+Strength = Annotated[
+    float | None,
+    typer.Option(
+        "--strength",
+        min=0.0,
+        help="Strength of the sparsity penalty; chosen if not given.",
+        rich_help_panel=TREE,
+    ),
+]
+ScaleOption = Annotated[
+    Scale | None,
+    typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),
+]
+ScopeOption = Annotated[
+    Scope,
+    typer.Option(
+        "--scope",
+        help="What is penalised: features, single coefficients, or half and half.",
+        rich_help_panel=TREE,
+    ),
+]
+SelectionOption = Annotated[
+    Selection,
+    typer.Option(
+        "--selection",
+        help="Take the sparsest tree within one standard error of the best, or the best.",
+        rich_help_panel=TREE,
+    ),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit",
+        min=0.0,
+        help="Seconds for choosing and training, after which the best tree so far is taken; "
+        "0 is no limit.",
+        rich_help_panel=RUN,
+    ),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Threads; default: all.", rich_help_panel=RUN),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of all random choices.", rich_help_panel=RUN)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=RUN)]

@@ -1,0 +1,126 @@
+"""``softsplit path``: trees from a weak penalty to a strong one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softsplit.cli import options
+from softsplit.cli.console import INTERRUPTED, console, harmless, print_json, say
+from softsplit.cli.inputs import read, training_rows
+
+if TYPE_CHECKING:
+    from softsplit.page import Subject
+
+EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
+SHOWN_NAMES = 4
+
+
+def path(
+    data: options.Data,
+    target: options.Target,
+    points: Annotated[int, typer.Option("--points", min=2, max=50, help="Trees on the path.")] = 9,
+    missing: options.MissingOption = options.Missing.error,
+    categorical: options.Categorical = None,
+    drop: options.Drop = None,
+    coding: options.CodingOption = options.Coding.onehot,
+    encoding: options.Encoding = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            min=1,
+            max=10,
+            help="Default: a leaf per class.",
+            rich_help_panel=options.TREE,
+        ),
+    ] = None,
+    scale: options.ScaleOption = None,
+    scope: options.ScopeOption = options.Scope.overall,
+    time_limit: options.TimeLimit = 0.0,
+    jobs: options.Jobs = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show what each strength of the penalty buys: features, coefficients and accuracy.
+
+    The trees share one depth and one scaling (minmax if not given); each is started from the
+    one before. Accuracies are cross-validated.
+    """
+    table = read(data, encoding, quiet)
+    rows = training_rows(
+        table, target, categorical=categorical, drop=drop, coding=coding.value,
+        missing=missing.value,
+    )  # fmt: skip
+    if not quiet:
+        say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
+    from softsplit.classifier import SoftTreeClassifier
+    from softsplit.cli.fitting import SHARES
+    from softsplit.cli.reporting import make_subject, walk_path
+
+    local, overall = SHARES[scope.value]
+    settings = SoftTreeClassifier(
+        depth="auto" if depth is None else depth,
+        scale=scale.value if scale else "minmax",
+        local_strength=local,
+        global_strength=overall,
+        random_state=seed,
+    )
+    walked = walk_path(
+        settings, rows, fitted=False, points=points, seed=seed, jobs=jobs or -1,
+        time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
+    )  # fmt: skip
+    lines = _lines(make_subject(table.name, rows, walked))
+    if as_json:
+        print_json(lines)
+    else:
+        _print(lines, len(rows.schema.feature_names))
+    if walked.interrupted:
+        say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _lines(subject: Subject) -> list[dict[str, Any]]:
+    import numpy as np
+
+    lines = []
+    for i, tree in enumerate(subject.trees):
+        found = subject.accuracy(i)
+        lines.append(
+            {
+                "local_strength": float(tree.local_strength),
+                "global_strength": float(tree.global_strength),
+                "features": len(tree.selected_features_),
+                "coefficients": int(np.count_nonzero(tree.weights_)),
+                "accuracy": None if found is None else found._asdict(),
+                "selected_features": [
+                    str(tree.feature_names_in_[j]) for j in tree.selected_features_
+                ],
+            }
+        )
+    return lines
+
+
+def _print(lines: list[dict[str, Any]], n_features: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("strength", "features", "coefficients", "accuracy", "95 % interval"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("which")
+    for line in lines:
+        found = line["accuracy"]
+        names = line["selected_features"]
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        table.add_row(
+            f"{line['local_strength'] + line['global_strength']:.4g}",
+            f"{line['features']} of {n_features}",
+            str(line["coefficients"]),
+            "-" if found is None else f"{100 * found['value']:.1f} %",
+            "" if found is None else f"{100 * found['low']:.1f} to {100 * found['high']:.1f}",
+            Text(harmless(", ".join(names[:SHOWN_NAMES]) + more)),
+        )
+    console().print(table)

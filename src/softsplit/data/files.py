@@ -1,0 +1,236 @@
+"""Tables as people have them: CSV of any common kind, Parquet, standard input.
+
+Fields of a text file stay text here, so that a level "010" is the same in every file; which
+columns hold numbers is decided where the table is coded (``schema.py``).
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+STDIN = "-"
+SEPARATORS = (",", ";", "\t", "|")
+TEXT_ENDINGS = (".csv", ".tsv", ".txt")
+PARQUET_ENDINGS = (".parquet", ".pq")
+PARQUET_MAGIC = b"PAR1"
+BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+HEADER_BYTES = 1 << 20
+DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it was read.
+
+    Attributes
+    ----------
+    name : str
+        How to call it: the name of the file without its ending.
+    frame : pandas frame
+        Columns of text files hold text, those of Parquet files their own type.
+    decimal_comma : bool
+        Whether "1,5" may be a number: in text files whose fields are parted by something else.
+    notes : tuple of str
+        What was done that the user may want to know.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    decimal_comma: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
+    """The table in a file, or in standard input for "-".
+
+    Parameters
+    ----------
+    source : path or "-"
+        .csv, .tsv, .txt (each also .gz), .parquet or .pq. In text files the first line names the
+        columns; the separator is whichever of comma, semicolon, tab and bar divides that line
+        into most fields. Empty fields, "?", "NA" and the like are missing values.
+    encoding : str, optional
+        UTF-8 (or what a byte order mark says) if not given.
+    """
+    if str(source) == STDIN:
+        return _parsed("standard input", sys.stdin.buffer.read(), encoding)
+    path = Path(source)
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give a file.")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {str(path)!r}.")
+    ending = path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]
+    kind = ending[0].lower() if ending else ""
+    if kind not in (*TEXT_ENDINGS, *PARQUET_ENDINGS):
+        raise ValueError(
+            f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz or .parquet file."
+        )
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError):
+            raise ValueError(f"file {path.name!r} is not compressed as its name says.") from None
+    return _parsed(path.name, content, encoding)
+
+
+def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
+    stem = name.split(".")[0] or name
+    if content.startswith(PARQUET_MAGIC):
+        return Table(stem, _unique(name, _parquet(name, content)))
+    text = _decoded(name, content, encoding)
+    if not text.strip():
+        raise ValueError(f"{name} is empty; its first line must name the columns.")
+    separator = _separator(text)
+    _check_header(name, text, separator)
+    frame = _csv(name, text, separator)
+    frame, notes = _without_index(name, frame)
+    return Table(stem, frame, separator != ",", notes)
+
+
+def _parquet(name: str, content: bytes) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(io.BytesIO(content))
+    except ImportError:
+        raise ImportError(
+            "reading Parquet needs pyarrow; install it with: pip install 'softsplit[parquet]'."
+        ) from None
+    except Exception as error:  # pyarrow has its own family of errors
+        what = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise ValueError(f"{name} cannot be read as Parquet: {what}.") from None
+
+
+def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    names = [str(column) for column in frame.columns]
+    repeated = next((n for n in names if names.count(n) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{name} has several columns named {repeated!r}; rename all but one.")
+    return frame.set_axis(names, axis=1).reset_index(drop=True)
+
+
+def _decoded(name: str, content: bytes, encoding: str | None) -> str:
+    if encoding is None:
+        marks = (e for mark, e in BYTE_ORDER_MARKS.items() if content.startswith(mark))
+        encoding = next(marks, "utf-8")
+    try:
+        text = content.decode(encoding)
+    except LookupError:
+        raise ValueError(f"encoding {encoding!r} is unknown; try utf-8 or cp1252.") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{name} is not text in {encoding} (byte {error.start}); save it as UTF-8, or name its "
+            "encoding, such as cp1252 for files of older Windows programs."
+        ) from None
+    if "\0" in text:
+        raise ValueError(f"{name} holds zero bytes: it is no text file.")
+    return text.removeprefix("\ufeff")
+
+
+def _separator(text: str) -> str:
+    """Whichever divides the first line into most fields; a comma if none does."""
+    head = text[:HEADER_BYTES]
+    return max(SEPARATORS, key=lambda mark: len(_header(head, mark)))
+
+
+def _header(text: str, separator: str) -> list[str]:
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    try:
+        return next((row for row in reader if row), [])
+    except csv.Error:
+        return []
+
+
+def _check_header(name: str, text: str, separator: str) -> None:
+    header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
+    repeated = next((f for f in header if f and header.count(f) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{name} has several columns named {repeated!r}; rename all but one.")
+    for place, field in enumerate(header):
+        if not field and place > 0:
+            raise ValueError(
+                f"column {place + 1} of {name} has no name; the first line must name all columns."
+            )
+
+
+def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            frame = pd.read_csv(
+                io.StringIO(text), sep=separator, dtype=str, na_values=["?"],
+                skipinitialspace=True, index_col=False,
+            )  # fmt: skip
+        except pd.errors.ParserWarning:
+            raise ValueError(
+                f"rows of {name} have more fields than its first line; check that line, and quote "
+                "fields that hold the separator."
+            ) from None
+        except pd.errors.ParserError as error:
+            place = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+            what = str(error).replace("Error tokenizing data. C error: ", "").rstrip(". \n")
+            if place:
+                what = "line {1} has {2} fields where there are {0} columns".format(*place.groups())
+            raise ValueError(
+                f"{name} cannot be read: {what}; quote fields that hold the separator."
+            ) from None
+    frame.columns = [str(column).strip() for column in frame.columns]
+    return frame.apply(_stripped)
+
+
+def _stripped(column: Any) -> Any:
+    return column.astype(object).where(column.isna(), column.astype(str).str.strip())
+
+
+def _without_index(name: str, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Without a first column that has no name and counts the rows: pandas writes such."""
+    first = str(frame.columns[0])
+    if not re.fullmatch(r"Unnamed: 0", first):
+        return frame, ()
+    counted = pd.to_numeric(frame[first], errors="coerce")
+    if len(frame) and (counted.diff().iloc[1:] == 1).all() and counted.iloc[0] in (0, 1):
+        return frame.drop(columns=first), (
+            "the first column has no name and counts the rows; it is left out.",
+        )
+    raise ValueError(f"column 1 of {name} has no name; the first line must name all columns.")
+
+
+def as_numbers(column: pd.Series, decimal_comma: bool) -> pd.Series | None:
+    """A column as floats, or None if it holds anything else; missing values stay."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return None
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(float)
+    if not (column.dtype == object or pd.api.types.is_string_dtype(column.dtype)):
+        return None
+    known = column.dropna()
+    if len(known) and not all(isinstance(value, str) for value in known):
+        if any(isinstance(value, str | bool) for value in known):
+            return None
+    elif decimal_comma and known.str.contains(",").any():
+        if not known.str.fullmatch(DECIMAL_COMMA).all():
+            return None
+        column = column.str.replace(",", ".", regex=False)
+    try:
+        return pd.to_numeric(column, errors="raise").astype(float)
+    except (ValueError, TypeError):
+        return None
+
+
+def typed(table: Table) -> pd.DataFrame:
+    """The frame with columns of numbers as floats."""
+    frame = table.frame.copy()
+    for name in frame.columns:
+        numbers = as_numbers(frame[name], table.decimal_comma)
+        if numbers is not None:
+            frame[name] = numbers
+    return frame

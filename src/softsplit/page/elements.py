@@ -1,0 +1,72 @@
+"""Elements of a page: what comes from data is set as text or attribute, never as markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.etree import ElementTree as ET
+
+
+def element(name: str, attributes: Mapping[str, str] | None = None, text: str = "") -> ET.Element:
+    """A new element with text in it."""
+    made = ET.Element(name, dict(attributes or {}))
+    made.text = text or None
+    return made
+
+
+def add(
+    parent: ET.Element, name: str, attributes: Mapping[str, str] | None = None, text: str = ""
+) -> ET.Element:
+    """A new element as the last child of another."""
+    made = element(name, attributes, text)
+    parent.append(made)
+    return made
+
+
+def add_table(
+    parent: ET.Element,
+    caption: str,
+    head: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    numeric: Iterable[int] = (),
+) -> ET.Element:
+    """A table inside a box that scrolls by itself if it is too wide for the page."""
+    box = add(
+        parent, "div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}
+    )
+    table = add(box, "table")
+    add(table, "caption", {}, caption)
+    numbers = set(numeric)
+    line = add(add(table, "thead"), "tr")
+    for i, title in enumerate(head):
+        add(line, "th", {"scope": "col", **({"class": "number"} if i in numbers else {})}, title)
+    body = add(table, "tbody")
+    for row in rows:
+        line = add(body, "tr")
+        for i, cell in enumerate(row):
+            kind = {"class": "number"} if i in numbers else {}
+            add(
+                line,
+                "th" if i == 0 else "td",
+                {**({"scope": "row"} if i == 0 else {}), **kind},
+                cell,
+            )
+    return table
+
+
+def rendered(root: ET.Element) -> str:
+    """The element as HTML; text of script and style elements goes out as it is."""
+    return ET.tostring(root, encoding="unicode", method="html")
+
+
+def json_for_script(values: Any) -> str:
+    """JSON that cannot end its script element, whatever it holds.
+
+    "<", ">" and "&" are written as escapes, so that there is neither "</script>" nor "<!--"; so
+    are the two line separators that older JavaScript does not take inside strings.
+    """
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,81 @@
+"use strict";
+(() => {
+  const points = JSON.parse(document.getElementById("points").textContent);
+  const slider = document.getElementById("slider");
+  const headline = document.getElementById("headline");
+  const panels = Array.from(document.querySelectorAll(".panel"));
+  const columns = Array.from(document.querySelectorAll(".chart .column"));
+  const back = document.getElementById("back");
+
+  const show = (point) => {
+    panels.forEach((panel, i) => { panel.hidden = i !== point; });
+    const sheet = panels[point].querySelector("figure .scroll");
+    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
+    columns.forEach((column, i) => column.classList.toggle("current", i === point));
+    headline.textContent = points.said[point];
+    if (slider) {
+      slider.value = String(point);
+      slider.setAttribute("aria-valuetext", points.said[point]);
+      back.disabled = point === points.chosen;
+    }
+  };
+
+  if (slider) {
+    // The thumb stands below the middle of its column; it is about 16 pixels wide.
+    const count = panels.length;
+    slider.style.width = `calc(${100 * (count - 1) / count}% + 16px)`;
+    slider.style.marginLeft = `calc(${50 / count}% - 8px)`;
+    slider.addEventListener("input", () => show(Number(slider.value)));
+    back.addEventListener("click", () => { show(points.chosen); slider.focus(); });
+    columns.forEach((column, i) => column.addEventListener("click", () => show(i)));
+  }
+
+  // Older browsers, and pages opened from disk in some, have no clipboard to write to.
+  const copyBySelection = (text) => {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "off-screen";
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  };
+
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return copyBySelection(text);
+    }
+  };
+
+  document.querySelectorAll("button.copy").forEach((button) => {
+    button.addEventListener("click", async () => {
+      const line = button.parentElement.querySelector("code").textContent;
+      const done = await copy(line);
+      button.focus();
+      button.textContent = done ? "Copied" : "Press Ctrl+C";
+      headline.textContent = done ? "The Python line is copied." : "Copying failed.";
+      setTimeout(() => {
+        button.textContent = "Copy";
+        headline.textContent = points.said[slider ? Number(slider.value) : points.chosen];
+      }, 2000);
+    });
+  });
+
+  // Paper cannot unfold anything; a narrow screen shows the words better than the drawing.
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = Array.from(document.querySelectorAll("details:not([open])"));
+    opened.forEach((part) => { part.open = true; });
+  });
+  window.addEventListener("afterprint", () => opened.forEach((part) => { part.open = false; }));
+  if (window.matchMedia("(max-width: 30rem)").matches) {
+    document.querySelectorAll("details.words").forEach((part) => { part.open = true; });
+  }
+
+  show(points.chosen);
+  document.documentElement.classList.add("ready");
+})();

@@ -1,0 +1,355 @@
+"""A fitted tree as plain dictionaries and lists, and back with everything checked.
+
+A tree is stored in scaled units, as it was trained, so that a loaded tree predicts the same bits.
+Only coefficients that are not zero are written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.classifier import SoftTreeClassifier
+from softsplit.persistence.estimators import classifier_of
+from softsplit.persistence.input_section import read_input, written_input
+from softsplit.persistence.reader import (
+    ModelFileError,
+    entries,
+    items,
+    real,
+    reals,
+    shortened,
+    text,
+    whole,
+)
+from softsplit.reading.model import TreeModel
+from softsplit.reading.summary import KINDS, FeatureSummary
+from softsplit.scaling import SMALLEST_SPAN, Scaling, scaling_from
+from softsplit.tree import MAX_DEPTH, FloatArray, TreeParameters
+
+FORMAT = "softsplit-tree"
+VERSION = 1
+
+MAX_COEFFICIENTS = 50_000_000
+"""Features times branches: a small file must not ask for much memory."""
+
+SUM_OF_SHARES = 1e-3
+"""How far the class shares of a leaf may be from adding up to one."""
+
+LARGEST = 1e300
+PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
+
+
+def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
+    """The file's content."""
+    model = tree._model()
+    importances = getattr(tree, "feature_importances_", None)
+    written, omitted = _written_parameters(tree)
+    training: dict[str, Any] = {"parameters": written, "omitted": omitted}
+    if hasattr(tree, "objective_"):
+        training["objective"] = float(tree.objective_)
+    if hasattr(tree, "n_iter_"):
+        training["n_iter"] = int(tree.n_iter_)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "software": f"softsplit {import_module('softsplit').__version__}",
+        "classes": _written_classes(model.classes),
+        "features": {
+            "names": list(model.feature_names) if hasattr(tree, "feature_names_in_") else None,
+            "low": model.summary.low.tolist(),
+            "high": model.summary.high.tolist(),
+            "scaled_mean": model.summary.scaled_mean.tolist(),
+            "kinds": model.summary.kinds.tolist(),
+            "importances": None if importances is None else importances.tolist(),
+        },
+        "scaling": _written_scaling(model.scaling),
+        "tree": _written_tree(model),
+        "training": training,
+    }
+    if hasattr(tree, "input_schema_"):
+        document["input"] = written_input(tree.input_schema_)
+    return document
+
+
+def from_document(document: Any) -> SoftTreeClassifier:
+    """The fitted estimator; a ``ModelFileError`` with one sentence if anything is amiss."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"this is no model file of softsplit: its format is not {FORMAT!r}.")
+    version = document.get("version")
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"version {shortened(version)} of the model file is no version.")
+    if version > VERSION:
+        raise ModelFileError(
+            f"the model file has version {shortened(version)}, this softsplit reads up to "
+            f"{VERSION}; install a newer softsplit."
+        )
+    parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
+    entries(document, "the top level", parts, ("input",))
+    text(document["software"], "software")
+    classes = _read_classes(document["classes"])
+    names, summary, importances = _read_features(document["features"])
+    scaling = _read_scaling(document["scaling"], len(summary.low))
+    model = _read_tree(document["tree"], scaling, classes, names, summary)
+    named = document["features"]["names"] is not None
+    training = _read_training(document["training"])
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = classifier_of(model, importances, named=named, **training)
+    if not (np.all(np.isfinite(made.coef_)) and np.all(np.isfinite(made.intercept_))):
+        raise ModelFileError("the splits of the model file overflow in original units.")
+    if "input" in document:
+        made.input_schema_ = read_input(document["input"], names)
+    return made
+
+
+# --- classes ------------------------------------------------------------------------------------
+
+
+def _written_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    kinds = {"U": "string", "b": "boolean", "i": "integer", "u": "integer", "f": "number"}
+    kind = kinds.get(classes.dtype.kind)
+    if classes.dtype.kind == "O" and all(type(value) is str for value in values):
+        kind = "object"
+    if kind is None:
+        raise ValueError(
+            f"class labels of type {classes.dtype} cannot be written to a model file; "
+            "use strings, integers, booleans or floats."
+        )
+    return {"type": kind, "values": values}
+
+
+def _read_classes(value: Any) -> NDArray[Any]:
+    found = entries(value, "classes", ("type", "values"))
+    kind, listed = text(found["type"], "classes.type"), items(found["values"], "classes.values")
+    where = "classes.values"
+    if len(listed) < 2:
+        raise ModelFileError("the model file has fewer than two classes.")
+    if kind in ("string", "object"):
+        labels = np.array(
+            [text(v, where) for v in listed], dtype=None if kind == "string" else object
+        )
+    elif kind == "integer":
+        labels = np.array([whole(v, where, -(2**63), 2**63 - 1) for v in listed], dtype=np.int64)
+    elif kind == "number":
+        labels = np.array([real(v, where) for v in listed], dtype=np.float64)
+    elif kind == "boolean" and all(type(v) is bool for v in listed):
+        labels = np.array(listed, dtype=np.bool_)
+    else:
+        raise ModelFileError(f"classes of the model file do not fit their type {shortened(kind)}.")
+    plain = labels.tolist()
+    if any(a >= b for a, b in pairwise(plain)):
+        raise ModelFileError("the classes of the model file must be distinct and in order.")
+    return labels
+
+
+# --- features and scaling -----------------------------------------------------------------------
+
+
+def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatArray | None]:
+    keys = ("names", "low", "high", "scaled_mean", "kinds", "importances")
+    found = entries(value, "features", keys)
+    low = reals(found["low"], "features.low", None, -LARGEST, LARGEST)
+    if len(low) == 0:
+        raise ModelFileError("the model file has no features.")
+    n = len(low)
+    high = reals(found["high"], "features.high", n, -LARGEST, LARGEST)
+    if np.any(low > high):
+        raise ModelFileError(
+            f"feature {int(np.argmax(low > high))} of the model file has low above high."
+        )
+    kinds = [text(v, "features.kinds") for v in items(found["kinds"], "features.kinds", n)]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ModelFileError(f"features.kinds of the model file holds {shortened(kind)}.")
+    mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LARGEST, LARGEST)
+    shares = found["importances"]
+    importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
+    summary = FeatureSummary(low, high, mean, np.array(kinds))
+    return _read_names(found["names"], n), summary, importances
+
+
+def _read_names(value: Any, n: int) -> tuple[str, ...]:
+    if value is None:
+        return tuple(f"x{j}" for j in range(n))
+    names = tuple(text(v, "features.names") for v in items(value, "features.names", n))
+    if len(set(names)) < n:
+        raise ModelFileError("two features of the model file have the same name.")
+    return names
+
+
+def _written_scaling(scaling: Scaling) -> dict[str, Any]:
+    """Arrays as lists; an infinite span (a constant column) is null."""
+    arrays = {
+        name: [None if v == np.inf else v for v in array.tolist()]
+        for name, array in scaling.arrays().items()
+    }
+    return {"kind": scaling.kind, **arrays}
+
+
+def _read_scaling(value: Any, n_features: int) -> Scaling:
+    quantile = isinstance(value, dict) and value.get("kind") == "quantile"
+    names = ("knots", "ranks", "starts") if quantile else ("low", "span")
+    found = entries(value, "scaling", ("kind", *names))
+    arrays: dict[str, Any] = {}
+    for name in names:
+        listed = items(found[name], f"scaling.{name}")
+        if name == "span":
+            listed = [SMALLEST_SPAN if v is None else v for v in listed]
+            low, high = SMALLEST_SPAN, LARGEST
+            numbers = reals(listed, "scaling.span", None, low, high)
+            arrays[name] = np.where([v is None for v in found[name]], np.inf, numbers)
+        else:
+            arrays[name] = reals(listed, f"scaling.{name}", None, -LARGEST, LARGEST)
+    try:
+        made = scaling_from(text(found["kind"], "scaling.kind"), arrays)
+    except ValueError as error:
+        raise ModelFileError(f"scaling of the model file: {error}") from None
+    if made.n_features != n_features:
+        raise ModelFileError(
+            f"scaling of the model file is for {made.n_features} features, not {n_features}."
+        )
+    return made
+
+
+# --- tree ---------------------------------------------------------------------------------------
+
+
+def _written_tree(model: TreeModel) -> dict[str, Any]:
+    weights = model.parameters.weights
+    used = [np.flatnonzero(weights[:, t]) for t in range(weights.shape[1])]
+    return {
+        "depth": model.topology.depth,
+        "steepness": float(model.steepness),
+        "zero_threshold": float(model.zero_threshold),
+        "branches": [
+            {
+                "threshold": float(model.parameters.thresholds[t]),
+                "features": used[t].tolist(),
+                "weights": weights[used[t], t].tolist(),
+            }
+            for t in range(len(used))
+        ],
+        "leaves": model.parameters.leaf_classes.T.tolist(),
+    }
+
+
+def _read_tree(
+    value: Any,
+    scaling: Scaling,
+    classes: NDArray[Any],
+    names: tuple[str, ...],
+    summary: FeatureSummary,
+) -> TreeModel:
+    keys = ("depth", "steepness", "zero_threshold", "branches", "leaves")
+    found = entries(value, "tree", keys)
+    depth = whole(found["depth"], "tree.depth", 1, MAX_DEPTH)
+    n_branches, n_features = 2**depth - 1, len(names)
+    if n_branches * max(n_features, len(classes)) > MAX_COEFFICIENTS:
+        raise ModelFileError(
+            f"the tree of the model file has {n_branches} branches and {n_features} features, "
+            "more than softsplit loads."
+        )
+    listed = items(found["branches"], "tree.branches", n_branches)
+    leaves = items(found["leaves"], "tree.leaves", n_branches + 1)
+    weights, thresholds = np.zeros((n_features, n_branches)), np.zeros(n_branches)
+    for t, branch in enumerate(listed):
+        thresholds[t], used, sizes = _read_branch(branch, f"tree.branches[{t}]", n_features)
+        weights[used, t] = sizes
+    shares = [_read_leaf(leaf, f"tree.leaves[{i}]", len(classes)) for i, leaf in enumerate(leaves)]
+    return TreeModel(
+        parameters=TreeParameters(weights, thresholds, np.array(shares).T),
+        steepness=real(found["steepness"], "tree.steepness", 1e-300, LARGEST),
+        scaling=scaling,
+        classes=classes,
+        feature_names=names,
+        summary=summary,
+        zero_threshold=real(found["zero_threshold"], "tree.zero_threshold", 0.0, 1.0),
+    )
+
+
+def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:
+    branch = entries(value, where, ("threshold", "features", "weights"))
+    used = [
+        whole(j, f"{where}.features", 0, n_features - 1)
+        for j in items(branch["features"], f"{where}.features")
+    ]
+    if len(set(used)) < len(used):
+        raise ModelFileError(f"{where}.features of the model file names a feature twice.")
+    # Interior points may lie outside the box by their tolerance.
+    sizes = reals(branch["weights"], f"{where}.weights", len(used), -1.001, 1.001)
+    return real(branch["threshold"], f"{where}.threshold", -1.001, 1.001), used, sizes
+
+
+def _read_leaf(value: Any, where: str, n_classes: int) -> FloatArray:
+    shares = reals(value, where, n_classes, -SUM_OF_SHARES, 1 + SUM_OF_SHARES)
+    if abs(shares.sum() - 1) > SUM_OF_SHARES:
+        raise ModelFileError(f"the class shares of {where} of the model file do not add up to one.")
+    return shares
+
+
+# --- training -----------------------------------------------------------------------------------
+
+
+def _written_parameters(tree: SoftTreeClassifier) -> tuple[dict[str, Any], list[str]]:
+    """Parameters as plain values, and the names of those that are none."""
+    written, omitted = {}, []
+    for name, value in tree.get_params(deep=False).items():
+        try:
+            written[name] = _plain(value)
+        except TypeError:
+            omitted.append(name)
+    return written, omitted
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and np.isfinite(value):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    raise TypeError
+
+
+def _read_training(value: Any) -> dict[str, Any]:
+    found = entries(value, "training", ("parameters", "omitted"), ("objective", "n_iter"))
+    parameters = entries(found["parameters"], "training.parameters", (), PARAMETERS)
+    for name in items(found["omitted"], "training.omitted"):
+        if text(name, "training.omitted") not in PARAMETERS:
+            raise ModelFileError(
+                f"training.omitted of the model file has an unknown name {shortened(name)}."
+            )
+    read: dict[str, Any] = {
+        "parameters": {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
+    }
+    if "objective" in found:
+        read["objective"] = real(found["objective"], "training.objective")
+    if "n_iter" in found:
+        read["n_iter"] = whole(found["n_iter"], "training.n_iter", 0, 2**53)
+    return read
+
+
+def _read_plain(value: Any, where: str) -> Any:
+    if isinstance(value, list):
+        return [_read_plain(v, where) for v in value]
+    if isinstance(value, dict):
+        pairs = items(entries(value, where, ("pairs",))["pairs"], where)
+        read = {}
+        for pair in pairs:
+            key, content = items(pair, where, 2)
+            if isinstance(key, list | dict):
+                raise ModelFileError(f"{where} of the model file has a key that is no plain value.")
+            read[key] = _read_plain(content, where)
+        return read
+    return real(value, where) if isinstance(value, float) else value

@@ -1,0 +1,184 @@
+"""A fitted tree as an ONNX graph, in double precision.
+
+    X (n, p) -> the columns in use -> scaled -> scores -> gates -> leaf probabilities -> classes
+
+The rank of a quantile scaling is a sum over the pieces between its knots,
+
+    rank(x) = r_0 + sum_i (r_{i+1} - r_i) * clip((x - knot_i) / (knot_{i+1} - knot_i), 0, 1).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from softsplit.classifier import SoftTreeClassifier
+from softsplit.reading.model import FAR, TreeModel
+from softsplit.scaling import QuantileScaling
+from softsplit.tree import FloatArray
+
+OPSET, IR_VERSION = 17, 8
+SHUT = 700.0
+"""exp overflows beyond; the gate is shut long before."""
+
+
+def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
+    """The tree as an ONNX model, written to ``path`` if one is given.
+
+    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, and
+    ``probabilities``, doubles, (n, n_classes). Needs the extra ``softsplit[onnx]``.
+
+    Parameters
+    ----------
+    estimator : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
+    path : path, optional
+
+    Returns
+    -------
+    onnx.ModelProto
+    """
+    found = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(found, SoftTreeClassifier):
+        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "ONNX export needs onnx; install it with pip install 'softsplit[onnx]'."
+        ) from error
+    model = _Graph(found._model()).build()
+    onnx.checker.check_model(model)
+    if path is not None:
+        onnx.save_model(model, os.fspath(path))
+    return model
+
+
+class _Graph:
+    """Nodes and constants in the order in which they are added."""
+
+    def __init__(self, tree: TreeModel) -> None:
+        self.tree = tree
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        from onnx import helper
+
+        output = name or f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        return output
+
+    def build(self) -> Any:
+        from onnx import TensorProto, helper
+
+        probabilities = self._probabilities(self._leaves(self._scores()))
+        best = self.add("ArgMax", probabilities, axis=1, keepdims=0)
+        labels = _labels(self.tree.classes)
+        self.add("Gather", self.constant(labels), best, name="label", axis=0)
+        label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
+        double = TensorProto.DOUBLE
+        p, k = self.tree.parameters.n_features, self.tree.parameters.n_classes
+        graph = helper.make_graph(
+            self.nodes,
+            "softsplit",
+            [helper.make_tensor_value_info("X", double, ["n", p])],
+            [
+                helper.make_tensor_value_info("label", label_type, ["n"]),
+                helper.make_tensor_value_info("probabilities", double, ["n", k]),
+            ],
+            self.constants,
+        )
+        return helper.make_model(
+            graph,
+            producer_name="softsplit",
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+        )
+
+    def _scores(self) -> str:
+        """Scores times steepness, (n, n_branches)."""
+        parameters = self.tree.parameters
+        # Without any feature, one column with weights of zero keeps the number of rows.
+        used = np.flatnonzero(np.any(parameters.weights, axis=1))
+        used = used if len(used) else np.array([0])
+        if isinstance(self.tree.scaling, QuantileScaling):
+            scaled = self._ranks(self.tree.scaling, used)
+        else:
+            arrays = self.tree.scaling.arrays()
+            columns = self.add("Gather", "X", self.constant(used.astype(np.int64)), axis=1)
+            centred = self.add("Sub", columns, self.constant(arrays["low"][used]))
+            scaled = self.add("Div", centred, self.constant(arrays["span"][used]))
+        far = [self.constant(np.float64(end)) for end in (-FAR, FAR)]
+        scaled = self.add("Clip", scaled, *far)
+        sums = self.add(
+            "MatMul", scaled, self.constant(parameters.weights[used] / parameters.n_features)
+        )
+        scores = self.add("Sub", sums, self.constant(parameters.thresholds))
+        return self.add("Mul", scores, self.constant(np.float64(self.tree.steepness)))
+
+    def _ranks(self, scaling: QuantileScaling, used: Any) -> str:
+        ranks = [self._rank(int(j), *scaling.curve(int(j))) for j in used]
+        return self.add("Concat", *ranks, axis=1)
+
+    def _rank(self, feature: int, knots: FloatArray, ranks: FloatArray) -> str:
+        column = self.add("Gather", "X", self.constant(np.array([feature], np.int64)), axis=1)
+        if len(knots) == 1:
+            return self.add("Mul", column, self.constant(np.zeros(1)))
+        past = self.add("Sub", column, self.constant(knots[:-1]))
+        part = self.add("Div", past, self.constant(np.diff(knots)))
+        ends = [self.constant(np.float64(end)) for end in (0.0, 1.0)]
+        part = self.add("Clip", part, *ends)
+        rise = self.add("MatMul", part, self.constant(np.diff(ranks)[:, None]))
+        return self.add("Add", rise, self.constant(ranks[:1]))
+
+    def _leaves(self, scores: str) -> str:
+        """Leaf probabilities, (n, n_leaves), one level of the tree after the other."""
+        bounds = [self.constant(np.float64(end)) for end in (-SHUT, SHUT)]
+        shut = self.add("Clip", scores, *bounds)
+        one = self.constant(np.float64(1.0))
+        gates = []
+        for exponent in (self.add("Neg", shut), shut):
+            odds = self.add("Add", self.add("Exp", exponent), one)
+            gates.append(self.add("Unsqueeze", self.add("Div", one, odds), self._ints(2)))
+        both = self.add("Concat", *gates, axis=2)  # (n, n_branches, 2)
+        reach = ""
+        for level in range(self.tree.topology.depth):
+            first = 2**level - 1
+            here = self.add("Slice", both, *map(self._ints, (first, 2 * first + 1, 1)))
+            if level:
+                above = self.add("Unsqueeze", reach, self._ints(2))
+                here = self.add("Mul", here, above)
+            reach = self.add("Reshape", here, self.constant(np.array([-1, 2 ** (level + 1)])))
+        return reach
+
+    def _ints(self, value: int) -> str:
+        return self.constant(np.array([value], np.int64))
+
+    def _probabilities(self, leaves: str) -> str:
+        classes = self.tree.parameters.leaf_classes.T
+        raw = self.add("MatMul", leaves, self.constant(classes))
+        total = self.add("ReduceSum", raw, self._ints(1), keepdims=1)
+        return self.add("Div", raw, total, name="probabilities")
+
+
+def _labels(classes: Any) -> Any:
+    """Labels in a type that ONNX knows."""
+    if classes.dtype.kind in "iu":
+        return classes.astype(np.int64)
+    if classes.dtype.kind in "UO" and all(isinstance(v, str) for v in classes.tolist()):
+        return classes.astype(object)
+    if classes.dtype.kind in "bf":
+        return classes.astype(np.float64 if classes.dtype.kind == "f" else np.bool_)
+    raise ValueError(
+        f"class labels of type {classes.dtype} cannot be exported; "
+        "use strings, integers, booleans or floats."
+    )

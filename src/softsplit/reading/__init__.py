@@ -1,0 +1,1 @@
+"""What a fitted tree tells its reader: equations, reasons, importances, plainer trees."""

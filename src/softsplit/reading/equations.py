@@ -1,0 +1,155 @@
+"""A split as people read it: terms in original units, and how sharply it decides.
+
+In original units a split is sum_j coef_j f_j > threshold, where f_j is feature j itself or, under
+the quantile scaling, its rank among the training values. It is divided by the coefficient of the
+weightiest feature, so that this one stands first and bare; where that coefficient is negative, ">"
+becomes "<".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softsplit.reading.model import TreeModel
+
+SURE = 0.95
+SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Ranks whose values are told, under the quantile scaling."""
+
+MIXED_LEAF = 0.005
+"""Class shares of a leaf below this are not worth a reader's time."""
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to so many significant digits, without an exponent where it can be read so."""
+    rounded = float(f"{value:.{digits - 1}e}") + 0.0
+    if rounded == 0 or not 1e-4 <= abs(rounded) < 1e6:
+        return f"{rounded:.{digits}g}"
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(rounded)))))
+    text = f"{rounded:.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@dataclass(frozen=True)
+class Split:
+    """One branch in original units: go left if ``terms`` ``sign`` ``threshold``.
+
+    Attributes
+    ----------
+    branch : int
+    features : tuple of int
+        The weightiest first; empty if the branch looks at none.
+    names : tuple of str
+        What each coefficient multiplies: the name of a feature, or "rank(name)".
+    coefficients : tuple of float
+        The first is 1.
+    sign : {">", "<"}
+    threshold : float
+    width : float
+        By how much the left side must differ from the threshold to be 95 % sure.
+    sure : tuple of float or None
+        For a single ranked feature, the values below and above which it is 95 % sure.
+    left_share : float
+        Probability of going left if there are no features.
+    ranked : bool
+        Whether coefficients multiply ranks.
+    """
+
+    branch: int
+    features: tuple[int, ...]
+    names: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    sign: str
+    threshold: float
+    width: float
+    sure: tuple[float, float] | None
+    left_share: float
+    ranked: bool
+
+    def terms(self, precision: int = 4, max_terms: int | None = None) -> list[str]:
+        """The terms with their signs; those left out are counted by the last."""
+        shown = len(self.features) if max_terms is None else max(1, max_terms)
+        parts: list[str] = []
+        for name, coef in list(zip(self.names, self.coefficients, strict=True))[:shown]:
+            size = number(abs(coef), precision)
+            body = name if size == "1" else f"{size} {name}"
+            sign = "-" if coef < 0 else "+"
+            parts.append(f"{sign} {body}" if parts else body)
+        left_out = len(self.features) - shown
+        return [*parts, f"+ ... ({left_out} more)"] if left_out > 0 else parts
+
+    def bound(self, precision: int = 4) -> str:
+        """Sign and threshold."""
+        return f"{self.sign} {number(self.threshold, precision)}"
+
+    def certainty(self, precision: int = 4) -> str:
+        """From where on the split is 95 % sure."""
+        if self.sure is None:
+            return f"95 % sure beyond +-{number(self.width, 2)}"
+        low, high = (number(value, precision) for value in self.sure)
+        return f"95 % sure below {low} and above {high}"
+
+    def condition(self, precision: int = 4, max_terms: int | None = None) -> str:
+        """The whole inequality on one line."""
+        return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}"
+
+
+def read_split(model: TreeModel, branch: int) -> Split:
+    """The split of one branch."""
+    coef, intercept = model.scaling.splits(model.parameters)
+    row, offset = coef[branch], float(intercept[branch])
+    # A coefficient may vanish in original units: that of a constant column, or by underflow.
+    used = [int(j) for j in model.used(branch) if row[j] != 0]
+    linear = model.scaling.linear
+    if not used:
+        score = np.clip(model.steepness * offset, -700, 700)
+        share = float(1.0 / (1.0 + np.exp(-score)))
+        return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
+    unit = float(row[used[0]])
+    threshold, width = -offset / unit, np.log(SURE / (1 - SURE)) / (model.steepness * abs(unit))
+    names, sure, ranked = [model.feature_names[j] for j in used], None, not linear
+    if ranked and len(used) == 1 and 0 < threshold < 1:
+        low, middle, high = (
+            model.scaling.to_original(used[0], rank)
+            for rank in (threshold - width, threshold, threshold + width)
+        )
+        threshold, sure, ranked = middle, (low, high), False
+    if ranked:
+        names = [f"rank({name})" for name in names]
+    return Split(
+        branch=branch,
+        features=tuple(used),
+        names=tuple(names),
+        coefficients=tuple(float(row[j] / unit) for j in used),
+        sign=">" if unit > 0 else "<",
+        threshold=float(threshold),
+        width=float(width),
+        sure=sure,
+        left_share=0.5,
+        ranked=ranked,
+    )
+
+
+def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tuple[float, str]]:
+    """Which values of a feature have which rank."""
+    return [
+        (rank, number(model.scaling.to_original(feature, rank), precision)) for rank in SHOWN_RANKS
+    ]
+
+
+def leaf_label(model: TreeModel, leaf: int) -> str:
+    """The class of a leaf, or its classes with their shares."""
+    shares, labels = model.parameters.leaf_classes[:, leaf], model.labels
+    order = np.argsort(-shares, kind="stable")
+    if shares[order[0]] >= 1 - MIXED_LEAF:
+        return f"{labels[order[0]]}"
+    kept = [k for k in order if shares[k] >= MIXED_LEAF]
+    return ", ".join(f"{labels[k]} {100 * shares[k]:.0f} %" for k in kept)
+
+
+def common_label(model: TreeModel, node: int) -> str | None:
+    """The label that all leaves below a node share: then its branches decide nothing."""
+    labels = {leaf_label(model, leaf) for leaf in model.topology.leaves_below(node)}
+    return labels.pop() if len(labels) == 1 else None

@@ -1,0 +1,247 @@
+"""Why the tree says what it says about one row."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from softsplit.reading.changes import Change, class_changes
+from softsplit.reading.equations import Split, common_label, leaf_label, number, read_split
+from softsplit.reading.model import TreeModel, node_reach
+from softsplit.routing import gate_probabilities
+from softsplit.tree import FloatArray
+
+MENTIONED = 0.0005
+"""Probabilities below this are not printed."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one feature does to one split.
+
+    Attributes
+    ----------
+    feature : int
+    name : str
+    value : float
+        Of this row, in original units.
+    amount : float
+        The term of the split as it is written: coefficient times value, or times rank.
+    log_odds : float
+        steepness * (term - the same term of the mean training row): what the feature adds to the
+        log-odds of going left. With ``base_log_odds`` of the split they add up to ``log_odds``.
+    """
+
+    feature: int
+    name: str
+    value: float
+    amount: float
+    log_odds: float
+
+
+@dataclass(frozen=True)
+class BranchReading:
+    """One split for one row.
+
+    Attributes
+    ----------
+    branch : int
+    condition : str
+        The split in original units; where it holds, the row goes left.
+    reach : float
+        Probability of getting to the branch.
+    left : float
+        Probability of going left there.
+    total, threshold : float
+        Left-hand side of the condition, and what it is compared with.
+    log_odds, base_log_odds : float
+        Of going left: for this row, and for the mean training row.
+    contributions : tuple of Contribution
+        The largest first.
+    """
+
+    branch: int
+    condition: str
+    reach: float
+    left: float
+    total: float
+    threshold: float
+    log_odds: float
+    base_log_odds: float
+    contributions: tuple[Contribution, ...]
+
+    @property
+    def goes_left(self) -> bool:
+        return self.left >= 0.5
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer of a tree for one row, with its reasons. ``print`` it, or use ``to_dict()``.
+
+    Attributes
+    ----------
+    label : object
+        The predicted class.
+    probabilities : dict
+        Of every class.
+    branches : tuple of BranchReading
+        All splits that decide something, from the root down.
+    path : tuple of int
+        Those of them that lead to the most probable leaf.
+    leaf : int
+        The most probable leaf, counted from the left.
+    leaf_label : str
+    leaf_probability : float
+        Of all leaves below the end of the path.
+    changes : tuple of Change
+        The smallest change of each single feature that changes the class, the smallest part of a
+        training range first; see ``softsplit.reading.changes``.
+    undecided : tuple of str
+        Features for which the search for a change was given up.
+    """
+
+    label: Any
+    probabilities: dict[Any, float]
+    branches: tuple[BranchReading, ...]
+    path: tuple[int, ...]
+    leaf: int
+    leaf_label: str
+    leaf_probability: float
+    changes: tuple[Change, ...]
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def smallest_change(self) -> Change | None:
+        """The change that is the smallest part of its feature's training range."""
+        return self.changes[0] if self.changes else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, numbers and strings."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
+        chances = ", ".join(f"{k} {_percent(p)}" for k, p in shown if p >= MENTIONED)
+        lines = [f"class {self.label}   ({chances})", ""]
+        by_branch = {reading.branch: reading for reading in self.branches}
+        for place, branch in enumerate(self.path, start=1):
+            lines += _branch_lines(place, by_branch[branch])
+        lines.append(
+            f"leaf: class {self.leaf_label}, reached with {_percent(self.leaf_probability)}"
+        )
+        lines += ["", *_change_lines(self)]
+        return "\n".join(lines)
+
+
+def explain(model: TreeModel, x: FloatArray) -> Explanation:
+    """The explanation of one row, shape (n_features,)."""
+    row = x[None, :]
+    scores = model.scores(row)[:, 0]
+    gates = gate_probabilities(scores[:, None], model.steepness)[0]
+    reach = node_reach(gates)[:, 0]
+    leaves = model.leaf_proba(row)[0]
+    leaf = int(np.argmax(leaves))
+    deciding = [t for t in range(len(scores)) if common_label(model, t) is None]
+    path = [step.branch for step in model.topology.path(leaf) if step.branch in set(deciding)]
+    end = _below(model, path, leaf)
+    changes, undecided = class_changes(model, x)
+    proba = model.predict_proba(row)[0]
+    return Explanation(
+        label=model.labels[int(np.argmax(proba))],
+        probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
+        branches=tuple(_reading(model, x, t, scores[t], gates[t, 0], reach[t]) for t in deciding),
+        path=tuple(path),
+        leaf=leaf,
+        leaf_label=leaf_label(model, leaf),
+        leaf_probability=float(sum(leaves[i] for i in end)),
+        changes=tuple(changes),
+        undecided=tuple(model.feature_names[j] for j in undecided),
+    )
+
+
+def _below(model: TreeModel, path: list[int], leaf: int) -> range:
+    """Leaves below the child at which the path ends."""
+    for step in model.topology.path(leaf):
+        if path and step.branch == path[-1]:
+            child = 2 * step.branch + (1 if step.goes_left else 2)
+            return model.topology.leaves_below(child)
+    return model.topology.leaves_below(0)
+
+
+def _reading(
+    model: TreeModel, x: FloatArray, branch: int, score: float, left: float, reach: float
+) -> BranchReading:
+    split = read_split(model, branch)
+    weights = model.parameters.weights[:, branch] / model.parameters.n_features
+    scaled = model.scaling.transform(x[None, :])[0]
+    pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)
+    log_odds = model.steepness * float(score)
+    amounts = _amounts(split, x, scaled)
+    contributions = [
+        Contribution(j, model.feature_names[j], float(x[j]), amounts[j], float(pulls[j]))
+        for j in split.features
+    ]
+    contributions.sort(key=lambda term: -abs(term.log_odds))
+    return BranchReading(
+        branch=branch,
+        condition=split.condition() if split.features else "always",
+        reach=float(reach),
+        left=float(left),
+        total=float(sum(amounts.values())),
+        threshold=split.threshold,
+        log_odds=log_odds,
+        base_log_odds=log_odds - float(np.sum(pulls[list(split.features)])),
+        contributions=tuple(contributions),
+    )
+
+
+def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float]:
+    seen = scaled if split.ranked else x
+    pairs = zip(split.features, split.coefficients, strict=True)
+    return {j: float(coef * seen[j]) for j, coef in pairs}
+
+
+def _branch_lines(place: int, reading: BranchReading) -> list[str]:
+    side, sure = ("left", reading.left) if reading.goes_left else ("right", 1 - reading.left)
+    lines = [f"split {place}: {reading.condition}"]
+    if reading.contributions:
+        lines.append(f"    is {number(reading.total)}: {side} with {_percent(sure)}")
+    else:
+        lines.append(f"    {side} with {_percent(sure)}")
+    width = max((len(term.name) for term in reading.contributions), default=0)
+    for term in reading.contributions:
+        towards = "left" if term.log_odds > 0 else "right"
+        value = number(term.value, 6)
+        lines.append(
+            f"    {term.name:<{width}} = {value:<10} {abs(term.log_odds):8.3g} towards {towards}"
+        )
+    return lines
+
+
+def _change_lines(explanation: Explanation) -> list[str]:
+    lines = []
+    if explanation.changes:
+        lines.append("another class if one feature changes within its training range:")
+        for change in explanation.changes:
+            before, after = number(change.value, 6), number(change.new_value, 6)
+            lines.append(
+                f"    {change.name} from {before} to {after} "
+                f"({_percent(change.share_of_range)} of its range): class {change.label}"
+            )
+    else:
+        lines.append("no change of a single feature within its training range changes the class")
+    if explanation.undecided:
+        lines.append(f"not decided for {', '.join(explanation.undecided)}")
+    return lines
+
+
+def _percent(share: float) -> str:
+    """A share without false certainty: 100 % only where it is that to the last digit shown."""
+    if 0.9995 <= share < 1:
+        return "> 99.9 %"
+    if 0 < share < MENTIONED:
+        return "< 0.1 %"
+    return f"{100 * share:.3g} %"

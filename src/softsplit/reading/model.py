@@ -1,0 +1,131 @@
+"""A fitted tree as plain data, with what follows from it for rows of X: no estimator, no solver.
+
+score     z_t = a_t . scaled(x) / p - mu_t                    (n_branches, n_rows)
+gate      p_t = F(steepness z_t), the probability of left
+reach     of a node: the product of the gates above it        (n_nodes, n_rows)
+answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.reading.summary import FeatureSummary
+from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.scaling import Scaling
+from softsplit.tree import FloatArray, Topology, TreeParameters
+
+FAR = 1e100
+"""Scaled values are cut here: so far outside the training data only the side matters."""
+
+CHUNK = 65_536
+"""Rows predicted at once: the arrays of a chunk stay small however long X is."""
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """Everything a reader of the tree can ask for.
+
+    Attributes
+    ----------
+    parameters : TreeParameters
+        The tree in scaled units.
+    steepness : float
+    scaling : Scaling
+    classes : array of shape (n_classes,)
+    feature_names : tuple of str
+    summary : FeatureSummary
+    zero_threshold : float
+        Weights up to this size are zero to a reader; see ``Solver.zero_threshold``.
+    """
+
+    parameters: TreeParameters
+    steepness: float
+    scaling: Scaling
+    classes: NDArray[Any]
+    feature_names: tuple[str, ...]
+    summary: FeatureSummary
+    zero_threshold: float = 0.0
+
+    @property
+    def topology(self) -> Topology:
+        return self.parameters.topology
+
+    @property
+    def labels(self) -> list[Any]:
+        """The classes as plain Python values."""
+        return list(self.classes.tolist())
+
+    def used(self, branch: int) -> NDArray[np.intp]:
+        """Features of a split, the weightiest first."""
+        size = np.abs(self.parameters.weights[:, branch])
+        order = np.argsort(-size, kind="stable")
+        return order[size[order] > self.zero_threshold]
+
+    def with_names(self, names: Sequence[str] | None) -> TreeModel:
+        """The same tree with other names for its features."""
+        if names is None:
+            return self
+        if len(names) != len(self.feature_names):
+            raise ValueError(
+                f"feature_names holds {len(names)} names for {len(self.feature_names)} features."
+            )
+        return replace(self, feature_names=tuple(map(str, names)))
+
+    def scaled(self, X: FloatArray) -> FloatArray:
+        """Rows in scaled units; columns that the tree does not use may be 0."""
+        used = np.any(self.parameters.weights, axis=1)
+        with np.errstate(over="ignore"):
+            return np.clip(self.scaling.transform(X, used), -FAR, FAR)
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """z_t of every row, (n_branches, n_rows)."""
+        return split_scores(self.parameters, self.scaled(X).T)
+
+    def gates(self, X: FloatArray) -> FloatArray:
+        """Probability of going left, (n_branches, n_rows)."""
+        return gate_probabilities(self.scores(X), self.steepness)[0]
+
+    def leaf_proba(self, X: FloatArray) -> FloatArray:
+        """Probability of ending in each leaf, (n_rows, n_leaves)."""
+        proba = np.empty((len(X), self.parameters.leaf_classes.shape[1]))
+        for low in range(0, len(X), CHUNK):
+            scores = self.scores(X[low : low + CHUNK])
+            proba[low : low + CHUNK] = leaf_probabilities(scores, self.steepness).T
+        return proba
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Probability of each class, (n_rows, n_classes)."""
+        proba = self.leaf_proba(X) @ self.parameters.leaf_classes.T
+        normalised: FloatArray = proba / proba.sum(axis=1, keepdims=True)
+        return normalised
+
+    def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
+        """Position of the most probable class in ``classes``, (n_rows,)."""
+        return np.argmax(self.predict_proba(X), axis=1)
+
+
+def node_reach(gates: FloatArray) -> FloatArray:
+    """Probability of reaching each node, (n_nodes, n_rows), from the gates (n_branches, n_rows)."""
+    n_branches = len(gates)
+    reach = np.empty((2 * n_branches + 1, gates.shape[1]))
+    reach[0] = 1.0
+    for t in range(n_branches):
+        reach[2 * t + 1] = reach[t] * gates[t]
+        reach[2 * t + 2] = reach[t] * (1.0 - gates[t])
+    return reach
+
+
+def node_answers(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    """Class probabilities below each node, (n_nodes, n_classes, n_rows)."""
+    n_branches, n_rows = gates.shape
+    answers = np.empty((2 * n_branches + 1, len(leaf_classes), n_rows))
+    answers[n_branches:] = leaf_classes.T[:, :, None]
+    for t in range(n_branches - 1, -1, -1):
+        answers[t] = gates[t] * answers[2 * t + 1] + (1.0 - gates[t]) * answers[2 * t + 2]
+    return answers

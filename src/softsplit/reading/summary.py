@@ -1,0 +1,56 @@
+"""What reading a tree needs to know of the training data: ranges, means and kinds of features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.samples import Samples
+from softsplit.tree import FloatArray
+
+NUMBER, INTEGER, BINARY = "number", "integer", "binary"
+KINDS = (NUMBER, INTEGER, BINARY)
+
+ROWS_AT_ONCE = 65_536
+LARGEST_INTEGER = 2.0**53
+"""Beyond this, doubles no longer hold every integer."""
+
+
+@dataclass(frozen=True)
+class FeatureSummary:
+    """Training range, scaled mean and kind of every feature.
+
+    Attributes
+    ----------
+    low, high : arrays of shape (n_features,)
+        Smallest and largest training value, in original units.
+    scaled_mean : array of shape (n_features,)
+        Weighted mean of the scaled training values: contributions are counted from there.
+    kinds : array of str, shape (n_features,)
+        "binary" if all training values are 0 or 1, "integer" if all are integers, else "number".
+    """
+
+    low: FloatArray
+    high: FloatArray
+    scaled_mean: FloatArray
+    kinds: NDArray[np.str_]
+
+    @classmethod
+    def of(cls, X: FloatArray, weight: FloatArray, samples: Samples) -> FeatureSummary:
+        """The summary of the rows of positive weight; ``samples`` holds them scaled."""
+        counted = X if np.all(weight > 0) else X[weight > 0]
+        low = counted.min(axis=0).astype(float) + 0.0  # -0.0 becomes 0.0
+        high = counted.max(axis=0).astype(float) + 0.0
+        mean = samples.features @ (samples.weights / samples.weights.sum())
+        return cls(low, high, mean, _kinds(counted, low, high))
+
+
+def _kinds(X: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.str_]:
+    whole = np.maximum(np.abs(low), np.abs(high)) <= LARGEST_INTEGER
+    for begin in range(0, len(X), ROWS_AT_ONCE):
+        rows = X[begin : begin + ROWS_AT_ONCE, whole]
+        whole[np.flatnonzero(whole)[np.any(rows != np.rint(rows), axis=0)]] = False
+    binary = whole & (low >= 0) & (high <= 1)
+    return np.where(binary, BINARY, np.where(whole, INTEGER, NUMBER))

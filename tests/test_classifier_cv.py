@@ -1,0 +1,280 @@
+"""SoftTreeClassifierCV: what it chooses, how, and what it passes on."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss, make_scorer
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit.cross_validation import Judge
+
+SMALL = {"n_strengths": 3, "cv": 3, "steepnesses": (512.0,), "random_state": 0}
+
+
+@parametrize_with_checks([SoftTreeClassifierCV()])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(wine):
+    return SoftTreeClassifierCV(random_state=0).fit(*wine)
+
+
+def test_the_choice_is_told(fitted, wine):
+    frame = pd.DataFrame(fitted.cv_results_)
+    row = frame.iloc[fitted.best_index_]
+    assert fitted.best_score_ == row["mean_test_score"]
+    assert row["mean_test_score"] == pytest.approx(
+        np.mean([row[f"split{f}_test_score"] for f in range(fitted.n_splits_)])
+    )
+    assert fitted.best_params_["scale"] == row["param_scale"]
+    assert fitted.best_params_["depth"] == row["param_depth"]
+    assert fitted.best_estimator_.get_params()["depth"] == row["param_depth"]
+    assert len(fitted.selected_features_) < 13
+    assert fitted.score(*wine) > 0.93
+    assert "class" in export_text(fitted)
+
+
+def test_the_kept_tree_is_what_the_settings_say(fitted, wine):
+    X, y = wine
+    tree = fitted.best_estimator_
+    assert isinstance(tree, SoftTreeClassifier)
+    assert_array_equal(fitted.predict_proba(X), tree.predict_proba(X))
+    assert_array_equal(fitted.coef_, tree.coef_)
+    for name in ("global_strength", "local_strength", "scale", "steepness", "penalty"):
+        assert tree.get_params()[name] == fitted.best_params_[name]
+    cold = SoftTreeClassifier(**fitted.best_params_, n_starts=10, random_state=0).fit(X, y)
+    assert tree.objective_ <= 1.3 * cold.objective_
+
+
+def test_fewer_features_than_the_best(wine):
+    chosen = SoftTreeClassifierCV(selection="one_se", random_state=0).fit(*wine)
+    best = SoftTreeClassifierCV(selection="best", random_state=0).fit(*wine)
+    frame = pd.DataFrame(chosen.cv_results_)
+    pd.testing.assert_frame_equal(
+        frame.drop(columns="mean_fit_time"),
+        pd.DataFrame(best.cv_results_).drop(columns="mean_fit_time"),
+    )
+    features = frame["mean_n_features"]
+    assert features[chosen.best_index_] <= features[best.best_index_]
+    assert best.best_score_ == frame["mean_test_score"].max()
+
+
+def test_the_result_does_not_depend_on_jobs(wine):
+    one, two = (SoftTreeClassifierCV(**SMALL, n_jobs=n).fit(*wine) for n in (1, 2))
+    assert_array_equal(one.weights_, two.weights_)
+    assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+
+
+def test_a_deeper_tree_is_chosen_where_one_split_is_not_enough():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 4))
+    y = (np.abs(X[:, 1] - 0.5) < 0.25).astype(int)
+    chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
+    assert chosen.best_params_["depth"] >= 2
+    assert_array_equal(chosen.selected_features_, [1])
+    assert chosen.best_score_ > 0.95
+
+
+def test_ranks_are_chosen_for_skewed_features():
+    rng = np.random.default_rng(0)
+    X = np.exp(6 * rng.normal(size=(400, 3)))
+    y = (np.log(X[:, 0]) + np.log(X[:, 2]) > 0).astype(int)
+    chosen = SoftTreeClassifierCV(**SMALL, depths=[1]).fit(X, y)
+    assert chosen.best_params_["scale"] == "quantile"
+    assert chosen.best_score_ > 0.95
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "neg_log_loss", "own", "accuracy"])
+def test_any_scorer_decides(wine, scoring):
+    made = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
+    chosen = SoftTreeClassifierCV(**SMALL, scoring=made if scoring == "own" else scoring).fit(*wine)
+    assert np.isfinite(chosen.best_score_)
+    if scoring == "accuracy":  # the shortcut for accuracy gives the same
+        plain = SoftTreeClassifierCV(**SMALL).fit(*wine)
+        assert_array_equal(
+            plain.cv_results_["mean_test_score"], chosen.cv_results_["mean_test_score"]
+        )
+
+
+def test_a_scorer_without_weights_may_meet_weights(wine):
+    X, y = wine
+
+    def plain(estimator, X, y):
+        return estimator.score(X, y)
+
+    weight = np.linspace(0.5, 2.0, len(y))
+    chosen = SoftTreeClassifierCV(**SMALL, scoring=plain).fit(X, y, weight)
+    assert 0 <= chosen.best_score_ <= 1
+
+
+def test_folds_of_the_callers_own(wine):
+    X, y = wine
+    splits = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X, y))
+    settings = SMALL | {"cv": splits}
+    chosen = SoftTreeClassifierCV(**settings).fit(X, y)
+    assert chosen.n_splits_ == 4
+    settings = SMALL | {"cv": KFold(3, shuffle=True, random_state=0)}
+    assert SoftTreeClassifierCV(**settings).fit(X, y).n_splits_ == 3
+
+
+def test_a_class_that_a_fold_lacks(wine):
+    """Costs, rates and weights are those of the classes that are there."""
+    X, y = wine
+    labels = np.array(["a", "b", "c", "rare"])[y]
+    labels[:2] = "rare"
+    costs = np.ones((4, 4)) - np.eye(4)
+    chosen = SoftTreeClassifierCV(
+        **SMALL
+        | {"cv": [(np.arange(2, len(y)), np.arange(60)), (np.arange(len(y)), np.arange(50))]},
+        cost_matrix=costs,
+        class_weight={"rare": 2.0},
+        min_class_rate={"rare": 0.2, "a": 0.1},
+    ).fit(X, labels)
+    assert set(chosen.classes_) == {"a", "b", "c", "rare"}
+    assert chosen.cv_results_["split0_test_score"].max() < 1
+
+
+def test_costs_and_rates_are_passed_on():
+    X, y = load_breast_cancer(return_X_y=True)
+    settings = SMALL | {"depths": [1], "scales": ["quantile"]}
+    strict = SoftTreeClassifierCV(**settings, min_class_rate=[0.97, 0.1]).fit(X, y)
+    assert np.mean(strict.predict_proba(X)[y == 0, 0]) > 0.969
+    lopsided = SoftTreeClassifierCV(**settings, cost_matrix=[[0, 50], [1, 0]]).fit(X, y)
+    plain = SoftTreeClassifierCV(**settings).fit(X, y)
+    assert np.mean(lopsided.predict(X) == 0) > np.mean(plain.predict(X) == 0)
+    weighted = SoftTreeClassifierCV(**settings, class_weight={0: 50.0}).fit(X, y)
+    assert np.mean(weighted.predict(X) == 0) > np.mean(plain.predict(X) == 0)
+
+
+def test_strengths_depths_and_scopes_of_the_callers_own(wine):
+    chosen = SoftTreeClassifierCV(
+        depths=[3, 2],
+        scales=["standard"],
+        scopes=["local", "both"],
+        penalties=["l1"],
+        strengths=[4.0, 1.0],
+        steepnesses=[64.0],
+        cv=3,
+        random_state=0,
+    ).fit(*wine)
+    frame = pd.DataFrame(chosen.cv_results_)
+    assert set(frame["param_scope"]) == {"local", "both"}
+    assert set(frame["param_scale"]) == {"standard"}
+    assert chosen.best_params_["penalty"] == "l1"
+    total = chosen.best_params_["local_strength"] + chosen.best_params_["global_strength"]
+    assert total == pytest.approx(4.0) or total == pytest.approx(1.0)
+
+
+def test_a_time_limit_leaves_the_best_so_far(wine):
+    began = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="the time limit was reached; the choice is among"):
+        chosen = SoftTreeClassifierCV(time_limit=0.2, random_state=0).fit(*wine)
+    assert time.perf_counter() - began < 5
+    assert chosen.predict(wine[0]).shape == (178,)
+
+
+def test_no_time_at_all_gives_the_first_candidate(wine):
+    with pytest.warns(ConvergenceWarning, match="among the 0 trees"):
+        chosen = SoftTreeClassifierCV(time_limit=1e-9, random_state=0).fit(*wine)
+    assert np.isnan(chosen.best_score_)
+    assert chosen.best_params_["scale"] == "minmax"
+
+
+def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
+    real, calls = Judge.marks, []
+
+    def interrupted(self, *task):
+        calls.append(task)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return real(self, *task)
+
+    monkeypatch.setattr(Judge, "marks", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
+        chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
+    assert len(calls) == 12
+    assert chosen.score(*wine) > 0.8
+
+
+def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch):
+    def interrupted(self, *task):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Judge, "marks", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        SoftTreeClassifierCV(random_state=0).fit(*wine)
+
+
+def test_progress_shows_each_candidate(wine, capsys):
+    SoftTreeClassifierCV(**SMALL, verbose=1).fit(*wine)
+    text = capsys.readouterr().err
+    assert "minmax scaling, depth 2, steepness 512, global l0  score 0." in text
+    assert "quantile scaling" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"selection": "worst"}, "selection must be 'one_se' or 'best'"),
+        ({"scales": "minmax"}, "scales must be a sequence"),
+        ({"scales": []}, "scales is empty"),
+        ({"scales": ["log"]}, "scale must be one of"),
+        ({"penalties": [None]}, "which has no strength to choose"),
+        ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both'"),
+        ({"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
+        ({"depths": [1]}, "3 classes need depth 2"),
+        ({"depths": "deep"}, "depths must be 'auto' or a sequence of integers"),
+        ({"strengths": [-1.0]}, "strengths must be a finite number >= 0"),
+        ({"n_strengths": 0}, "n_strengths must be a positive integer"),
+        ({"cv": 1}, "cv must be at least 2 folds"),
+        ({"time_limit": -1}, "time_limit must be a finite number > 0"),
+    ],
+)
+def test_wrong_settings_get_one_sentence(wrong, sentence):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=sentence):
+        SoftTreeClassifierCV(**SMALL | wrong).fit(X, y)
+
+
+def test_rates_that_cannot_be_met():
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):
+        SoftTreeClassifierCV(**SMALL | {"depths": [1]}, min_class_rate=1.0).fit(X[:, :1], y)
+
+
+def test_two_valued_columns_need_one_scaling_only():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(60, 4)).astype(float)
+    y = X[:, 0].astype(int)
+    y[:3] = 1 - y[:3]
+    chosen = SoftTreeClassifierCV(**SMALL | {"depths": [1]}).fit(X, y)
+    assert set(chosen.cv_results_["param_scale"]) == {"minmax"}
+    assert_array_equal(chosen.selected_features_, [0])
+
+
+def test_fold_without_weight_or_classes_is_refused():
+    X, y = load_iris(return_X_y=True)
+    weight = np.ones(len(y))
+    weight[:20] = 0
+    splits = [(np.arange(20, 150), np.arange(20))] * 2
+    with pytest.raises(ValueError, match="no sample of positive weight"):
+        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y, weight)
+    splits = [(np.arange(50), np.arange(50, 150))] * 2
+    with pytest.raises(ValueError, match="fewer than two classes"):
+        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)

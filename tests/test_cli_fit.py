@@ -1,0 +1,184 @@
+"""Fitting from the command line: choice, interruption, progress, help, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from softsplit import load_model
+from softsplit.cli import app, fitting, reporting
+from tables import people, written
+
+COMMANDS = ["fit", "predict", "explain", "report", "path", "demo", "info", "vc", "experiment"]
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+
+
+def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    result = invoke("fit", path, "-t", "risk", "-m", model, "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stdout.split())
+    assert "class high" in words and "cross-validated accuracy" in words
+    assert "chosen by 5-fold cross-validation among" in words
+    tree = load_model(model)
+    assert tree.input_schema_.target == "risk"
+    assert [c.name for c in tree.input_schema_.columns] == ["age", "town", "height", "smoker"]
+    lines = result.stderr.splitlines()
+    assert lines[0] == f"softsplit: reading {path}"
+    assert "60 rows, 7 features" in lines[1]
+    given = json.loads(
+        invoke("fit", path, "-t", "risk", "--scale", "quantile", "--depth", 2, "--json", "-q",
+               "--scope", "local", "--jobs", 1).stdout
+    )  # fmt: skip
+    assert (given["scale"], given["depth"]) == ("quantile", 2)
+    assert given["global_strength"] == 0 and given["local_strength"] > 0
+
+
+def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "COMPARED_CELLS", 350)
+    monkeypatch.setattr(fitting, "FEWEST_ROWS", 50)
+    path = tmp_path / "t.csv"
+    people(200).to_csv(path, index=False)
+    arguments = ["fit", path, "-t", "risk", "--depth", 1, "-q"]
+    first = invoke(*arguments, "--jobs", 1).stdout
+    assert "on 50 of 200 rows drawn for that" in first
+    assert "on all 200 rows with the chosen settings" in first
+    assert invoke(*arguments, "--jobs", 2).stdout == first
+
+
+def test_samples_keep_every_class():
+    y = np.array(["a"] * 500 + ["b"] * 499 + ["c"])
+    rows = fitting.sample_rows(y, 100, 0)
+    assert set(y[rows]) == {"a", "b", "c"} and 100 <= len(rows) <= 101
+    assert len(fitting.sample_rows(y, 5000, 0)) == 1000
+
+
+def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr(reporting, "POINTS", 2)
+    path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
+    quick = ["--depth", 1, "--strength", 2, "-q", "--jobs", 1]
+    fitted = invoke("fit", path, "-t", "risk", "-m", model, "-r", page, "--json", *quick)
+    assert fitted.exit_code == 0, fitted.output
+    again = tmp_path / "again.html"
+    made = invoke("report", model, path, "-o", again, "--json", "-q", "--jobs", 1)
+    said, before = json.loads(made.stdout), json.loads(fitted.stdout)
+    assert said["accuracy"] == before["accuracy"]
+    assert said["majority"]["value"] < said["accuracy"]["value"]
+    assert (
+        page.read_text().split("<main>")[1].split('id="story"')[0]
+        == (again.read_text().split("<main>")[1].split('id="story"')[0])
+    )
+
+
+def test_a_path_shows_what_each_strength_buys(tmp_path):
+    path = written(tmp_path, "plain")
+    result = invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert len(lines) == 4 and "95 % interval" in lines[0] and "age" in lines[1]
+    said = json.loads(
+        invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q", "--json").stdout
+    )
+    assert [s["features"] for s in said] == sorted((s["features"] for s in said), reverse=True)
+    assert said[0]["accuracy"]["low"] <= said[0]["accuracy"]["value"]
+
+
+def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(reporting, "POINTS", 2)
+    page = tmp_path / "demo.html"
+    result = invoke("demo", "--data", "iris", "--out", page, "--jobs", 1)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == str(page)
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_info_describes_a_model_and_the_installation(tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    invoke("fit", path, "-t", "risk", "-m", model, "--depth", 1, "--strength", 2, "-q")
+    said = json.loads(invoke("info", model, "--json").stdout)
+    assert said["target"] == "risk" and said["columns"] == ["age", "town", "height", "smoker"]
+    assert "numba" in invoke("info").stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 12))
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=3000), [-1, 0, 1])
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    pd.DataFrame(X).add_prefix("v").assign(y=y).to_csv(path, index=False)
+    command = [sys.executable, "-m", "softsplit", "fit", str(path), "-t", "y", "-m", str(model)]
+    # Of its own group, so that nothing else gets the signal; not ignored as in the background.
+    process = subprocess.Popen(
+        [*command, "--time-limit", "0", "--report", str(tmp_path / "r.html")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert process.stderr is not None
+    seen = ""
+    while "score" not in seen:  # a candidate has been judged
+        line = process.stderr.readline()
+        assert line, seen
+        seen += line
+    process.send_signal(signal.SIGINT)
+    out, rest = process.communicate()
+    assert process.returncode == 130, rest
+    assert "interrupted; the choice is among the" in rest
+    assert "interrupted: this is the best tree so far." in rest
+    assert "no report is written after Ctrl-C" in rest
+    assert "Traceback" not in rest and "class " in out
+    assert load_model(model).predict(pd.DataFrame(X).add_prefix("v")).shape == (3000,)
+
+
+def test_words_come_before_anything_that_takes_long(tmp_path):
+    """The first line is said before pandas, scikit-learn or numba are loaded."""
+    script = (
+        "import sys\n"
+        "from softsplit.cli import app, inputs\n"
+        "heavy = {'numba', 'pandas', 'sklearn', 'scipy'}\n"
+        "def say(message):\n"
+        "    print(message, sorted(heavy & set(sys.modules)))\n"
+        "    sys.stdout.flush()\n"
+        "    raise SystemExit(0)\n"
+        "inputs.say = say\n"
+        f"app(['fit', {str(tmp_path / 'x.csv')!r}, '-t', 'y'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.startswith("reading ") and done.stdout.endswith(" []\n"), done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_there_for_every_command(command):
+    result = invoke(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage: softsplit" in result.stdout or f"Usage: root {command}" in result.stdout
+    if command in ("fit", "predict", "explain", "report", "path", "demo", "info"):
+        assert "Example" in result.stdout
+        assert "--json" in result.stdout
+    assert command in invoke("--help").stdout
+
+
+def test_exit_codes_are_documented():
+    assert "130" in invoke("--help").stdout
+    assert "130" in invoke("fit", "--help").stdout
+
+
+def test_shells_can_complete():
+    environment = {
+        **os.environ, "_SOFTSPLIT_COMPLETE": "complete_bash", "COMP_WORDS": "softsplit pre",
+        "COMP_CWORD": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "softsplit"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert "predict" in done.stdout.split()

@@ -1,0 +1,315 @@
+"""Every command on every kind of table: it works, or says in one sentence what to do."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from softsplit.cli import app, reporting
+from softsplit.persistence import load_model
+from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
+
+QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
+SAME = ["plain", "bom", "utf-16", "semicolons", "windows", "tabs", "index", "quoted", "parquet"]
+REFUSED = {
+    "empty": "empty.csv is empty; its first line must name the columns.",
+    "folder": "is a folder; give a file.",
+    "absent": "there is no file",
+    "header-only": "the table has no rows.",
+}
+
+
+def invoke(*arguments: object, input: bytes | None = None):
+    return CliRunner().invoke(
+        app, [str(part) for part in arguments], env={"COLUMNS": "200"}, input=input
+    )
+
+
+def works(result) -> str:
+    assert result.exit_code == 0, result.output
+    assert "Traceback" not in result.output
+    return result.stdout
+
+
+def refused(result, message: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    said = [line for line in result.stderr.splitlines() if line]
+    assert len(said) == 1 and said[0].startswith("softsplit: ")
+    assert message in said[0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    path = folder / "m.json"
+    works(invoke("fit", written(folder, "plain"), "-t", "risk", "--model", path, *QUICK))
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(model, tmp_path_factory):
+    """Predictions for the plain table."""
+    plain = written(tmp_path_factory.mktemp("plain"), "plain")
+    return works(invoke("predict", model, plain, "--proba", "--quiet"))
+
+
+@pytest.fixture
+def light(monkeypatch):
+    """Little work for reports and paths."""
+    monkeypatch.setattr(reporting, "PATH_CELLS", 400)
+    monkeypatch.setattr(reporting, "JUDGED_CELLS", 400)
+    monkeypatch.setattr(reporting, "FEWEST_ROWS", 100)
+    monkeypatch.setattr(reporting, "POINTS", 2)
+    monkeypatch.setattr(reporting, "FOLDS", 2)
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_the_same_table_in_any_dress_gives_the_same_answers(kind, model, expected, tmp_path):
+    path = written(tmp_path, kind)
+    assert works(invoke("predict", model, path, "--proba", "--quiet")) == expected
+    said = json.loads(works(invoke("fit", path, "--target", "risk", "--json", *QUICK)))
+    assert said["rows"] == 60 and said["features"] == 7
+    assert said["classes"] == ["high", "low"]
+    explained = works(invoke("explain", model, path, "--row", 2, "--quiet"))
+    assert explained.startswith("row 2: class ")
+    facts = json.loads(works(invoke("info", path, "--json")))
+    assert facts["rows"] == 60 and facts["column age"] == "numbers"
+
+
+def test_standard_input_is_a_table(model, expected, tmp_path):
+    content = written(tmp_path, "semicolons").read_bytes()
+    assert works(invoke("predict", model, "-", "--proba", "--quiet", input=content)) == expected
+    parquet = written(tmp_path, "parquet").read_bytes()
+    assert works(invoke("predict", model, "-", "--proba", "--quiet", input=parquet)) == expected
+    said = works(invoke("fit", "-", "-t", "risk", "--json", *QUICK, input=content))
+    assert json.loads(said)["rows"] == 60
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("command", ["fit", "path", "predict", "explain", "report", "info"])
+def test_what_is_no_table_is_refused_in_one_sentence(command, kind, model, tmp_path):
+    path = written(tmp_path, kind)
+    arguments = {
+        "fit": ["fit", path, "-t", "risk", "--quiet"],
+        "path": ["path", path, "-t", "risk", "--quiet"],
+        "predict": ["predict", model, path, "--quiet"],
+        "explain": ["explain", model, path, "--quiet"],
+        "report": ["report", model, path, "--out", tmp_path / "r.html", "--quiet"],
+        "info": ["info", path],
+    }[command]
+    if kind == "header-only" and command in ("predict", "info"):
+        works(invoke(*arguments))
+    elif kind == "header-only" and command == "explain":
+        refused(invoke(*arguments), "there is no row 1; the table has 0.")
+    else:
+        refused(invoke(*arguments), REFUSED[kind])
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_one_class_is_refused_for_training_and_fine_for_prediction(model, tmp_path):
+    path = written(tmp_path, "one-class")
+    message = "target 'risk' holds one class, 'low'; a classifier needs two."
+    refused(invoke("fit", path, "-t", "risk", "--quiet"), message)
+    refused(invoke("path", path, "-t", "risk", "--quiet"), message)
+    out = tmp_path / "r.html"
+    refused(invoke("report", model, path, "--out", out, "--quiet"), "no row is of class 'high'")
+    assert works(invoke("predict", model, path, "--quiet")).count("\n") == 61
+
+
+def test_five_rows(tmp_path, light):
+    path, model, out = written(tmp_path, "five"), tmp_path / "m.json", tmp_path / "r.html"
+    said = json.loads(
+        works(invoke("fit", path, "-t", "risk", "-m", model, "-r", out, "--json", *QUICK))
+    )
+    assert said["rows"] == 5 and out.exists()
+    assert len(json.loads(works(invoke("predict", model, path, "--json", "-q")))) == 5
+    works(invoke("explain", model, path, "-q"))
+    lines = json.loads(works(invoke("path", path, "-t", "risk", "--points", 2, "--json", "-q")))
+    assert len(lines) == 2
+
+
+def test_fifty_thousand_rows(tmp_path, light):
+    path, model, out = written(tmp_path, "large"), tmp_path / "m.json", tmp_path / "r.html"
+    works(invoke("fit", path, "-t", "risk", "-m", model, *QUICK))
+    answers = works(invoke("predict", model, path, "-q"))
+    rows = list(csv.DictReader(io.StringIO(answers)))
+    assert len(rows) == 50_000 and [r["row"] for r in rows[:3]] == ["1", "2", "3"]
+    right = np.mean([r["prediction"] for r in rows] == pd.read_csv(path)["risk"].to_numpy())
+    assert right > 0.9
+    works(invoke("explain", model, path, "--row", 50_000, "-q"))
+    works(invoke("report", model, path, "--out", out, "-q", "--jobs", 1))
+    assert "rows drawn for that" in out.read_text()
+    works(invoke("path", path, "-t", "risk", "--points", 2, "-q", "--jobs", 1))
+
+
+def test_missing_values_follow_the_stated_rule(model, expected, tmp_path):
+    path = written(tmp_path, "missing")
+    for command in ("fit", "path"):
+        refused(
+            invoke(command, path, "-t", "risk", "--quiet"),
+            "values are missing, in column 'age' (7), 'town' (1); fill them in, or go on with "
+            "--missing drop or --missing fill.",
+        )
+    dropped = json.loads(
+        works(invoke("fit", path, "-t", "risk", "--missing", "drop", "--json", *QUICK))
+    )
+    assert dropped["rows"] == 52 and dropped["dropped_rows"] == 8
+    filled = tmp_path / "filled.json"
+    said = works(
+        invoke("fit", path, "-t", "risk", "--missing", "fill", "-m", filled, "--json", *QUICK)
+    )
+    assert json.loads(said)["rows"] == 60
+    refused(invoke("predict", model, path, "-q"), "--missing blank or --missing fill")
+    blank = list(
+        csv.reader(io.StringIO(works(invoke("predict", model, path, "--missing", "blank", "-q"))))
+    )
+    full = list(csv.reader(io.StringIO(expected)))
+    assert len(blank) == 61
+    assert [row[0] for row in blank] == [row[0] for row in full]
+    for given, row in zip(full[1:], blank[1:], strict=True):
+        assert row[1] in ("", given[1])
+    assert sum(row[1] == "" for row in blank) in (7, 8)  # the town may not be in use
+    kept = works(invoke("predict", model, path, "--missing", "drop", "-q")).splitlines()
+    assert len(kept) == 61 - sum(row[1] == "" for row in blank)
+    assert "," + "\n" not in works(invoke("predict", filled, path, "-q"))  # as it was fitted
+    assert works(invoke("explain", model, path, "--row", 4, "--missing", "blank", "-q")).startswith(
+        "row 4: no answer"
+    )
+
+
+def test_columns_that_the_tree_does_not_use_need_not_be_there(model, expected, tmp_path):
+    tree = load_model(model)
+    used = tree.input_schema_.needed(tree.selected_features_.tolist())
+    assert used < set(people().columns)
+    few = tmp_path / "few.csv"
+    people()[sorted(used)].to_csv(few, index=False)
+    assert works(invoke("predict", model, few, "--proba", "-q")) == expected
+    lost = sorted(used)[0]
+    people().drop(columns=lost).to_csv(few, index=False)
+    refused(invoke("predict", model, few, "-q"), f"column {lost!r} is not there")
+
+
+def test_unknown_levels_follow_the_stated_rule(tmp_path):
+    table, path, model = people(), tmp_path / "t.csv", tmp_path / "m.json"
+    table["risk"] = np.where(table["town"] == "Oslo", "high", "low")
+    table.to_csv(path, index=False)
+    works(invoke("fit", path, "-t", "risk", "-m", model, *QUICK))
+    table.loc[3, "town"] = "Rome"
+    table.to_csv(path, index=False)
+    refused(
+        invoke("predict", model, path, "-q"),
+        "column 'town' holds 'Rome', which the training data did not have (1 rows; known: 'Bern', "
+        "'Lyon', 'Oslo'); go on with --unknown blank or --unknown none.",
+    )
+    blank = works(invoke("predict", model, path, "--unknown", "blank", "-q")).splitlines()
+    assert blank[4] == "4," and all(not line.endswith(",") for line in blank[5:])
+    none = works(invoke("predict", model, path, "--unknown", "none", "-q")).splitlines()
+    assert none[4] == "4,low"
+    table["age"] = table["age"].astype(str)
+    table.loc[0, "age"] = "old"
+    table.loc[3, "town"] = "Bern"
+    table.to_csv(path, index=False)
+    result = invoke("predict", model, path, "-q")
+    if "age" in load_model(model).input_schema_.needed(load_model(model).selected_features_):
+        refused(result, "column 'age' holds 'old' where numbers are needed.")
+
+
+def test_a_coding_without_a_place_for_unknown_levels_says_so(tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    works(invoke("fit", path, "-t", "risk", "-m", model, "--coding", "binary-once", *QUICK))
+    refused(invoke("predict", model, path, "--unknown", "none", "-q"), "has no place for unknown")
+
+
+def test_odd_names_go_through_everything(tmp_path, light):
+    path, model, out = tmp_path / "odd.csv", tmp_path / "m.json", tmp_path / "r.html"
+    hostile().to_csv(path, index=False)
+    target = ["-t", HOSTILE_TARGET]
+    text = works(invoke("fit", path, *target, "-m", model, "-r", out, *QUICK))
+    assert "class " in text
+    said = works(invoke("predict", model, path, "--proba", "-q"))
+    assert {row["prediction"] for row in csv.DictReader(io.StringIO(said))} <= {
+        HOSTILE[1],
+        HOSTILE[6],
+    }
+    works(invoke("explain", model, path, "-q"))
+    works(invoke("info", model))
+    works(invoke("path", path, *target, "--points", 2, "-q"))
+    page = out.read_text(encoding="utf-8")
+    for name in HOSTILE[:2]:
+        assert name not in page
+    assert "<!--" not in page.replace("<!doctype", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,a,y\n1,2,0\n", "several columns named 'a'; rename all but one"),
+        ("a,,y\n1,2,0\n", "column 2 of t.csv has no name"),
+        ("a,b,y\n1,2,0\n1,2,3,4\n", "line 3 has 4 fields where there are 3 columns"),
+        ("a,b,y\n1,2,0,9\n1,2,3,4\n", "more fields than its first line"),
+        ("a,b,z\n1,2,0\n3,4,1\n", "target 'y' is not a column of the table; there are: a, b, z."),
+        ("a,y\n1,0.5\n2,1.5\n", "target 'y' holds fractions"),
+        ("y\n1\n2\n", "there is no column beside the target 'y'"),
+        ("a,y\ninf,1\n2,2\n", "column 'a' holds infinity; replace it."),
+        ("a,y\n,1\n,2\n", "values are missing, in column 'a' (2)"),
+        ("a=b,a,y\n1,b,1\n2,c,2\n", "two columns give a feature 'a=b'"),
+        (
+            "a,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(60)),
+            "column 'a' holds 60 different texts in 60 rows, which is a name rather than a "
+            "category; leave it out with --drop.",
+        ),
+        ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "holds 101 different values"),
+    ],
+)
+def test_what_cannot_be_used_is_named(text, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    refused(invoke("fit", path, "-t", "y", "-q"), message)
+
+
+def test_other_encodings_are_named_or_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    text = people().to_csv(index=False).replace("Lyon", "Zürich")
+    path.write_bytes(text.encode("cp1252"))
+    refused(invoke("fit", path, "-t", "risk", "-q"), "is not text in utf-8 (byte")
+    works(invoke("fit", path, "-t", "risk", "--encoding", "cp1252", *QUICK))
+    refused(invoke("fit", path, "-t", "risk", "--encoding", "nope", "-q"), "'nope' is unknown")
+    path.write_bytes(b"a,y\n\0,1\n")
+    refused(invoke("fit", path, "-t", "y", "-q"), "holds zero bytes")
+
+
+def test_columns_are_dropped_and_numbers_may_be_categories(tmp_path):
+    path = written(tmp_path, "plain")
+    said = json.loads(
+        works(invoke("fit", path, "-t", "risk", "--drop", "height", "--drop", "age",
+                     "--categorical", "smoker", "--json", *QUICK))
+    )  # fmt: skip
+    assert said["features"] == 5
+    refused(invoke("fit", path, "-t", "risk", "--drop", "hight", "-q"), "did you mean 'height'?")
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(model, tmp_path):
+    path = written(tmp_path, "plain")
+    nowhere = tmp_path / "none" / "m.json"
+    refused(invoke("fit", path, "-t", "risk", "-m", nowhere), "in a folder that is not there")
+    refused(invoke("fit", path, "-t", "risk", "-r", tmp_path), "is a folder; name another file")
+    refused(invoke("predict", model, path, "-o", nowhere), "in a folder that is not there")
+
+
+def test_models_that_are_none_are_refused(model, tmp_path):
+    path = written(tmp_path, "plain")
+    refused(invoke("predict", tmp_path / "no.json", path), "there is no model file")
+    refused(invoke("predict", tmp_path, path), "is a folder; give a model file")
+    refused(invoke("predict", path, path), "not valid JSON")
+    bare = json.loads(model.read_text())
+    del bare["input"]
+    other = tmp_path / "bare.json"
+    other.write_text(json.dumps(bare))
+    refused(invoke("predict", other, path), "does not say which columns it was made for")

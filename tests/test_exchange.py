@@ -1,0 +1,128 @@
+"""Trees in other programs: ONNX graphs, and files of skops."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+
+from readings import LABELS, random_classifier
+from softsplit import SoftTreeClassifier, export_onnx
+from softsplit.persistence import SKOPS_TYPES
+from softsplit.scaling import KINDS
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+trees = {
+    "seed": st.integers(0, 10_000),
+    "depth": st.integers(1, 4),
+    "kind": st.sampled_from(KINDS),
+    "labels": st.sampled_from(sorted(LABELS)),
+}
+
+
+def make(seed, depth, kind, labels):
+    n_classes = 2 if labels == "boolean" else 2 + seed % 5
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
+    )
+    return tree, pd.DataFrame(X, columns=tree.feature_names_in_)
+
+
+def run(model, X):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(["label", "probabilities"], {"X": np.asarray(X, dtype=float)})
+
+
+# --- ONNX ---------------------------------------------------------------------------------------
+
+
+@given(**trees)
+def test_the_graph_predicts_as_the_tree_does(seed, depth, kind, labels):
+    tree, X = make(seed, depth, kind, labels)
+    far = pd.DataFrame(1e6 * X.to_numpy()[:5] - 3.0, columns=X.columns)
+    X = pd.concat([X, far])
+    found, probabilities = run(export_onnx(tree), X)
+    expected = tree.predict_proba(X)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-9)
+    top = np.sort(expected, axis=1)
+    clear = top[:, -1] - top[:, -2] > 1e-8
+    assert found[clear].tolist() == tree.predict(X)[clear].tolist()
+
+
+def test_a_trained_tree_with_string_labels_on_disk(tmp_path):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    labels = np.array(["barolo", "grignolino", "barbera"], dtype=object)[y]
+    tree = SoftTreeClassifier(scale="quantile", global_strength=0.5, n_starts=2, random_state=0)
+    tree.fit(X, labels)
+    path = tmp_path / "tree.onnx"
+    export_onnx(tree, path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    found, probabilities = session.run(None, {"X": X.to_numpy()})
+    assert found.tolist() == tree.predict(X).tolist()
+    np.testing.assert_allclose(probabilities, tree.predict_proba(X), atol=1e-9)
+    one = session.run(None, {"X": X.to_numpy()[:1]})[1]
+    np.testing.assert_allclose(one, tree.predict_proba(X[:1]), atol=1e-9)
+
+
+def test_a_tree_without_features_has_a_graph():
+    tree, X = random_classifier(2, depth=2)
+    tree.weights_ = np.zeros_like(tree.weights_)
+    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
+    np.testing.assert_allclose(run(export_onnx(tree), X)[1], tree.predict_proba(frame), atol=1e-12)
+
+
+def test_what_cannot_be_exported_is_refused(monkeypatch):
+    with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got dict"):
+        export_onnx({})
+    tree, _ = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array([b"a", b"b"])
+    with pytest.raises(ValueError, match=r"labels of type \|S1 cannot be exported"):
+        export_onnx(tree)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"ONNX export needs onnx; install it with pip install"):
+        export_onnx(tree)
+
+
+# --- skops --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(**trees)
+def test_skops_keeps_the_tree(seed, depth, kind, labels):
+    tree, X = make(seed, depth, kind, labels)
+    data = skops.io.dumps(tree)
+    assert set(skops.io.get_untrusted_types(data=data)) <= set(SKOPS_TYPES)
+    other = skops.io.loads(data, trusted=list(SKOPS_TYPES))
+    np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+    assert str(other.explain(X.iloc[0])) == str(tree.explain(X.iloc[0]))
+
+
+@pytest.mark.parametrize("scale", ["minmax", "quantile"])
+def test_skops_keeps_what_is_known_of_the_training(scale):
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    tree = SoftTreeClassifier(scale=scale, n_starts=2, random_state=0).fit(X, y)
+    data = skops.io.dumps(tree)
+    assert set(skops.io.get_untrusted_types(data=data)) <= set(SKOPS_TYPES)
+    other = skops.io.loads(data, trusted=list(SKOPS_TYPES))
+    assert other.solution_.status is tree.solution_.status
+    assert other.solution_.kkt.residual == tree.solution_.kkt.residual
+    assert [s.objective for s in other.starts_] == [s.objective for s in tree.starts_]
+    assert other.get_params() == tree.get_params()
+
+
+def test_the_trusted_types_exist():
+    for name in SKOPS_TYPES:
+        module, _, kind = name.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(module), kind), type)

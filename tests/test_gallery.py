@@ -1,0 +1,40 @@
+"""The examples run, and the gallery shows all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+import gallery  # noqa: E402
+
+EXAMPLES = gallery.examples()
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 6
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example_runs(example: gallery.Example, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.png"
+    printed, n_figures = gallery.run(example, picture)
+    assert n_figures == 1
+    assert picture.stat().st_size > 5000
+    assert bool(printed.strip()) == example.printed.is_file(), "run: make gallery"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example_has_a_page(example: gallery.Example) -> None:
+    title, text = example.words
+    assert title and text
+    assert example.picture.is_file(), "run: make gallery"
+    page = example.page()
+    assert page.startswith(f"# {title}\n") and example.code in page
+    assert '"""' not in page.partition("```python")[2][:10]
+    assert title in gallery.index_page()

@@ -1,0 +1,320 @@
+"""Model files: what is written is read back to the bit, and nothing else is read at all."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+import softsplit
+from readings import LABELS, random_classifier
+from softsplit import SoftTreeClassifier
+from softsplit.persistence import (
+    ModelFileError,
+    dumps_model,
+    load_model,
+    loads_model,
+    save_model,
+)
+from softsplit.scaling import KINDS
+
+DATA = Path(__file__).with_name("data")
+SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
+SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+
+trees = {
+    "seed": st.integers(0, 10_000),
+    "depth": st.integers(1, 4),
+    "kind": st.sampled_from(KINDS),
+    "labels": st.sampled_from(sorted(LABELS)),
+}
+
+
+def make(seed, depth, kind, labels):
+    n_classes = 2 if labels == "boolean" else 2 + seed % 5
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
+    )
+    return tree, pd.DataFrame(X, columns=tree.feature_names_in_)
+
+
+@pytest.fixture(scope="module")
+def document():
+    tree, _ = random_classifier(7, depth=2, kind="quantile")
+    return json.loads(dumps_model(tree))
+
+
+# --- round trips --------------------------------------------------------------------------------
+
+
+@given(**trees)
+def test_a_loaded_tree_is_the_tree(seed, depth, kind, labels):
+    tree, X = make(seed, depth, kind, labels)
+    text = dumps_model(tree)
+    SCHEMA.validate(json.loads(text))
+    for other in (loads_model(text), loads_model(text.encode())):
+        np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+        np.testing.assert_array_equal(other.predict(X), tree.predict(X))
+        assert other.classes_.dtype.kind == tree.classes_.dtype.kind
+        for name in ("weights_", "thresholds_", "coef_", "intercept_", "feature_importances_"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(tree, name))
+        if depth == 1:
+            assert str(other.explain(X.iloc[0])) == str(tree.explain(X.iloc[0]))
+        assert dumps_model(other) == text
+
+
+def test_a_trained_tree_on_disk(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    costs = np.array([[0, 1, 1], [1, 0, 2], [1, 1, 0]])
+    tree = SoftTreeClassifier(
+        global_strength=1.0,
+        cost_matrix=costs,
+        class_weight={0: 1, 1: 2, 2: 1.5},
+        n_starts=2,
+        random_state=np.random.RandomState(0),
+    ).fit(X, y.astype(np.int32))
+    path = tmp_path / "tree.json"
+    save_model(tree, path)
+    save_model(tree, path)  # an existing file is replaced
+    assert [file.name for file in tmp_path.iterdir()] == ["tree.json"]
+    other = load_model(path)
+    np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+    assert not hasattr(other, "feature_names_in_")
+    assert other.class_weight == {0: 1, 1: 2, 2: 1.5}
+    assert other.cost_matrix == costs.tolist()
+    assert other.objective_ == tree.objective_ and other.n_iter_ == tree.n_iter_
+    assert not hasattr(other, "solution_")
+    assert json.loads(path.read_text())["training"]["omitted"] == ["random_state"]
+    # The parameters are those of the training, so that it can be trained again.
+    again = clone(other).set_params(random_state=0).fit(X, y)
+    assert again.score(X, y) > 0.9
+
+
+def test_a_search_is_saved_as_the_tree_it_chose():
+    tree, X = random_classifier(1)
+
+    class Search:
+        best_estimator_ = tree
+
+    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
+    other = loads_model(dumps_model(Search()))
+    np.testing.assert_array_equal(other.predict(frame), tree.predict(frame))
+
+
+def test_a_tree_of_unknown_importances_has_none_when_it_is_loaded():
+    tree, _ = random_classifier(1)
+    del tree.feature_importances_
+    text = dumps_model(tree)
+    SCHEMA.validate(json.loads(text))
+    assert not hasattr(loads_model(text), "feature_importances_")
+
+
+def test_what_cannot_be_saved_is_refused():
+    with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got list"):
+        dumps_model([])
+    tree, _ = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array([b"a", b"b"])
+    with pytest.raises(ValueError, match=r"labels of type \|S1 cannot be written to a model file"):
+        dumps_model(tree)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    tree, _ = random_classifier(1)
+    path = tmp_path / "tree.json"
+    save_model(tree, path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(tree, path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+# --- files of earlier versions ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("model-v1-*.json")), ids=lambda path: path.stem)
+def test_old_model_files_still_predict_what_they_did(path):
+    recorded = json.loads(path.with_suffix(".expected").read_text())
+    tree = load_model(path)
+    X = np.array(recorded["X"])
+    if hasattr(tree, "feature_names_in_"):
+        X = pd.DataFrame(X, columns=tree.feature_names_in_)
+    np.testing.assert_allclose(tree.predict_proba(X), recorded["probabilities"], atol=1e-12)
+    assert tree.predict(X).tolist() == recorded["labels"]
+    SCHEMA.validate(json.loads(path.read_text()))
+
+
+def test_there_are_old_model_files_of_every_scaling():
+    kinds = {json.loads(p.read_text())["scaling"]["kind"] for p in DATA.glob("model-v1-*.json")}
+    assert kinds == set(KINDS)
+
+
+# --- files that are refused, each with one sentence -------------------------------------------
+
+
+def refusal(text, **settings):
+    with pytest.raises(ModelFileError) as caught:
+        loads_model(text, **settings)
+    sentence = str(caught.value)
+    assert sentence.endswith(".") and "\n" not in sentence and len(sentence) < 220
+    return sentence
+
+
+def put(document, path, value):
+    changed = copy.deepcopy(document)
+    *way, last = path
+    place = changed
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        (("format",), "pickle", "its format is not 'softsplit-tree'"),
+        (("version",), 2, "has version 2, this softsplit reads up to 1; install a newer softsplit"),
+        (("version",), True, "version True of the model file is no version"),
+        (("version",), 0, "is no version"),
+        (("extra",), 1, "the top level of the model file has an unknown key 'extra'"),
+        (("classes",), [], "classes of the model file must be an object"),
+        (("classes", "values"), ["a"], "fewer than two classes"),
+        (("classes", "values"), ["b", "a", "c"], "must be distinct and in order"),
+        (("classes", "values"), ["a", "a", "c"], "must be distinct and in order"),
+        (("classes", "values"), ["a", 1, "c"], "must be a string, not 1"),
+        (("classes", "type"), "lambda", "do not fit their type 'lambda'"),
+        (("classes", "type"), "integer", "must be an integer from -9223372036854775808"),
+        (("features", "low"), [0.0], "where 1 are needed"),
+        (("features", "low", 1), 1e9, "feature 1 of the model file has low above high"),
+        (("features", "low", 0), "0", r"features.low\[0\] of the model file must be a number"),
+        (("features", "low", 0), True, "must be a number, not True"),
+        (("features", "kinds", 0), "text", "features.kinds of the model file holds 'text'"),
+        (("features", "names"), ["a"] * 5, "two features of the model file have the same name"),
+        (("features", "names"), ["a"], "has 1 entries where 5 are needed"),
+        (("features", "importances", 0), 2.0, r"is 2, outside \[0, 1\]"),
+        (("scaling", "kind"), "minmax", "scaling of the model file lacks 'low'"),
+        (("scaling", "kind"), "os.system", "scaling of the model file lacks 'low'"),
+        (("scaling", "starts"), [0, 1], "must divide its knots into features"),
+        (("scaling", "knots", 0), 1e20, "knots and ranks of feature 0 do not increase"),
+        (("scaling", "ranks", 0), -1, "do not increase|must lie in"),
+        (("tree", "depth"), 17, "tree.depth of the model file must be an integer from 1 to 16"),
+        (("tree", "depth"), 3, "tree.branches of the model file has 3 entries where 7 are needed"),
+        (("tree", "depth"), 2.0, "must be an integer"),
+        (("tree", "steepness"), 0, "tree.steepness of the model file is 0, outside"),
+        (("tree", "steepness"), 10**400, "too large for a number"),
+        (("tree", "branches", 1), {}, r"tree.branches\[1\] of the model file lacks 'threshold'"),
+        (("tree", "branches", 0, "features"), [99], "must be an integer from 0 to 4, not 99"),
+        (("tree", "branches", 0, "features"), [1, 1], "names a feature twice"),
+        (("tree", "branches", 0, "weights"), [], "has 0 entries where"),
+        (("tree", "branches", 0, "threshold"), 5.0, "is 5, outside"),
+        (("tree", "leaves"), [], "has 0 entries where 4 are needed"),
+        (("tree", "leaves", 0), [0.5, 0.5], "has 2 entries where 3 are needed"),
+        (("tree", "leaves", 0), [0.5, 0.1, 0.1], "do not add up to one"),
+        (("training", "parameters"), {"__reduce__": 1}, "unknown key '__reduce__'"),
+        (("training", "parameters"), {"depth": {"py/object": 1}}, "lacks 'pairs'"),
+        (("training", "parameters"), {"class_weight": {"pairs": [[[1], 2]]}}, "no plain value"),
+        (("training", "omitted"), ["x"], "unknown name 'x'"),
+        (("training", "n_iter"), -1, "must be an integer from 0"),
+        (("software",), 3, "software of the model file must be a string, not 3"),
+    ],
+)  # fmt: skip
+def test_malformed_files_are_refused_in_one_sentence(document, path, value, sentence):
+    text = json.dumps(put(document, path, value))
+    assert re.search(sentence, refusal(text)), refusal(text)
+
+
+def test_hostile_text_is_refused_in_one_sentence(document):
+    good = json.dumps(document)
+    assert "not valid JSON" in refusal(good[:-5])
+    assert "not valid JSON" in refusal("")
+    assert "nested too deeply" in refusal("[" * 200_000)
+    twice = good.replace('"version": 1', '"version": 1, "version": 1')
+    assert "the key 'version' twice" in refusal(twice)
+    assert "holds NaN" in refusal(good.replace('"steepness": 64.0', '"steepness": NaN'))
+    assert "holds -Infinity" in refusal(good.replace('"steepness": 64.0', '"steepness": -Infinity'))
+    assert "too large for a number" in refusal(
+        good.replace('"steepness": 64.0', '"steepness": 1e999')
+    )
+    assert "not valid JSON" in refusal(
+        good.replace('"steepness": 64.0', '"steepness": ' + "9" * 5000)
+    )
+    assert "not text in UTF-8" in refusal(b"\xff\xfe{}")
+    assert "larger than 100 bytes" in refusal(good, max_bytes=100)
+    assert "its format is not" in refusal("[]")
+    assert "its format is not" in refusal("null")
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "huge.json"
+    with open(path, "wb") as file:
+        file.truncate(10 * 2**30)  # sparse: ten gigabytes of nothing
+    with pytest.raises(ModelFileError, match="larger than 67108864 bytes; if you trust it"):
+        load_model(path)
+
+
+def test_a_small_file_cannot_ask_for_much_memory(document):
+    n = 1000
+    wide = copy.deepcopy(document)
+    wide["features"] = {
+        "names": None, "low": [0] * n, "high": [1] * n, "scaled_mean": [0] * n,
+        "kinds": ["number"] * n, "importances": [0] * n,
+    }  # fmt: skip
+    wide["scaling"] = {"kind": "minmax", "low": [0] * n, "span": [1] * n}
+    wide["tree"]["depth"] = 16
+    assert "more than softsplit loads" in refusal(json.dumps(wide))
+
+
+def test_splits_that_overflow_are_refused():
+    tree, _ = random_classifier(3, depth=1, kind="minmax")
+    document = json.loads(dumps_model(tree))
+    document["scaling"]["span"] = [1e-250] * 5
+    document["scaling"]["low"] = [1e299] * 5
+    assert "overflow in original units" in refusal(json.dumps(document))
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(junk=JUNK, data=st.data())
+def test_no_file_gives_anything_but_a_tree_or_a_sentence(document, junk, data):
+    """Anything anywhere in a good file: it loads and predicts, or it is refused."""
+    changed = copy.deepcopy(document)
+    place = changed
+    while True:
+        keys = sorted(place) if isinstance(place, dict) else range(len(place))
+        key = data.draw(st.sampled_from(list(keys)))
+        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = junk
+    text = json.dumps(changed)
+    try:
+        tree = loads_model(text)
+    except ModelFileError as error:
+        assert str(error).endswith(".")
+        return
+    SCHEMA.validate(changed)  # what loads is a file of the documented format
+    names = getattr(tree, "feature_names_in_", None)
+    X = pd.DataFrame([document["features"]["low"]], columns=names)
+    assert np.all(np.isfinite(tree.predict_proba(X)))

@@ -1,0 +1,414 @@
+"""Reasons, importances, hard trees and simpler trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris, load_wine
+
+from readings import random_classifier, random_model
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    load_model,
+    save_model,
+    strength_path,
+)
+from softsplit.reading.changes import class_changes
+from softsplit.reading.equations import number, read_split
+from softsplit.reading.importance import feature_importances
+from softsplit.reading.pruning import simplified
+from softsplit.scaling import KINDS
+from softsplit.tree import Topology, TreeParameters
+
+trees = {
+    "seed": st.integers(0, 10_000),
+    "depth": st.integers(1, 3),
+    "n_classes": st.integers(2, 4),
+    "kind": st.sampled_from(KINDS),
+}
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    tree = SoftTreeClassifier(global_strength=0.5, n_starts=2, random_state=0)
+    return tree.fit(X, np.array(["a", "b", "c"])[y]), X
+
+
+# --- splits in original units -----------------------------------------------------------------
+
+
+@given(**trees)
+def test_a_split_in_original_units_routes_as_the_tree_does(seed, depth, n_classes, kind):
+    model, X = random_model(seed, depth, n_classes, kind)
+    scores = model.scores(X)
+    for t in range(model.topology.n_branches):
+        split = read_split(model, t)
+        if not split.features:
+            assert np.ptp(scores[t]) == 0
+            continue
+        seen = model.scaling.transform(X) if split.ranked else X
+        total = seen[:, list(split.features)] @ np.array(split.coefficients)
+        clear = np.abs(scores[t]) > 1e-9
+        holds = total > split.threshold if split.sign == ">" else total < split.threshold
+        np.testing.assert_array_equal(holds[clear], scores[t][clear] > 0)
+        assert split.coefficients[0] == 1
+        if split.sure is None:
+            sure = np.abs(total - split.threshold) > split.width * (1 + 1e-6)
+            assert np.all(np.abs(model.steepness * scores[t][sure]) >= np.log(19) * (1 - 1e-6))
+
+
+def test_numbers_are_written_without_exponents_where_that_helps():
+    assert number(104.2, 2) == "100"
+    assert number(0.00033814, 4) == "0.0003381"
+    assert number(-1234.56, 4) == "-1235"
+    assert number(9999.96, 4) == "10000"
+    assert number(-0.0) == "0"
+    assert number(1.5e-9, 3) == "1.5e-09"
+    assert number(2.0e7, 3) == "2e+07"
+
+
+# --- one row explained ------------------------------------------------------------------------
+
+
+@given(**trees)
+def test_an_explanation_adds_up(seed, depth, n_classes, kind):
+    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind)
+    x = X[seed % len(X)]
+    names = tree.feature_names_in_
+    frame = pd.DataFrame([x], columns=names)
+    found = tree.explain(frame)
+    assert found.label == tree.predict(frame)[0]
+    np.testing.assert_allclose(
+        list(found.probabilities.values()), tree.predict_proba(frame)[0], atol=1e-12
+    )
+    gates = tree.decision_path(frame)[0]
+    for reading in found.branches:
+        assert reading.left == pytest.approx(gates[reading.branch], abs=1e-12)
+        pulled = sum(term.log_odds for term in reading.contributions)
+        assert reading.base_log_odds + pulled == pytest.approx(reading.log_odds, abs=1e-6)
+        sizes = [abs(term.log_odds) for term in reading.contributions]
+        assert sizes == sorted(sizes, reverse=True)
+        if reading.contributions:
+            assert reading.total == pytest.approx(sum(t.amount for t in reading.contributions))
+    text = str(found)
+    assert text.startswith(f"class {found.label}")
+    assert set(found.to_dict()) >= {"label", "probabilities", "branches", "changes"}
+
+
+def test_the_path_leads_to_the_most_probable_leaf(wine):
+    tree, X = wine
+    found = tree.explain(X.iloc[0])
+    assert found.leaf == tree.apply(X.iloc[:1])[0]
+    steps = [step.branch for step in Topology.with_branches(len(tree.thresholds_)).path(found.leaf)]
+    assert [t for t in steps if t in found.path] == list(found.path)
+    assert found.leaf_probability == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("make", [lambda X: X.iloc[3], lambda X: X.iloc[[3]]], ids=["row", "frame"])
+def test_one_row_in_any_form(wine, make):
+    tree, X = wine
+    assert tree.explain(make(X)).label == tree.predict(X.iloc[[3]])[0]
+
+
+def test_one_plain_row_without_names():
+    X, y = load_iris(return_X_y=True)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
+    assert tree.explain(X[70]).label == tree.predict(X[70:71])[0]
+    assert tree.explain(X[70].tolist()).label == tree.predict(X[70:71])[0]
+    with pytest.raises(ValueError, match="explain takes one row, got 2"):
+        tree.explain(X[:2])
+    with pytest.raises(ValueError, match="X has 3 features, but SoftTreeClassifier is expecting 4"):
+        tree.explain(X[0, :3])
+
+
+# --- the smallest change ----------------------------------------------------------------------
+
+
+@given(**trees, steepness=st.sampled_from([4.0, 64.0, 512.0]))
+def test_no_smaller_change_of_one_feature_changes_the_class(
+    seed, depth, n_classes, kind, steepness
+):
+    """Every change is confirmed by the tree, and a dense scan finds none nearer."""
+    model, X = random_model(seed, depth, n_classes, kind, steepness=steepness)
+    x = X[seed % len(X)]
+    current = model.predict_index(x[None, :])[0]
+    found, undecided = class_changes(model, x)
+    assert undecided == []
+    by_feature = {change.feature: change for change in found}
+    for j in range(X.shape[1]):
+        low, high = model.summary.low[j], model.summary.high[j]
+        if low == high:  # nothing to move within
+            assert j not in by_feature
+            continue
+        if model.summary.kinds[j] == "binary":
+            values = np.array([0.0, 1.0])
+        elif model.summary.kinds[j] == "integer":
+            values = np.arange(low, high + 1)
+        else:
+            values = np.linspace(low, high, 4001)
+        rows = np.repeat(x[None, :], len(values), axis=0)
+        rows[:, j] = values
+        other = model.predict_index(rows) != current
+        if j not in by_feature:
+            assert not np.any(other)
+            continue
+        change = by_feature[j]
+        moved = x.copy()
+        moved[j] = change.new_value
+        assert model.labels[model.predict_index(moved[None, :])[0]] == change.label
+        assert change.label != model.labels[current]
+        assert low <= change.new_value <= high
+        size = abs(change.new_value - x[j])
+        assert change.share_of_range == pytest.approx(size / (high - low))
+        if np.any(other):
+            assert size <= np.min(np.abs(values[other] - x[j])) + 1e-9 * (high - low)
+    shares = [change.share_of_range for change in found]
+    assert shares == sorted(shares)
+
+
+def test_a_narrow_gap_between_two_splits_is_found():
+    """A window of another class, a ten-thousandth of the range wide, cannot hide."""
+    model, _ = random_model(0, depth=2, n_classes=2, kind="minmax", n_features=1, n_rows=400)
+    low, high = model.summary.low[0], model.summary.high[0]
+    begin, end = 0.6, 0.6001
+    # Above `end` class 0, from `begin` to `end` class 1, below class 0 again.
+    tree = TreeParameters(
+        np.array([[1.0, 1.0, 1.0]]),
+        np.array([end, 0.9, begin]),
+        np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]),
+    )
+    model = replace(model, parameters=tree, steepness=1e6)
+    x = np.array([low + 0.2 * (high - low)])
+    (change,), _ = class_changes(model, x)
+    assert (change.new_value - low) / (high - low) == pytest.approx(begin, abs=1e-5)
+    assert change.label == model.labels[1]
+
+
+def test_tied_classes_do_not_exhaust_the_search():
+    model, X = random_model(3, depth=2, n_classes=3, n_features=1)
+    even = np.full_like(model.parameters.leaf_classes, 1 / 3)
+    model = replace(model, parameters=replace(model.parameters, leaf_classes=even))
+    assert class_changes(model, X[0]) == ([], [])
+
+
+def test_a_value_outside_the_training_range_is_searched_towards_it(wine):
+    tree, X = wine
+    x = X.iloc[0].copy()
+    x["proline"] = 1e5
+    found = tree.explain(x)
+    for change in found.changes:
+        moved = x.copy()
+        moved[change.name] = change.new_value
+        assert tree.predict(moved.to_frame().T)[0] == change.label != found.label
+
+
+# --- importances ------------------------------------------------------------------------------
+
+
+@given(**trees)
+def test_importances_are_shares_and_unused_features_have_none(seed, depth, n_classes, kind):
+    tree, _ = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind)
+    shares = tree.feature_importances_
+    assert np.all(shares >= 0)
+    assert shares.sum() == pytest.approx(1) or not np.any(shares)
+    assert np.all(shares[~np.any(tree.weights_, axis=1)] == 0)
+
+
+def test_importance_of_one_split_follows_the_definition():
+    rng = np.random.default_rng(0)
+    features, weights = rng.uniform(size=(3, 50)), rng.uniform(0.5, 2.0, 50)
+    tree = TreeParameters(np.array([[0.8], [-0.4], [0.0]]), np.array([0.1]), np.eye(2))
+    expected = np.zeros(3)
+    for j in (0, 1):
+        mean = np.average(features[j], weights=weights)
+        expected[j] = abs(tree.weights[j, 0]) * np.average(
+            np.abs(features[j] - mean), weights=weights
+        )
+    found = feature_importances(tree, 10.0, features, weights)
+    np.testing.assert_allclose(found, expected / expected.sum())
+    # A weight of two is the row twice.
+    doubled = feature_importances(
+        tree, 10.0, np.hstack([features, features]), np.concatenate([weights, weights]) / 2
+    )
+    np.testing.assert_allclose(doubled, found)
+
+
+def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():
+    """Brute force at depth 2 with one feature per branch: movements are importances."""
+    model, _ = random_model(5, depth=2, n_classes=3, n_features=3, steepness=20.0)
+    tree = replace(model.parameters, weights=np.diag([0.9, -0.7, 0.5]))
+    tree = replace(tree, thresholds=np.array([0.12, -0.05, 0.04]))
+    scaled = np.random.default_rng(1).uniform(size=(3, 200))
+    left = 1 / (1 + np.exp(-20.0 * (tree.weights.T @ scaled / 3 - tree.thresholds[:, None])))
+
+    def answers(p):
+        reach = np.array(
+            [p[0] * p[1], p[0] * (1 - p[1]), (1 - p[0]) * p[2], (1 - p[0]) * (1 - p[2])]
+        )
+        return tree.leaf_classes @ reach
+
+    def apart(a, b):
+        return np.abs(a - b).sum(axis=0) / 2
+
+    moved = []
+    ones, zeros = np.ones(200), np.zeros(200)
+    for t in range(3):
+        both = [answers([*left[:t], side, *left[t + 1 :]]) for side in (ones, zeros)]
+        stakes = apart(*both)
+        coin = np.average(left[t], weights=stakes)
+        moved.append(apart(answers(left), answers([*left[:t], coin * ones, *left[t + 1 :]])).mean())
+    expected = np.array(moved) / sum(moved)
+    np.testing.assert_allclose(feature_importances(tree, 20.0, scaled, ones), expected, rtol=1e-9)
+
+
+def test_units_do_not_matter_and_paths_have_importances():
+    X, y = load_iris(return_X_y=True)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
+    other = SoftTreeClassifier(n_starts=1, random_state=0).fit(X * 1024.0, y)
+    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-12)
+    path = strength_path(X, y, estimator=tree, strengths=[0.5, 4.0])
+    for point in path.points:
+        assert point.classifier.feature_importances_.sum() == pytest.approx(1)
+        assert point.classifier.explain(X[0]).label == point.classifier.predict(X[:1])[0]
+
+
+# --- hard trees -------------------------------------------------------------------------------
+
+
+def test_hard_tree_follows_the_signs(wine):
+    tree, X = wine
+    hard = tree.to_hard_tree()
+    left = tree.decision_path(X) >= 0.5
+    by_hand = np.where(left[:, 0], np.where(left[:, 1], 0, 1), np.where(left[:, 2], 2, 3))
+    np.testing.assert_array_equal(hard.apply(X), by_hand)
+    best = tree.leaf_classes_.argmax(axis=0)
+    np.testing.assert_array_equal(hard.predict(X), tree.classes_[best[by_hand]])
+    same = np.mean(hard.predict(X) == tree.predict(X))
+    assert hard.agreement(X) == same > 0.97
+    assert hard.score(X, tree.predict(X)) == same
+    assert "sure" not in hard.export_text() and "if " in str(hard)
+
+
+@given(**trees)
+def test_hard_and_soft_trees_agree_where_gates_are_shut(seed, depth, n_classes, kind):
+    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind, steepness=1e9)
+    X = pd.DataFrame(X, columns=tree.feature_names_in_)
+    gates = tree.decision_path(X)
+    shut = np.all((gates > 1 - 1e-9) | (gates < 1e-9), axis=1)
+    if np.any(shut):
+        hard = tree.to_hard_tree()
+        np.testing.assert_array_equal(hard.predict(X[shut]), tree.predict(X[shut]))
+        assert hard.agreement(X[shut]) == 1.0
+
+
+# --- simplify ---------------------------------------------------------------------------------
+
+
+def with_idle_parts(model, rng):
+    """Equal leaves here, a branch without features there, equal subtrees elsewhere."""
+    tree = model.parameters
+    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+    leaves = tree.leaf_classes.copy()
+    for t in range(len(thresholds)):
+        what = rng.integers(4)
+        below = list(tree.topology.leaves_below(t))
+        half = len(below) // 2
+        if what == 0:
+            leaves[:, below] = leaves[:, below[:1]]
+        elif what == 1:
+            weights[:, t] = 0.0
+        elif what == 2 and half > 1:
+            a, b = 2 * t + 1, 2 * t + 2
+            weights[:, b], thresholds[b] = weights[:, a], thresholds[a]
+            leaves[:, below[half:]] = leaves[:, below[:half]]
+    return replace(model, parameters=TreeParameters(weights, thresholds, leaves))
+
+
+@given(**trees, steepness=st.sampled_from([8.0, 512.0]))
+def test_a_simpler_tree_answers_the_same_everywhere(seed, depth, n_classes, kind, steepness):
+    model, X = random_model(seed, depth, n_classes, kind, steepness=steepness)
+    rng = np.random.default_rng(seed)
+    model = with_idle_parts(model, rng)
+    small = replace(model, parameters=simplified(model.parameters, steepness))
+    span = np.ptp(X, axis=0) + 1.0
+    anywhere = X[rng.integers(len(X), size=400)] + rng.normal(size=(400, X.shape[1])) * span
+    before, after = model.predict_proba(anywhere), small.predict_proba(anywhere)
+    np.testing.assert_allclose(after, before, atol=1e-9)
+    top = np.sort(before, axis=1)
+    clear = top[:, -1] - top[:, -2] > 2e-9
+    np.testing.assert_array_equal(after.argmax(1)[clear], before.argmax(1)[clear])
+    assert small.topology.depth <= model.topology.depth
+    assert np.count_nonzero(small.parameters.weights) <= np.count_nonzero(model.parameters.weights)
+    again = simplified(small.parameters, steepness)
+    np.testing.assert_array_equal(again.weights, small.parameters.weights)
+
+
+@given(**trees)
+def test_with_rows_their_answers_stay(seed, depth, n_classes, kind):
+    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind, steepness=512.0)
+    X = pd.DataFrame(X, columns=tree.feature_names_in_)
+    small = tree.simplify(X.iloc[:20], tol=0.05)
+    rows = X.iloc[:20]
+    np.testing.assert_array_equal(small.predict(rows), tree.predict(rows))
+    np.testing.assert_allclose(small.predict_proba(rows), tree.predict_proba(rows), atol=0.05)
+    assert len(small.thresholds_) <= len(tree.thresholds_)
+    assert tree.weights_.shape[1] == 2**depth - 1  # the original is left alone
+
+
+def test_equal_leaves_and_what_nothing_reaches_are_removed():
+    model, _ = random_model(1, depth=3, n_classes=2, n_features=4)
+    tree = model.parameters
+    leaves = np.zeros((2, 8))
+    leaves[0, :4] = 1.0
+    leaves[1, 4:] = 1.0
+    small = simplified(replace(tree, leaf_classes=leaves), 512.0)
+    assert small.topology.depth == 1
+    np.testing.assert_array_equal(small.weights[:, 0], tree.weights[:, 0])
+    # A root that always goes left leaves its left subtree.
+    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+    weights[:, 0], thresholds[0] = 0.0, -1.0
+    small = simplified(TreeParameters(weights, thresholds, tree.leaf_classes), 512.0)
+    assert small.topology.depth == 2
+    np.testing.assert_array_equal(small.weights[:, 0], weights[:, 1])
+    # One class everywhere: a single leaf, in the smallest tree there is.
+    one = np.vstack([np.ones(8), np.zeros(8)])
+    small = simplified(replace(tree, leaf_classes=one), 512.0)
+    assert small.topology.depth == 1 and not np.any(small.weights)
+
+
+def test_simplify_keeps_the_estimator_whole():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    tree = SoftTreeClassifier(depth=4, global_strength=1.0, n_starts=2, random_state=0).fit(X, y)
+    small = tree.simplify(X, tol=0.01)
+    assert len(small.thresholds_) < len(tree.thresholds_)
+    np.testing.assert_array_equal(small.predict(X), tree.predict(X))
+    assert small.coef_.shape == (len(small.thresholds_), 4)
+    assert small.local_sparsity_ == pytest.approx(100 * np.mean(small.weights_ == 0))
+    assert small.feature_importances_.sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="tol must be a number from 0 to 1, got -1"):
+        tree.simplify(tol=-1)
+
+
+# --- trees chosen by cross-validation -----------------------------------------------------------
+
+
+def test_a_chosen_tree_is_read_through_the_search(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    search = SoftTreeClassifierCV(scales=["quantile"], n_starts=1, cv=2, random_state=0).fit(X, y)
+    best = search.best_estimator_
+    assert str(search.explain(X.iloc[0])) == str(best.explain(X.iloc[0]))
+    np.testing.assert_array_equal(search.feature_importances_, best.feature_importances_)
+    assert search.feature_importances_.sum() == pytest.approx(1)
+    assert search.to_hard_tree().agreement(X) > 0.9
+    np.testing.assert_array_equal(search.simplify(X).predict(X), search.predict(X))
+    save_model(search, tmp_path / "tree.json")
+    np.testing.assert_array_equal(
+        load_model(tmp_path / "tree.json").predict_proba(X), search.predict_proba(X)
+    )

@@ -1,0 +1,247 @@
+"""The report in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from browser import chromium_path
+from softsplit.cli import app, reporting
+from tables import HOSTILE, HOSTILE_TARGET, hostile, people
+
+POINTS = 4
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Reports of a plain and of a hostile table."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reporting, "POINTS", POINTS)
+        patch.setattr(reporting, "FOLDS", 3)
+        for name, table, target in [
+            ("plain", people(90), "risk"),
+            ("hostile", hostile(90), HOSTILE_TARGET),
+        ]:
+            data, page = folder / f"{name}.csv", folder / f"{name}.html"
+            table.to_csv(data, index=False)
+            arguments = ["fit", str(data), "-t", target, "--report", str(page), "--depth", "2"]
+            arguments += ["--strength", "0.5", "--quiet", "--jobs", "1"]
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, result.output
+            made[name] = page
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    path = chromium_path()
+    with sync_playwright() as playwright:
+        # As root, as in containers, Chromium has no sandbox.
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """Opens a page; at the end nothing may have been asked of the network or said in error."""
+    contexts, said, asked = [], [], []
+
+    def open_page(name="plain", **options):
+        context = browser.new_context(**{"viewport": {"width": 1100, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(pages[name].as_uri())
+        page.wait_for_selector("html.ready")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert asked and all(url.startswith("file://") for url in asked)
+    assert len(asked) == len(contexts)
+
+
+def shown(page) -> dict[str, str]:
+    """What the one visible panel says."""
+    panels = page.locator(".panel:visible")
+    assert panels.count() == 1
+    facts = panels.locator("[data-fact]")
+    said = {f.get_attribute("data-fact"): f.inner_text() for f in facts.all()}
+    said["tree"] = panels.locator("svg.tree").inner_html()
+    said["python"] = panels.locator("pre code").inner_text()
+    said["point"] = panels.get_attribute("data-point")
+    return said
+
+
+def test_the_chosen_tree_is_shown_first(opened):
+    page = opened()
+    assert page.title() == "A tree for risk"
+    slider = page.locator("#slider")
+    assert shown(page)["point"] == slider.input_value()
+    assert "the chosen tree" in page.locator("#headline").inner_text()
+    assert page.locator("#back").is_disabled()
+
+
+def test_the_slider_moves_by_keyboard(opened):
+    page = opened()
+    slider = page.locator("#slider")
+    slider.focus()
+    slider.press("Home")
+    weak = shown(page)
+    slider.press("End")
+    strong = shown(page)
+    last = slider.get_attribute("max")
+    assert (weak["point"], strong["point"]) == ("0", last)
+    for what in ("tree", "sparsity", "strength", "features", "python"):
+        assert weak[what] != strong[what], what
+    said = page.locator("#headline").inner_text()
+    assert said.startswith(f"Tree {int(last) + 1} of {int(last) + 1}")
+    assert slider.get_attribute("aria-valuetext") == said
+    assert page.locator("#headline").get_attribute("role") == "status"
+    slider.press("ArrowLeft")
+    assert shown(page)["point"] == str(int(last) - 1)
+    page.locator("#back").click()
+    assert "the chosen tree" in page.locator("#headline").inner_text()
+
+
+def test_the_slider_moves_by_mouse_and_accuracies_differ(opened):
+    page = opened()
+    box = page.locator("#slider").bounding_box()
+    found = set()
+    for share in (0.01, 0.5, 0.99):
+        page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        found.add((shown(page)["point"], shown(page)["accuracy"]))
+    assert len({point for point, _ in found}) == 3
+    assert len({accuracy for _, accuracy in found}) > 1
+    page.locator(".chart .column").first.click()
+    assert shown(page)["point"] == "0"
+
+
+def test_the_python_line_is_copied_and_is_python(opened):
+    page = opened(permissions=["clipboard-read", "clipboard-write"])
+    page.locator("#slider").press("Home")
+    line = shown(page)["python"]
+    button = page.locator(".panel:visible button.copy")
+    button.click()
+    page.wait_for_function(
+        "document.querySelector('.panel:not([hidden]) .copy').textContent == 'Copied'"
+    )
+    assert page.locator("#headline").inner_text() == "The Python line is copied."
+    assert page.evaluate("navigator.clipboard.readText()") == line
+    assert re.fullmatch(r"SoftTreeClassifier\(.*\)\.fit\(X, y\)", line)
+    compile(line, "line", "eval")
+
+
+def test_copying_works_without_a_clipboard(opened):
+    page = opened()
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.locator(".panel:visible button.copy").click()
+    page.wait_for_function(
+        "document.querySelector('.panel:not([hidden]) .copy').textContent == 'Copied'"
+    )
+
+
+def test_hostile_names_stay_text(opened):
+    page = opened("hostile")
+    assert page.title() == "A tree for <!--"
+    assert page.locator("img, iframe, object, embed").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.locator("#data table").inner_text().count("<script>") >= 1
+    for _ in range(POINTS):
+        page.locator("#slider").press("ArrowRight")
+    page.locator("#slider").press("Home")
+    assert page.title() == "A tree for <!--"
+    names = page.locator("#data tbody th").all_inner_texts()
+    assert HOSTILE[0] in names and HOSTILE[3] in names
+    assert any("x" * 20 in name for name in names)
+    assert HOSTILE[1][:20] in page.locator(".classes").inner_text()
+
+
+def test_the_policy_forbids_even_pictures(browser, pages):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(pages["plain"].as_uri())
+    blocked = page.evaluate(
+        """() => new Promise((resolve) => {
+            document.addEventListener('securitypolicyviolation',
+                (e) => resolve(e.violatedDirective));
+            setTimeout(() => resolve('nothing'), 3000);
+            const image = new Image();
+            image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw=';
+        })"""
+    )
+    assert blocked == "img-src"
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile"])
+def test_a_narrow_screen_does_not_scroll_sideways(opened, name):
+    page = opened(name, viewport={"width": 320, "height": 640})
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 320
+    assert page.locator(".panel:visible details.words").get_attribute("open") is not None
+    small = page.evaluate(
+        """() => [...document.querySelectorAll('button, input')].filter((e) => e.offsetParent)
+            .filter((e) => e.getBoundingClientRect().height < 24).length"""
+    )
+    assert small == 0
+
+
+CONTRAST = """(selector) => {
+    const channel = (v) => (v / 255 <= .04045 ? v / 255 / 12.92
+        : ((v / 255 + .055) / 1.055) ** 2.4);
+    const luminance = (c) => {
+        const [r, g, b] = c.match(/[0-9.]+/g).map(Number);
+        return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b);
+    };
+    const ink = luminance(getComputedStyle(document.querySelector(selector)).color);
+    const paper = luminance(getComputedStyle(document.body).backgroundColor);
+    return (Math.max(ink, paper) + .05) / (Math.min(ink, paper) + .05);
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_light_and_dark_can_be_read(opened, scheme):
+    page = opened(color_scheme=scheme)
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 29)"}[scheme]
+    for selector in ("h1", ".quiet", "summary", "button.copy", "thead th"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+def test_everything_has_a_name_and_one_heading_leads(opened):
+    page = opened()
+    assert page.locator("h1").count() == 1
+    assert page.get_by_role("slider", name="Strength of the penalty").count() == 1
+    assert page.get_by_role("button", name="Copy").count() == 1
+    assert page.get_by_role("img", name=re.compile("Drawing of tree")).count() == 1
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+def test_print_shows_everything_and_no_controls(opened):
+    page = opened(color_scheme="dark")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("#slider").is_visible()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+
+
+def test_without_scripts_the_chosen_tree_is_there(browser, pages):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(pages["plain"].as_uri())
+    assert page.locator(".panel:visible svg.tree").count() == 1
+    context.close()

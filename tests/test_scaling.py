@@ -1,0 +1,229 @@
+"""Scalings: what they do to features, and splits carried back to original units."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from softsplit import SoftTreeClassifier, export_text
+from softsplit.scaling import KINDS, MOST_KNOTS, QuantileScaling, fit_scaling, scaling_from
+from softsplit.tree import TreeParameters
+
+KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+def skewed(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack(
+        [
+            rng.lognormal(sigma=2.0, size=n),
+            rng.integers(0, 4, size=n),
+            np.full(n, 7.0),
+            rng.normal(size=n),
+        ]
+    )
+
+
+def random_tree(n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(-1, 1, (n_features, 3))
+    return TreeParameters(weights, rng.uniform(-1, 1, 3), np.eye(4))
+
+
+@KIND
+def test_features_are_mapped_one_by_one_and_never_decrease(kind):
+    X = skewed()
+    scaling = fit_scaling(kind, X)
+    scaled = scaling.transform(X)
+    assert scaling.kind == kind
+    for j in range(X.shape[1]):
+        assert np.all(np.diff(scaled[np.argsort(X[:, j]), j]) >= 0)
+        shuffled = X[:, ::-1].copy()
+        shuffled[:, j] = X[:, j]
+        assert_array_equal(scaling.transform(shuffled)[:, j], scaled[:, j])
+
+
+@pytest.mark.parametrize("kind", ["minmax", "quantile", "standard"])
+def test_typical_values_lie_between_zero_and_one(kind):
+    X = skewed()
+    scaled = fit_scaling(kind, X).transform(X)
+    inside = np.mean((scaled >= 0) & (scaled <= 1), axis=0)
+    assert np.all(inside > 0.97) if kind == "standard" else np.all(inside == 1)
+    assert_array_equal(scaled[:, 2], np.zeros(len(X)))
+
+
+@KIND
+def test_coefficients_give_the_scores_of_scaled_features(kind):
+    X = skewed()
+    scaling, tree = fit_scaling(kind, X), random_tree(X.shape[1])
+    coef, intercept = scaling.splits(tree)
+    scaled = scaling.transform(X)
+    expected = scaled @ tree.weights / X.shape[1] - tree.thresholds
+    read = X if scaling.linear else scaled
+    assert_allclose(read @ coef.T + intercept, expected, rtol=1e-9, atol=1e-9)
+
+
+@KIND
+def test_a_scaled_value_is_carried_back(kind):
+    X = skewed()
+    scaling = fit_scaling(kind, X)
+    scaled = scaling.transform(X)
+    for j in (0, 1, 3):
+        for i in range(20):
+            assert scaling.to_original(j, scaled[i, j]) == pytest.approx(X[i, j], rel=1e-9)
+    if kind != "identity":
+        assert scaling.to_original(2, 0.3) == 7.0
+
+
+@KIND
+def test_order_repeats_and_precision_do_not_change_a_bit(kind):
+    X = skewed().astype(np.float32)
+    rng = np.random.default_rng(1)
+    counts = rng.integers(1, 4, size=len(X)).astype(float)
+    weighted = fit_scaling(kind, X.astype(float), counts)
+    rows = rng.permutation(np.repeat(np.arange(len(X)), counts.astype(int)))
+    repeated = fit_scaling(kind, X[rows])
+    assert_array_equal(weighted.transform(X), repeated.transform(X))
+    shares = rng.uniform(0.1, 1.0, size=len(X))
+    order = rng.permutation(len(X))
+    one, other = fit_scaling(kind, X, shares), fit_scaling(kind, X[order], shares[order])
+    assert_array_equal(one.transform(X), other.transform(X))
+
+
+@KIND
+def test_a_scaling_is_a_kind_and_plain_arrays(kind):
+    X = skewed()
+    scaling = fit_scaling(kind, X)
+    text = json.dumps({name: values.tolist() for name, values in scaling.arrays().items()})
+    again = scaling_from(kind, json.loads(text))
+    assert_array_equal(again.transform(X), scaling.transform(X))
+    assert (again.kind, again.linear, again.n_features) == (kind, scaling.linear, 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parts", "sentence"),
+    [
+        ("cube", {}, "scaling 'cube' is unknown"),
+        ("minmax", {"low": [0.0]}, "needs the arrays low, span"),
+        ("minmax", {"low": [0.0], "span": [[1.0]]}, "must be lists of numbers"),
+        ("minmax", {"low": [0.0], "span": [-1.0]}, "span > 0"),
+        ("standard", {"low": [0.0], "span": [1.0, 2.0]}, "span > 0"),
+        ("quantile", {"knots": [0.0], "ranks": [0.0], "starts": [0, 2]}, "divide its knots"),
+        ("quantile", {"knots": [0.0], "ranks": [0.0], "starts": [0.0, np.inf]}, "divide its"),
+        ("quantile", {"knots": [1, 0], "ranks": [0, 1], "starts": [0, 2]}, "do not increase"),
+        ("quantile", {"knots": [0, 1], "ranks": [0, 2], "starts": [0, 2]}, "lie in"),
+        ("quantile", {"knots": [0, 1], "ranks": [0, None], "starts": [0, 2]}, "lists of numbers"),
+    ],
+)
+def test_numbers_that_make_no_scaling_are_refused(kind, parts, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        scaling_from(kind, parts)
+
+
+def test_ranks_are_shares_below_plus_half_of_those_at_a_value():
+    X = np.array([[1.0], [1.0], [2.0], [5.0], [5.0], [5.0]])
+    knots, ranks = QuantileScaling.fit(X).curve(0)
+    assert_array_equal(knots, [1.0, 2.0, 5.0])
+    middle = np.array([1.0, 2.5, 4.5])
+    assert_allclose(ranks, (middle - 1.0) / 3.5)
+
+
+def test_values_outside_the_training_range_count_as_its_ends():
+    X = skewed()
+    scaling = fit_scaling("quantile", X)
+    far = np.array([X.min(axis=0) - 10, X.max(axis=0) + 10])
+    assert_array_equal(scaling.transform(far), [[0, 0, 0, 0], [1, 1, 0, 1]])
+
+
+def test_many_values_are_held_by_few_knots_near_their_ranks():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.zeros(30_000), rng.lognormal(sigma=3.0, size=70_000)])[:, None]
+    scaling = fit_scaling("quantile", X)
+    knots, ranks = scaling.curve(0)
+    assert len(knots) <= MOST_KNOTS
+    assert (knots[0], knots[-1], ranks[0], ranks[-1]) == (X.min(), X.max(), 0.0, 1.0)
+    at = np.quantile(X[X > 0], [0.1, 0.5, 0.9])[:, None]
+    assert_allclose(
+        scaling.transform(at)[:, 0], (0.15 + 0.7 * np.array([0.1, 0.5, 0.9])) / 0.85, atol=3e-3
+    )
+
+
+@given(arrays(np.float64, 12, elements=st.floats(-1e308, 1e308)))
+@settings(max_examples=100, deadline=None)
+def test_ranks_of_any_numbers_are_finite_and_in_order(column):
+    X = column[:, None]
+    scaled = fit_scaling("quantile", X).transform(X)[:, 0]
+    assert np.all((scaled >= 0) & (scaled <= 1))
+    assert np.all(np.diff(scaled[np.argsort(column)]) >= 0)
+
+
+@pytest.mark.parametrize("scale", ["minmax", "quantile", "standard", "none", True, False, None])
+def test_the_estimator_takes_every_scaling(scale):
+    X, y = load_iris(return_X_y=True)
+    tree = SoftTreeClassifier(
+        scale=scale, global_strength=0.5, n_starts=1, steepness=64.0, random_state=0
+    ).fit(X, y)
+    assert tree.score(X, y) > 0.8
+    read = X if tree.scaling_.linear else tree.scaling_.transform(X)
+    scores = 64.0 * (read @ tree.coef_.T + tree.intercept_)
+    left = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
+    assert_allclose(tree.decision_path(X), left, atol=1e-9)
+
+
+def test_true_and_minmax_are_the_same():
+    X, y = load_iris(return_X_y=True)
+    one, other = (
+        SoftTreeClassifier(scale=scale, n_starts=1, random_state=0).fit(X, y)
+        for scale in (True, "minmax")
+    )
+    assert_array_equal(one.weights_, other.weights_)
+
+
+def test_a_split_on_one_rank_is_told_in_original_units():
+    X, y = load_iris(return_X_y=True)
+    tree = SoftTreeClassifier(
+        scale="quantile", penalty="l0", global_strength=3.0, n_starts=2, random_state=0
+    ).fit(X[:100, 2:3], y[:100])
+    text = export_text(tree, ["petal length"])
+    sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
+    value = X[:100, 2]
+    expected = value > float(cut) if sign == ">" else value < float(cut)
+    assert_array_equal(expected, tree.decision_path(X[:100, 2:3])[:, 0] > 0.5)
+    assert "rank" not in text
+
+
+def test_longer_splits_name_ranks_and_say_which_values_have_them():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = SoftTreeClassifier(
+        scale="quantile", global_strength=0.5, n_starts=1, random_state=0
+    ).fit(X, y)
+    text = export_text(tree, precision=12)
+    first = text.splitlines()[0]
+    body, threshold = re.match(r"if (.*) > (\S+)", first).groups()
+    ranks, total = tree.scaling_.transform(X), np.zeros(len(X))
+    terms = re.findall(r"([+-]?)\s*([\d.e-]+ )?rank\(x(\d+)\)", body)
+    assert len(terms) == len(tree.selected_features_) > 1
+    for sign, size, j in terms:
+        total += (-1 if sign == "-" else 1) * float(size or 1) * ranks[:, int(j)]
+    assert_array_equal(total > float(threshold), tree.decision_path(X)[:, 0] > 0.5)
+    for j in tree.selected_features_:
+        legend = re.search(
+            rf"^rank\(x{j}\): 0 at (\S+), .* 0.5 at (\S+), .* 1 at (\S+)$", text, re.M
+        )
+        low, middle, high = map(float, legend.groups())
+        assert (low, high) == pytest.approx((X[:, j].min(), X[:, j].max()))
+        assert scaled_value(tree, j, middle) == pytest.approx(0.5, abs=1e-6)
+
+
+def scaled_value(tree, feature, value):
+    row = np.zeros((1, tree.n_features_in_))
+    row[0, feature] = value
+    return tree.scaling_.transform(row)[0, feature]

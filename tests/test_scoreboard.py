@@ -1,0 +1,97 @@
+"""The choice among candidates: best, one standard error, leaders, and the table of results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softsplit.scoreboard import Candidate, Mark, Scoreboard
+from softsplit.tree import TreeParameters
+
+SMALL = Candidate("minmax", 1, 512.0, "l0", "global")
+TREE = TreeParameters(np.zeros((1, 1)), np.zeros(1), np.eye(2))
+DEEP = SMALL._replace(depth=2)
+
+
+def board(*rows):
+    """Rows of (candidate, fraction, scores, features)."""
+    made = Scoreboard(len(rows[0][2]))
+    for candidate, fraction, scores, features in rows:
+        for fold, score in enumerate(scores):
+            if score is not None:
+                made.add(candidate, fraction, fold, Mark(TREE, score, features, features, 0.1))
+    return made
+
+
+def test_best_is_the_highest_mean_and_the_sparsest_of_equals():
+    made = board(
+        (SMALL, 0.1, [0.8, 0.9, 0.7], 3),
+        (SMALL, 0.2, [0.9, 0.8, 0.7], 2),
+        (DEEP, 0.1, [0.7] * 3, 1),
+    )
+    assert made.best() == (SMALL, 0.2)
+
+
+def test_one_se_takes_the_sparsest_row_within_one_error():
+    made = board(
+        (SMALL, 0.1, [0.90, 0.80, 0.85, 0.95], 9),
+        (SMALL, 0.2, [0.91, 0.79, 0.84, 0.94], 5),  # worse by 0.005 -+ 0.005
+        (SMALL, 0.3, [0.80, 0.70, 0.75, 0.85], 2),  # worse by 0.1 on every fold
+    )
+    assert made.best() == (SMALL, 0.1)
+    assert made.one_se() == (SMALL, 0.2)
+    assert made.chosen("best") == (SMALL, 0.1)
+
+
+def test_a_row_that_fails_on_one_fold_is_not_close():
+    """Its differences vary so much that their own error would excuse it."""
+    made = board(
+        (SMALL, 0.1, [0.98, 0.97, 0.99, 0.98, 0.98], 6),
+        (SMALL, 0.2, [0.98, 0.97, 0.99, 0.98, 0.60], 4),
+    )
+    assert made.one_se() == (SMALL, 0.1)
+
+
+def test_rows_that_lack_a_fold_do_not_count_unless_all_do():
+    made = board((SMALL, 0.1, [0.6, 0.6], 1), (DEEP, 0.1, [0.9, None], 1))
+    assert made.best() == (SMALL, 0.1)
+    assert made.leaders(2) == [SMALL]
+    partial = board((SMALL, 0.1, [0.6, None], 1), (DEEP, 0.1, [0.9, None], 1))
+    assert partial.best() == (DEEP, 0.1)
+    assert partial.one_se() == (DEEP, 0.1)
+
+
+def test_leaders_are_ordered_by_their_best_rows():
+    made = board(
+        (SMALL, 0.1, [0.80, 0.90], 1),
+        (SMALL, 0.2, [0.50, 0.40], 1),
+        (DEEP, 0.1, [0.82, 0.89], 1),
+        (SMALL._replace(scale="quantile"), 0.1, [0.2, 0.3], 1),
+    )
+    assert made.leaders(3) == [DEEP, SMALL]
+    assert made.leaders(1) == [DEEP]
+
+
+def test_the_table_is_a_frame_with_ranks_and_all_folds():
+    made = board(
+        (SMALL, 0.1, [0.6, 0.8], 3), (DEEP, 0.2, [0.9, 0.7], 2), (DEEP, 0.3, [0.8, None], 1)
+    )
+    frame = pd.DataFrame(made.table())
+    assert frame["mean_test_score"].tolist() == pytest.approx([0.7, 0.8, 0.8])
+    assert frame["rank_test_score"].tolist() == [3, 1, 1]
+    assert frame["n_splits_done"].tolist() == [2, 2, 1]
+    assert np.isnan(frame["split1_test_score"][2])
+    assert frame["param_depth"].tolist() == [1, 2, 2]
+
+
+@given(st.lists(st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_one_se_is_never_denser_than_the_best_nor_far_below_it(scores):
+    made = board(*[(SMALL, i, np.array(row) / 20, i + 1) for i, row in enumerate(scores)])
+    best, chosen = made.best(), made.one_se()
+    assert made.mean(chosen, "n_features") <= made.mean(best, "n_features")
+    error = np.std(made.values(best, "score"), ddof=1) / 2
+    assert made.mean(best) - made.mean(chosen) <= error + 1e-9
