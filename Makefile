@@ -66,9 +66,9 @@ FIGURES := table2 table3 figure_scatter heatmaps decomposition
 reproduce: $(VENV)/.test ## the paper's tables and figures into docs/results (hours; may be stopped and resumed)
 	@for name in $(EXPERIMENTS); do \
 		$(BIN)/softsplit experiment run $$name $(ARGS) \
-		&& $(BIN)/softsplit experiment table $$name --out docs/results || exit 1; done
+		&& $(BIN)/softsplit experiment table $$name --out docs/results/experiments || exit 1; done
 	@for name in $(FIGURES); do \
-		$(BIN)/softsplit experiment plot $$name --out docs/results || exit 1; done
+		$(BIN)/softsplit experiment plot $$name --out docs/results/experiments || exit 1; done
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

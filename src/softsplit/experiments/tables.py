@@ -65,7 +65,7 @@ def make_table(spec: Spec, store: Store) -> pd.DataFrame:
     frame = spec_rows(spec, store)
     if spec.table == "peers":
         beside = [tree_rows(spec_rows(store.spec(name), store)) for name in spec.beside]
-        return pd.concat([*beside, peer_table(frame, spec)], ignore_index=True)
+        return by_dataset(pd.concat([*beside, peer_table(frame, spec)], ignore_index=True), spec)
     return (paper_table if spec.table == "paper" else solver_table)(frame, spec)
 
 
@@ -243,6 +243,13 @@ def _peer_means(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     table = groups[[*columns, "seconds", "predict_seconds"]].mean()
     table.insert(1, "accuracy_std", groups["test_accuracy"].std(ddof=0))
     return table
+
+
+def by_dataset(table: pd.DataFrame, spec: Spec) -> pd.DataFrame:
+    """Data sets in the order of the spec; in each, the methods in the order they first appear."""
+    ranks = {"dataset": spec.dataset_names.index, "model": _models(table).index}
+    ordered = table.sort_values(["dataset", "model"], key=lambda c: c.map(ranks[str(c.name)]))
+    return ordered.reset_index(drop=True)
 
 
 def peer_summary(table: pd.DataFrame) -> pd.DataFrame:
