@@ -218,26 +218,3 @@ def test_ensembles_measures_every_size(tmp_path):
     }
     assert all(0 < int(row["features"]) <= 13 for row in rows)
     assert "| wine |" in shown
-
-
-def test_peers_table(reference, tmp_path):
-    names = {row["dataset"] for row in read_rows(FOLDER.parent / "docs/results/accuracy.csv")}
-    methods = ["LR-L1-CV", "CART-D", "STreeD-D", "ConTree-D", "CART-full", "FIGS-12", "HistGB"]
-    rows = [f"{name},{m},0.8,2,3" for name in names for m in [*methods, "RandomForest"]]
-    columns = "dataset,method,accuracy_mean,features_used,nonzeros"
-    (reference / "peers.csv").write_text("\n".join([columns, *rows, "else,CART-D,0.1,9,9"]))
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- begin peers -->\nstale\n<!-- end peers -->\nafter\n")
-    out = run("peers_table.py", "--document", str(page), reference=reference)
-    assert "| CART-D | 80.0 | 2.0 | 3.0 |" in out
-    text = page.read_text()
-    assert out.strip() in text and "stale" not in text
-    assert text.startswith("before\n") and text.endswith("after\n")
-
-
-@pytest.mark.skipif(
-    "SOFTSPLIT_REFERENCE" not in os.environ, reason="SOFTSPLIT_REFERENCE is not set"
-)
-def test_table_of_peers_is_what_the_script_prints():
-    out = run("peers_table.py", reference=os.environ["SOFTSPLIT_REFERENCE"])
-    assert out.strip() in (FOLDER.parent / "docs" / "when.md").read_text(encoding="utf-8")

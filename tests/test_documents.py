@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +41,22 @@ def test_own_rules_of_a_decomposition_run(
     assert session.model.score(session.X, session.y) > 0.95
     trace = session.model.solution_.trace
     assert all(row.steps <= 7 for row in trace.rows) and trace[1].accepted > 0
+
+
+def test_table_of_other_methods_is_that_of_the_experiment() -> None:
+    """Every row of the table in docs/when.md has the means over the rows of peers.csv."""
+    results = pd.read_csv(ROOT / "docs" / "results" / "experiments" / "peers.csv")
+    means = results.groupby("model").mean(numeric_only=True)
+    text = (ROOT / "docs" / "when.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]*\(`(.+)`\) \|(.*)\|$", text, re.MULTILINE)
+    assert len(rows) >= 9
+    for model, cells in rows:
+        accuracy, loss, features, nonzeros = (float(c.replace(",", "")) for c in cells.split("|"))
+        found = means.loc[model]
+        assert accuracy == round(100 * found.test_accuracy, 1), model
+        assert loss == round(found.test_log_loss, 2), model
+        assert features == round(found.features_used, 1), model
+        assert nonzeros == pytest.approx(found.nonzeros, abs=0.05), model
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
