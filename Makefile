@@ -15,7 +15,7 @@ demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and wri
 	@$(BIN)/softsplit demo $(ARGS)
 
 test: lint browser ## linters, type checker, import contracts and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
 browser:

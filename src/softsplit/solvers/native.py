@@ -77,7 +77,7 @@ class NativeSolver:
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 1
-    most_hops: int = 20
+    most_hops: int = 30
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True
