@@ -157,3 +157,19 @@ def test_a_missing_reference_folder_is_said():
     )
     assert done.returncode != 0
     assert "name the folder of the reference tables" in done.stderr
+
+
+def test_ensembles_measures_every_size(tmp_path):
+    shown = run(
+        "ensembles.py", "--data", "wine", "--trees", "2", "--folds", "2", "--out", str(tmp_path)
+    )
+    rows = read_rows(tmp_path / "ensembles.csv")
+    assert {(row["model"], row["trees"]) for row in rows} == {
+        ("one tree", "1"),
+        ("bagging", "1"),
+        ("bagging", "2"),
+        ("subspaces", "1"),
+        ("subspaces", "2"),
+    }
+    assert all(0 < int(row["features"]) <= 13 for row in rows)
+    assert "| wine |" in shown

@@ -224,9 +224,8 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
 def test_progress_shows_each_candidate(wine, capsys):
     SoftTreeClassifierCV(**SMALL, verbose=1).fit(*wine)
     text = capsys.readouterr().err
-    assert "minmax" in text
-    assert "quantile" in text
-    assert "score 0." in text
+    assert "minmax scaling, depth 2, steepness 512, global l0  score 0." in text
+    assert "quantile scaling" in text
 
 
 @pytest.mark.parametrize(
@@ -251,6 +250,22 @@ def test_wrong_settings_get_one_sentence(wrong, sentence):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=sentence):
         SoftTreeClassifierCV(**SMALL | wrong).fit(X, y)
+
+
+def test_rates_that_cannot_be_met():
+    X, y = load_breast_cancer(return_X_y=True)
+    with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):
+        SoftTreeClassifierCV(**SMALL | {"depths": [1]}, min_class_rate=1.0).fit(X[:, :1], y)
+
+
+def test_two_valued_columns_need_one_scaling_only():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(60, 4)).astype(float)
+    y = X[:, 0].astype(int)
+    y[:3] = 1 - y[:3]
+    chosen = SoftTreeClassifierCV(**SMALL | {"depths": [1]}).fit(X, y)
+    assert set(chosen.cv_results_["param_scale"]) == {"minmax"}
+    assert_array_equal(chosen.selected_features_, [0])
 
 
 def test_fold_without_weight_or_classes_is_refused():

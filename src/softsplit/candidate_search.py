@@ -95,7 +95,7 @@ class Search:
                 self.seen.add(candidate)
                 best = self.board.best(keys)
                 self.observer.candidate_judged(
-                    str(candidate), self.board.mean(best), self.board.mean(best, "n_features")
+                    candidate.label, self.board.mean(best), self.board.mean(best, "n_features")
                 )
 
 

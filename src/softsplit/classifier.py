@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -213,14 +214,12 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """As plain values where they are objects only for convenience: skops knows no enums."""
+        """The status of a solution by its name: skops knows no enums."""
         state: dict[str, Any] = super().__getstate__()
-        return _map_solutions(state, lambda s: {**vars(s), "status": s.status.name})
+        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(
-            _map_solutions(state, lambda s: Solution(**{**s, "status": Status[s["status"]]}))
-        )
+        super().__setstate__(_map_solutions(state, lambda s: replace(s, status=Status[s.status])))
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
         """Whoever looks on while a fit, or a path of ``n_points``, runs."""

@@ -34,6 +34,7 @@ from softsplit.reading.hard import HardTree
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
 from softsplit.threads import one_blas_thread
+from softsplit.training import NoFeasibleTreeError
 from softsplit.tree import FloatArray, Topology
 
 SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
@@ -316,6 +317,10 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
                 "that were compared by then.",
                 ConvergenceWarning,
                 stacklevel=3,
+            )
+        if not board.marks and not budget.exhausted:
+            raise NoFeasibleTreeError(
+                "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
             )
         if not board.marks:
             self.best_index_, self.best_score_ = -1, float("nan")

@@ -27,7 +27,7 @@ from softsplit.routing import leaf_probabilities, split_scores
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
 from softsplit.solvers import Solution, Start, Status
-from softsplit.training import best_solution, walk
+from softsplit.training import NoFeasibleTreeError, best_solution, walk
 from softsplit.tree import FloatArray, TreeParameters
 
 SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
@@ -36,6 +36,9 @@ SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
 PATH_ITERATIONS = 200
 """Iterations of one descent, where the user sets no limit: what comes later is not worth the time
 while trees are only compared."""
+
+MORE_STARTS = 10
+"""Times the starts where no usual one ends in a feasible tree."""
 
 Scorer = Callable[..., float]
 Task = tuple[Candidate, int]
@@ -130,7 +133,7 @@ class Judge:
         rows = _TestRows.of(model, self.data.part(test), self.scorer)
         marks = []
         began = time.perf_counter()
-        for solution in whole_trees(trees(model, problem, candidate, fractions, self.run)):
+        for solution in self._path(model, problem, candidate, fractions):
             weights = solution.parameters.weights
             zero = np.abs(weights) <= self.run.solver.zero_threshold
             marks.append(
@@ -143,6 +146,22 @@ class Judge:
                 )
             )
         return marks
+
+    def _path(
+        self,
+        model: SoftTreeClassifier,
+        problem: TrainingProblem,
+        candidate: Candidate,
+        fractions: Sequence[float],
+    ) -> list[Solution]:
+        """Trees to judge; none if no start, of more than usual, meets the class rates."""
+        more = self.run._replace(n_starts=MORE_STARTS * self.run.n_starts)
+        for run in (self.run, more):
+            try:
+                return whole_trees(trees(model, problem, candidate, fractions, run))
+            except NoFeasibleTreeError:
+                continue
+        return []
 
 
 def configured(base: SoftTreeClassifier, candidate: Candidate) -> SoftTreeClassifier:
@@ -188,11 +207,10 @@ def settled(
     problem = with_strengths(problem, *strengths(candidate.scope, fraction * unit))
     budget = replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
     solver = model._adapted(run.solver)
-    found = [solver.solve(problem, Start(tree), budget) for tree in starts[:1]]
-    for tree in starts[1:]:
-        if budget.exhausted:
-            break
-        found.append(solver.solve(problem, Start(tree), budget))
+    found: list[Solution] = []
+    for tree in starts:
+        if not found or not budget.exhausted:
+            found.append(solver.solve(problem, Start(tree), budget))
     return best_solution(found, budget)
 
 
@@ -209,8 +227,12 @@ def strengths(scope: str, strength: float) -> tuple[float, float]:
 
 
 def featureless_cost(problem: TrainingProblem) -> float:
-    """Cost of calling all samples by the one class for which that is cheapest."""
-    return float(np.min(problem.samples.class_totals @ problem.loss.costs))
+    """Cost of calling all samples by the one class for which that is cheapest.
+
+    Where that costs nothing, by the dearest: strengths need a unit.
+    """
+    costs = problem.samples.class_totals @ problem.loss.costs
+    return float(np.min(costs)) or float(np.max(costs)) or 1.0
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,14 @@ class Candidate(NamedTuple):
     penalty: str
     scope: str
 
+    @property
+    def label(self) -> str:
+        """The settings in words."""
+        return (
+            f"{self.scale} scaling, depth {self.depth}, steepness {self.steepness:g}, "
+            f"{self.scope} {self.penalty}"
+        )
+
 
 class Mark(NamedTuple):
     """One tree on one fold."""

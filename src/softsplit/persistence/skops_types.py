@@ -8,6 +8,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.scaling.LinearScaling",
     "softsplit.scaling.QuantileScaling",
+    "softsplit.solvers.base.Solution",
     "softsplit.tree.TreeParameters",
 )
 """Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""
