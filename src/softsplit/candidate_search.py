@@ -3,7 +3,7 @@
 A grid of all settings would cost their product. Instead one setting after the other is varied
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is better by more than one standard error, then steepness. The best one or
-two candidates then walk the whole path.
+two candidates are then judged at all strengths.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from softsplit.observer import Observer
 from softsplit.scoreboard import Candidate, Scoreboard
 
 SCREENED = 3
-"""Strengths at which candidates are compared before the best of them walk the whole path."""
+"""Strengths at which candidates are compared before the best of them get all the others."""
 
 FINALISTS = 2
-"""Most candidates that walk the whole path."""
+"""Most candidates that are judged at all strengths."""
 
 
 @dataclass
@@ -57,7 +57,8 @@ class Search:
             else:
                 self._vary(first, name, axes[name])
         for candidate in self.board.leaders(FINALISTS):
-            self._evaluate([candidate], self.fractions)
+            missing = [f for f in self.fractions if (candidate, f) not in self.board.marks]
+            self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
         leaders = self.board.leaders(1)
@@ -86,7 +87,7 @@ class Search:
         return not self.board.close(self.board.best(before), best)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
-        if not candidates or self.judge.run.budget.exhausted:
+        if not candidates or not fractions or self.judge.run.budget.exhausted:
             return
         self.judge.evaluate(candidates, fractions, self.board)
         for candidate in candidates:

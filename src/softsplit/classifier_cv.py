@@ -54,8 +54,8 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     Candidates are compared along paths of strengths that are walked from weak to strong on every
     fold, each tree started from the last one. One setting after the other is varied around the best
     so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
-    strengths; the best one or two candidates then walk the whole path. The tree that is kept is
-    trained on all rows, from the trees that the chosen settings led to on the folds.
+    strengths; the best one or two candidates are then judged at all strengths. The tree that is
+    kept is trained on all rows, from the trees that the chosen settings led to on the folds.
 
     Parameters
     ----------

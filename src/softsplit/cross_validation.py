@@ -88,22 +88,28 @@ class Judge:
     def evaluate(
         self, candidates: Sequence[Candidate], fractions: Sequence[float], board: Scoreboard
     ) -> None:
-        """Add the marks of every candidate at every fraction to the board."""
+        """Add the marks of every candidate at every fraction to the board.
+
+        A candidate that has marks at other strengths goes on from the trees there.
+        """
         tasks = [(c, f) for f in range(len(self.splits)) for c in candidates]
-        finished = self._run(tasks, tuple(fractions))
+        finished = self._run(tasks, tuple(fractions), board)
         for candidate, fold in tasks:  # in this order, whichever ended first
             marks = finished.get((candidate, fold), [])
             for fraction, mark in zip(fractions, marks, strict=False):
                 board.add(candidate, fraction, fold, mark)
 
-    def _run(self, tasks: Sequence[Task], fractions: tuple[float, ...]) -> dict[Task, list[Mark]]:
+    def _run(
+        self, tasks: Sequence[Task], fractions: tuple[float, ...], board: Scoreboard
+    ) -> dict[Task, list[Mark]]:
+        known = {task: board.known(*task) for task in tasks}
         finished: dict[Task, list[Mark]] = {}
         running: set[Task] = set()
 
         def run(task: Task) -> None:
             running.add(task)
             try:
-                finished[task] = self.marks(*task, fractions)
+                finished[task] = self.marks(*task, fractions, known[task])
             finally:
                 running.discard(task)
 
@@ -116,7 +122,9 @@ class Judge:
                 Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(t) for t in tasks)
             else:
                 parallel = Parallel(n_jobs=n_jobs, prefer="processes")
-                ends = parallel(delayed(self.marks)(*task, fractions) for task in tasks)
+                ends = parallel(
+                    delayed(self.marks)(*task, fractions, known[task]) for task in tasks
+                )
                 finished.update(zip(tasks, ends, strict=True))
         except KeyboardInterrupt:
             self.run.budget.cancel.requested = True  # threads stop at their next look at it
@@ -124,8 +132,17 @@ class Judge:
                 time.sleep(0.01)
         return finished
 
-    def marks(self, candidate: Candidate, fold: int, fractions: Sequence[float]) -> list[Mark]:
-        """Marks of the trees of one path on one fold; fewer if the budget ran out."""
+    def marks(
+        self,
+        candidate: Candidate,
+        fold: int,
+        fractions: Sequence[float],
+        known: Mapping[float, TreeParameters],
+    ) -> list[Mark]:
+        """Marks of the trees of one path on one fold; fewer if the budget ran out.
+
+        With trees ``known`` at other strengths, each tree starts from the nearest of them.
+        """
         if self.run.budget.exhausted:
             return []
         train, test = self.splits[fold]
@@ -133,7 +150,7 @@ class Judge:
         rows = _TestRows.of(model, self.data.part(test), self.scorer)
         marks = []
         began = time.perf_counter()
-        for solution in self._path(model, problem, candidate, fractions):
+        for solution in self._path(model, problem, candidate, fractions, known):
             weights = solution.parameters.weights
             zero = np.abs(weights) <= self.run.solver.zero_threshold
             marks.append(
@@ -153,8 +170,18 @@ class Judge:
         problem: TrainingProblem,
         candidate: Candidate,
         fractions: Sequence[float],
+        known: Mapping[float, TreeParameters],
     ) -> list[Solution]:
         """Trees to judge; none if no start, of more than usual, meets the class rates."""
+        if known:
+            at = [_nearest(known, fraction) for fraction in fractions]
+            return whole_trees(
+                [
+                    settled(model, problem, candidate, fraction, [known[near]], self.run)
+                    for fraction, near in zip(fractions, at, strict=True)
+                    if not self.run.budget.exhausted
+                ]
+            )
         more = self.run._replace(n_starts=MORE_STARTS * self.run.n_starts)
         for run in (self.run, more):
             try:
@@ -192,6 +219,12 @@ def trees(
         budget=replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS),
         thorough=False,
     )
+
+
+def _nearest(known: Mapping[float, TreeParameters], fraction: float) -> float:
+    """The next weaker strength whose tree is known, or the weakest of all."""
+    weaker = [near for near in known if near <= fraction]
+    return max(weaker) if weaker else min(known)
 
 
 def settled(

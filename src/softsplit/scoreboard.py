@@ -80,6 +80,14 @@ class Scoreboard:
         marks = self.marks.get(key, {})
         return [marks[fold].tree for fold in sorted(marks)]
 
+    def known(self, candidate: Candidate, fold: int) -> dict[float, TreeParameters]:
+        """The trees of a candidate on a fold, by strength."""
+        return {
+            fraction: marks[fold].tree
+            for (other, fraction), marks in self.marks.items()
+            if other == candidate and fold in marks
+        }
+
     def values(self, key: Key, name: str) -> FloatArray:
         """One number per fold, (n_folds,); nan where a mark is missing."""
         marks = self.marks[key]
