@@ -47,7 +47,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_the_whole_package(wheel: Path) -> None:
     source = ROOT / "src"
-    kinds = (".py", ".toml", ".json", ".csv")
+    kinds = (".py", ".toml", ".json", ".csv", ".css", ".js")
     files = [p for p in source.rglob("*") if p.suffix in kinds]
     expected = {p.relative_to(source).as_posix() for p in files}
     assert {"softsplit/experiments/specs/table2.toml", "softsplit/data/catalogue.json"} <= expected

@@ -12,7 +12,7 @@ from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_writable, write_text
 
-EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
+EPILOG = "Example: softsplit demo --data wine --out wine.html"
 
 
 class DemoData(StrEnum):
@@ -24,7 +24,7 @@ class DemoData(StrEnum):
 
 
 def demo(
-    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wine,
+    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wdbc,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path(
         "softsplit-demo.html"
     ),

@@ -19,7 +19,7 @@ SHOWN_CLASSES = 12
 
 
 def percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def with_interval(found: Interval | None) -> str:
