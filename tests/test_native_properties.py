@@ -140,13 +140,13 @@ def scaled(problem, factor):
 def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     """A factor of four is exact in floating point, roots included: not a bit may change.
 
-    So it shows that no tolerance is absolute. A factor of two changes roots by rounding.
+    So it shows that no tolerance is absolute. (A factor of two changes roots by rounding, and a
+    search makes another tree of that.)
     """
-    one, two, four = (train(scaled(problem, factor), n_starts=2)[1] for factor in (1, 2, 4))
+    one, four = (train(scaled(problem, factor), n_starts=2)[1] for factor in (1, 4))
     assert four.objective == 4 * one.objective
     np.testing.assert_array_equal(four.parameters.weights, one.parameters.weights)
     np.testing.assert_array_equal(four.parameters.leaf_classes, one.parameters.leaf_classes)
-    np.testing.assert_allclose(two.objective, 2 * one.objective, rtol=1e-5, atol=1e-6)
 
 
 @given(problem=problems())

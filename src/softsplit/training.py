@@ -198,8 +198,13 @@ def _tell(observer: Observer, solver: Solver, index: int, solution: Solution) ->
     )
 
 
-def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -> Solution:
+def best_solution(
+    solutions: Sequence[Solution], budget: Budget | None = None, tie: float = 0.0
+) -> Solution:
     """The lowest objective among the usable solutions; the first of equals.
+
+    Objectives within ``tie`` of the lowest count as equal, and there the smallest weights win: of two
+    trees that cost the same, the gentler one.
 
     Raises
     ------
@@ -208,7 +213,9 @@ def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -
     """
     usable = [solution for solution in solutions if solution.status.usable]
     if usable:
-        return min(usable, key=lambda solution: solution.objective)
+        best = min(usable, key=lambda solution: solution.objective)
+        equals = [s for s in usable if 0 < tie and s.objective <= best.objective + tie]
+        return min(equals, key=_size) if len(equals) > 1 else best
     ends = sorted(
         {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
     )
@@ -224,6 +231,10 @@ def best_solution(solutions: Sequence[Solution], budget: Budget | None = None) -
     )
 
 
+def _size(solution: Solution) -> float:
+    return float(np.sum(np.abs(solution.parameters.weights)))
+
+
 def hop(
     problem: TrainingProblem,
     solver: Solver,
@@ -235,7 +246,8 @@ def hop(
 ) -> Solution:
     """The best of ``solutions``, after a search around the best few if the solver can do that."""
     budget = budget or Budget()
-    best = best_solution(solutions, budget)
+    tie = budget.tol * problem.cost_unit
+    best = best_solution(solutions, budget, tie)
     if not isinstance(solver, Improver) or budget.exhausted:
         return best
     count = len(solutions) * solver.hops(problem)
@@ -249,7 +261,8 @@ def hop(
         observer.searching(count)
         with one_blas_thread():
             draws = draw_hops(problem, rng, count)
-            best = solver.improve(problem, front, draws, budget, observer.hopped)
+            found = solver.improve(problem, front, draws, budget, observer.hopped)
+            best = found if found.objective < best.objective - tie else best
         observer.search_ended(best)
     except KeyboardInterrupt:  # outside the hops, which see to it themselves
         budget.cancel.requested = True
