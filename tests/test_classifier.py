@@ -59,7 +59,7 @@ def test_fitted_attributes_fit_together(iris):
     assert list(tree.feature_names_in_) == list(X.columns)
     assert tree.n_features_in_ == 4
     assert len(tree.starts_) == 2
-    assert tree.solution_.objective <= min(s.objective for s in tree.starts_)
+    assert tree.solution_.objective <= min(s.objective for s in tree.starts_) + 1e-6
     assert tree.objective_ == tree.solution_.objective
     assert tree.solution_.status.usable
     assert tree.solution_.violation <= 1e-6

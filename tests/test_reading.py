@@ -272,7 +272,7 @@ def test_units_do_not_matter_and_paths_have_importances():
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
     other = SoftTreeClassifier(n_starts=1, random_state=0).fit(X * 1024.0, y)
-    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-12)
+    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-5)
     path = strength_path(X, y, estimator=tree, strengths=[0.5, 4.0])
     for point in path.points:
         assert point.classifier.feature_importances_.sum() == pytest.approx(1)

@@ -203,8 +203,8 @@ def best_solution(
 ) -> Solution:
     """The lowest objective among the usable solutions; the first of equals.
 
-    Objectives within ``tie`` of the lowest count as equal, and there the smallest weights win: of two
-    trees that cost the same, the gentler one.
+    Objectives within ``tie`` of the lowest count as equal, and there the smallest weights win: of
+    two trees that cost the same, the gentler one.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def best_solution(
     usable = [solution for solution in solutions if solution.status.usable]
     if usable:
         best = min(usable, key=lambda solution: solution.objective)
-        equals = [s for s in usable if 0 < tie and s.objective <= best.objective + tie]
+        equals = [s for s in usable if tie > 0 and s.objective <= best.objective + tie]
         return min(equals, key=_size) if len(equals) > 1 else best
     ends = sorted(
         {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
