@@ -373,3 +373,33 @@ def test_unknown_solvers_and_peers_are_refused_before_any_work(tmp_path):
             run_experiment(small(peers=("oracle",)), store)
         with pytest.raises(ValueError, match=r"'nowhere:Solver' cannot be loaded"):
             run_experiment(small(solvers=("nowhere:Solver",)), store)
+
+
+def test_more_folds_than_rows_are_refused(tmp_path):
+    spec = small(datasets=("iris",), folds=Folds(count=151))
+    with Store(tmp_path / "s.sqlite") as store:
+        message = "'iris' has 150 rows, too few for 151 folds; lower folds.count"
+        with pytest.raises(ValueError, match=message):
+            run_experiment(spec, store)
+
+
+def test_another_spec_of_the_same_name_is_not_taken_for_this_one(tmp_path):
+    spec = small(datasets=("iris",), starts=1)
+    with Store(tmp_path / "s.sqlite") as store:
+        store.add_spec(spec)
+        assert store.same_spec(spec) == spec
+        with pytest.raises(StoreError, match="another spec called 'small'; run this one first"):
+            store.same_spec(small(datasets=("iris",), starts=2))
+
+
+def test_a_running_experiment_is_on_record(tmp_path, monkeypatch):
+    monkeypatch.setattr("softsplit.experiments.runner.NOTED_EVERY", 0.0)
+    seen = []
+    with Store(tmp_path / "s.sqlite") as store:
+
+        class Look(Silence):
+            def advance(self, row, work):
+                seen.append(store.runs("small")[0].n_rows)
+
+        run_experiment(small(datasets=("iris",), starts=1), store, progress=Look())
+    assert seen == list(range(1, len(seen) + 1)) and len(seen) > 3

@@ -207,7 +207,7 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     found = multistart(problem, NativeSolver(), n_starts=3, budget=budget, observer=seen)
     assert len(found) == (1 if event == "start" else 3)
     best = hop(problem, NativeSolver(), found, budget=budget, observer=seen)
-    assert best.status.usable and best.objective <= min(s.objective for s in found)
+    assert best.status.usable and best.objective <= min(s.objective for s in found) + 1e-6
     assert budget.cancel.requested
 
 

@@ -133,6 +133,16 @@ def test_failed_starts_never_win(problem):
     assert best_solution([failed, good]) is good
 
 
+def test_of_trees_that_cost_the_same_the_gentler_one_is_kept(problem):
+    lowest, other = multistart(problem, NativeSolver(), n_starts=2, seed=0)
+    steep = replace(lowest, objective=5.0)
+    halved = replace(other.parameters, weights=0.5 * lowest.parameters.weights)
+    gentle = replace(other, objective=5.0 + 1e-7, parameters=halved)
+    assert best_solution([steep, gentle]) is steep
+    assert best_solution([steep, gentle], tie=1e-6) is gentle
+    assert best_solution([steep, gentle], tie=1e-8) is steep
+
+
 def test_no_usable_start_is_an_error(problem):
     found = multistart(problem, Scripted([Status.FAILED] * 2), n_starts=2)
     with pytest.raises(NoFeasibleTreeError, match=r"none of 2 starts .* FAILED"):

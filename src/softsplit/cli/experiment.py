@@ -89,7 +89,7 @@ def table(name: Name, store: StorePath = None, out: Out = Path("results")) -> No
 
     spec = load_spec(name)
     with open_store(spec, store) as opened:
-        for path in write_results(opened.spec(spec.name), opened, out):
+        for path in write_results(opened.same_spec(spec), opened, out):
             typer.echo(path)
 
 
@@ -102,7 +102,7 @@ def plot(name: Name, store: StorePath = None, out: Out = Path("results")) -> Non
 
     spec = load_spec(name)
     with open_store(spec, store) as opened:
-        for path in write_plots(opened.spec(spec.name), opened, out):
+        for path in write_plots(opened.same_spec(spec), opened, out):
             typer.echo(path)
 
 

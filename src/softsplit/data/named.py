@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -80,9 +81,15 @@ def _resolve(name: str, coding: Coding) -> PlainCoding:
     if name not in catalogue():
         raise ValueError(
             f"coding {coding!r} is known for the paper's data sets only, and {name!r} is none of "
-            "them; use 'onehot'."
+            f"them; use 'onehot'{_meant(name)}."
         )
     return cast(PlainCoding, catalogue()[name][coding])
+
+
+def _meant(name: str) -> str:
+    """A name of the catalogue that was perhaps meant."""
+    close = get_close_matches(name, catalogue(), 1)
+    return f", or did you mean {close[0]!r}" if close else ""
 
 
 def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
@@ -95,8 +102,8 @@ def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
     entries = {entry["name"]: entry for entry in json.loads(manifest.read_text())["datasets"]}
     if name not in entries:
         raise FileNotFoundError(
-            f"data set {name!r} is not in {manifest.name} of SOFTSPLIT_DATA; it lists "
-            f"{', '.join(sorted(entries))}."
+            f"data set {name!r} is not in {manifest.name} of SOFTSPLIT_DATA{_meant(name)}; it "
+            f"lists {', '.join(sorted(entries))}."
         )
     entry = entries[name]
     frame = pd.read_csv(folder / entry["file"], dtype=dict.fromkeys(entry["categorical"], str))

@@ -29,6 +29,9 @@ from softsplit.experiments.versions import versions
 from softsplit.experiments.work import Job, solver_named
 from softsplit.tree import Topology
 
+NOTED_EVERY = 5.0
+"""Seconds after which a run's record is brought up to date: a killed run leaves that much out."""
+
 
 class Progress(Protocol):
     """Is told how far a run has come."""
@@ -92,6 +95,12 @@ def run_experiment(
         solver_named(solver)  # a name that does not exist is refused before any work is done
     skipped = {name: why for name in spec.peers if (why := reason_to_skip(name)) is not None}
     datasets = load_data(spec)
+    for name, data in datasets.items():
+        if spec.folds.count > len(data.y):
+            raise ValueError(
+                f"data set {name!r} has {len(data.y)} rows, too few for {spec.folds.count} folds; "
+                "lower folds.count."
+            )
     store.check_versions(versions(), accept_versions)
     for name, data in datasets.items():
         store.check_dataset(name, spec.training.coding, data_digest(data))
@@ -110,28 +119,36 @@ def run_experiment(
 
 
 class _Counting:
-    """Passes on to another progress and counts rows."""
+    """Passes on to another progress, counts rows, and calls ``note`` every few seconds."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, note: Callable[[int], None]) -> None:
         self.n_rows = 0
         self.begin, self.end = progress.begin, progress.end
-        self._advance = progress.advance
+        self._advance, self._note = progress.advance, note
+        self._noted = time.perf_counter()
 
     def advance(self, row: Row, work: float) -> None:
         self.n_rows += 1
+        if time.perf_counter() - self._noted > NOTED_EVERY:
+            self._note(self.n_rows)
+            self._noted = time.perf_counter()
         self._advance(row, work)
 
 
 @contextmanager
 def _on_record(spec: Spec, store: Store, where: str, progress: Progress) -> Iterator[Progress]:
-    """Keep in the store how long a run took, even if it is interrupted."""
-    counting, began = _Counting(progress), time.perf_counter()
+    """Keep in the store how long a run took, even if it is interrupted or killed."""
+    began = time.perf_counter()
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def note(n_rows: int) -> None:
+        store.log_run(RunRecord(spec.name, stamp, where, n_rows, time.perf_counter() - began))
+
+    counting = _Counting(progress, note)
     try:
         yield counting
     finally:
-        seconds = time.perf_counter() - began
-        store.log_run(RunRecord(spec.name, stamp, where, counting.n_rows, seconds))
+        note(counting.n_rows)
 
 
 def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:

@@ -135,6 +135,16 @@ class Store:
             )
         return Spec.model_validate_json(content)
 
+    def same_spec(self, spec: Spec) -> Spec:
+        """The stored spec of that name, which must be this one, with or without its inner folds."""
+        stored, plain = self.spec(spec.name), {"inner": None}
+        if stored.model_copy(update=plain) != spec.model_copy(update=plain):
+            raise StoreError(
+                f"store {str(self.path)!r} was last filled by another spec called {spec.name!r}; "
+                "run this one first, or give it a name of its own."
+            )
+        return stored
+
     def check_versions(self, versions: dict[str, str], accept_others: bool = False) -> None:
         """Refuse to mix rows of different software; remember the versions of this run."""
         text = json.dumps(versions, sort_keys=True)
