@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
@@ -76,3 +78,20 @@ def random_classifier(seed, **settings) -> tuple[SoftTreeClassifier, np.ndarray]
     scaled = model.scaling.transform(X).T
     importances = feature_importances(model.parameters, model.steepness, scaled, np.ones(len(X)))
     return classifier_of(model, importances, named=True), X
+
+
+TREES = {
+    "seed": st.integers(0, 10_000),
+    "depth": st.integers(1, 4),
+    "kind": st.sampled_from(KINDS),
+    "labels": st.sampled_from(sorted(LABELS)),
+}
+
+
+def classifier_and_frame(seed, depth, kind, labels):
+    """A random tree by the draws of ``TREES``, and rows for it."""
+    n_classes = 2 if labels == "boolean" else 2 + seed % 5
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
+    )
+    return tree, pd.DataFrame(X, columns=tree.feature_names_in_)

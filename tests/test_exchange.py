@@ -10,30 +10,13 @@ import pandas as pd
 import pytest
 import skops.io
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_wine
 
-from readings import LABELS, random_classifier
+from readings import TREES, classifier_and_frame, random_classifier
 from softsplit import SoftTreeClassifier, export_onnx
 from softsplit.persistence import SKOPS_TYPES
-from softsplit.scaling import KINDS
 
 onnxruntime = pytest.importorskip("onnxruntime")
-
-trees = {
-    "seed": st.integers(0, 10_000),
-    "depth": st.integers(1, 4),
-    "kind": st.sampled_from(KINDS),
-    "labels": st.sampled_from(sorted(LABELS)),
-}
-
-
-def make(seed, depth, kind, labels):
-    n_classes = 2 if labels == "boolean" else 2 + seed % 5
-    tree, X = random_classifier(
-        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
-    )
-    return tree, pd.DataFrame(X, columns=tree.feature_names_in_)
 
 
 def run(model, X):
@@ -48,9 +31,9 @@ def run(model, X):
 # --- ONNX ---------------------------------------------------------------------------------------
 
 
-@given(**trees)
+@given(**TREES)
 def test_the_graph_predicts_as_the_tree_does(seed, depth, kind, labels):
-    tree, X = make(seed, depth, kind, labels)
+    tree, X = classifier_and_frame(seed, depth, kind, labels)
     far = pd.DataFrame(1e6 * X.to_numpy()[:5] - 3.0, columns=X.columns)
     X = pd.concat([X, far])
     found, probabilities = run(export_onnx(tree), X)
@@ -99,9 +82,9 @@ def test_what_cannot_be_exported_is_refused(monkeypatch):
 
 
 @settings(max_examples=15)
-@given(**trees)
+@given(**TREES)
 def test_skops_keeps_the_tree(seed, depth, kind, labels):
-    tree, X = make(seed, depth, kind, labels)
+    tree, X = classifier_and_frame(seed, depth, kind, labels)
     data = skops.io.dumps(tree)
     assert set(skops.io.get_untrusted_types(data=data)) <= set(SKOPS_TYPES)
     other = skops.io.loads(data, trusted=list(SKOPS_TYPES))

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import softsplit
-from readings import LABELS, random_classifier
+from readings import TREES, classifier_and_frame, random_classifier
 from softsplit import SoftTreeClassifier
 from softsplit.persistence import (
     ModelFileError,
@@ -32,21 +32,6 @@ DATA = Path(__file__).with_name("data")
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
 SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
 
-trees = {
-    "seed": st.integers(0, 10_000),
-    "depth": st.integers(1, 4),
-    "kind": st.sampled_from(KINDS),
-    "labels": st.sampled_from(sorted(LABELS)),
-}
-
-
-def make(seed, depth, kind, labels):
-    n_classes = 2 if labels == "boolean" else 2 + seed % 5
-    tree, X = random_classifier(
-        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
-    )
-    return tree, pd.DataFrame(X, columns=tree.feature_names_in_)
-
 
 @pytest.fixture(scope="module")
 def document():
@@ -57,9 +42,9 @@ def document():
 # --- round trips --------------------------------------------------------------------------------
 
 
-@given(**trees)
+@given(**TREES)
 def test_a_loaded_tree_is_the_tree(seed, depth, kind, labels):
-    tree, X = make(seed, depth, kind, labels)
+    tree, X = classifier_and_frame(seed, depth, kind, labels)
     text = dumps_model(tree)
     SCHEMA.validate(json.loads(text))
     for other in (loads_model(text), loads_model(text.encode())):

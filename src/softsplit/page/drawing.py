@@ -1,7 +1,6 @@
 """A tree as an SVG picture and as a nested list, both made of elements: names are text nodes only.
 
 Widths of text are estimated, since no browser is at hand: a box is as wide as its longest line.
-Every node is as wide as its own box or as its children side by side, whichever is more.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from softsplit.page.elements import add, element
+from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
     MIXED_LEAF,
     common_label,
@@ -167,31 +167,13 @@ def _rows_note(counts: FloatArray, own: int) -> str:
 
 def _place(root: Box) -> tuple[float, float]:
     """Set the corners of all boxes; the size of the sheet."""
-    width = _spread(root, MARGIN)
-    here, y = [root], MARGIN
-    while here:
-        for box in here:
+    width = spread(root, MARGIN, SIDE_GAP)
+    y = MARGIN
+    for level in levels(root):
+        for box in level:
             box.y = y
-        y += max(box.height for box in here) + LEVEL_GAP
-        here = [child for box in here for child in box.children]
+        y += max(box.height for box in level) + LEVEL_GAP
     return width + MARGIN, y - LEVEL_GAP + MARGIN
-
-
-def _spread(box: Box, left: float) -> float:
-    """Place a subtree with its left edge at ``left``; its right edge."""
-    if not box.children:
-        box.x = left
-        return left + box.width
-    right = left
-    for i, child in enumerate(box.children):
-        right = _spread(child, right + (SIDE_GAP if i else 0.0))
-    box.x = (box.children[0].middle + box.children[1].middle) / 2 - box.width / 2
-    overhang = left - box.x
-    if overhang > 0:
-        for other in box.walk():
-            other.x += overhang
-        right += overhang
-    return max(right, box.x + box.width)
 
 
 def _edge(svg: ET.Element, box: Box, child: Box, word: str) -> None:

@@ -1,7 +1,6 @@
 """Where the boxes of a drawn tree go, in inches at the usual size of type.
 
-Every node is as wide as its own box or as its children side by side, whichever is more, and stands
-above the middle between its children. A level is as high as its highest box.
+Boxes stand side by side as in reading/boxes.py. A level is as high as its highest box.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.plots.canvas import minus, plain
+from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
     MIXED_LEAF,
     common_label,
@@ -79,16 +79,16 @@ def lay_out(
     """
     numbers = iter(range(1, len(model.parameters.thresholds) + 1))
     root = _box(model, 0, leaf_notes, max_terms, precision, numbers)
-    levels = _levels(root)
+    rows = levels(root)
     footnotes = _footnotes(model, root, precision)
     y = LINE * (len(footnotes) + 1) if footnotes else 0.0
-    for level in reversed(levels):
+    for level in reversed(rows):
         height = max(box.height for box in level)
         for box in level:
             # Boxes hang from the top of their level, so that bands to them are alike.
             box.y = y + height - box.height
         y += height + LEVEL_GAP
-    width = max([_spread(root, 0.0), *map(text_width, footnotes)])
+    width = max([spread(root, 0.0, SIDE_GAP), *map(text_width, footnotes)])
     return Layout(root, width, y - LEVEL_GAP, footnotes)
 
 
@@ -175,29 +175,3 @@ def text_width(text: str) -> float:
     font = FontProperties(size=TYPE)
     bare = text.replace(r"\$", "$")
     return LOOSE * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72
-
-
-def _levels(root: Box) -> list[list[Box]]:
-    levels, here = [], [root]
-    while here:
-        levels.append(here)
-        here = [child for box in here for child in box.children]
-    return levels
-
-
-def _spread(box: Box, left: float) -> float:
-    """Place a subtree with its left edge at ``left``; its right edge."""
-    if not box.children:
-        box.x = left
-        return left + box.width
-    right = left
-    for i, child in enumerate(box.children):
-        right = _spread(child, right + (SIDE_GAP if i else 0.0))
-    middle = (box.children[0].middle + box.children[1].middle) / 2
-    box.x = middle - box.width / 2
-    overhang = left - box.x
-    if overhang > 0:
-        for other in box.walk():
-            other.x += overhang
-        right += overhang
-    return max(right, box.x + box.width)
