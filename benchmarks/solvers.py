@@ -31,7 +31,7 @@ from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
 from softsplit.solvers.descent import NEVER
-from softsplit.solvers.hops import Fresh, Hops, OtherStrength, Regrow, Relabel, Reweigh, Warmed
+from softsplit.solvers.hops import Fresh, Hops, OtherStrength, Regrow, Relabel, Replant, Reweigh, Warmed
 from softsplit.solvers.stages import CLOSE, ROUGH, Approach, Polish, Race
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart
@@ -104,7 +104,7 @@ def ablation(args: argparse.Namespace) -> None:
         "starts through points": replace(full, start_rules=("points",), rivals=0),
         "uniform starts": replace(full, start_rules=("uniform",), rivals=0),
     }
-    for kind in (Reweigh, Relabel, Regrow, OtherStrength, Warmed, Fresh):
+    for kind in (Reweigh, Replant, Relabel, Regrow, OtherStrength, Warmed, Fresh):
         rest = tuple(move for move in moves if not isinstance(move, kind))
         without = replace(full, search=replace(full.search, moves=rest))
         variants[f"search without {kind.__name__}"] = without

@@ -11,9 +11,7 @@ from native_cases import make_draws, make_engine, make_problem, solve, solved_po
 from softsplit.penalties import inverse_power
 from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack
-from softsplit.solvers.hops import (
-    Hops,
-)
+from softsplit.solvers.hops import AT_ONCE, Descents, Hops
 from softsplit.solvers.stages import LOOK
 from softsplit.starts import draw_start
 from softsplit.strength_bound import all_zero_tree
@@ -87,7 +85,7 @@ def test_nothing_lower_returns_the_very_point():
     same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
     for move in (nowhere, same):
         # A second descent would lower the last digits: leave it at none.
-        still = Hops(moves=(move,), first=LOOK, second=LOOK)
+        still = Hops(moves=(move,), few=Descents(LOOK, LOOK))
         assert still.improve(make_engine(problem), points, draws) is points[0]
         assert len(move.seen) == 4
     assert Hops().improve(make_engine(problem), points, ()) is points[0]
@@ -121,7 +119,7 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     engine = make_engine(problem)
     lowest = engine.descend(*point, LOOK)
     bad = bad_points(problem, 1)[0]
-    hops = Hops(first=LOOK, hopeless=0.0)
+    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
     assert hops._descend(engine, bad[0].copy(), bad[1], lowest)[0] == np.inf
     generous = replace(hops, hopeless=1e9)
     assert generous._descend(engine, bad[0].copy(), bad[1], lowest)[0] < np.inf

@@ -18,6 +18,7 @@ from softsplit.solvers.hops import (
     OtherStrength,
     Regrow,
     Relabel,
+    Replant,
     Reweigh,
     Warmed,
     refit,
@@ -28,6 +29,7 @@ from softsplit.tree import Block, Topology
 
 MOVES = [
     Fresh(),
+    Replant(),
     Warmed(),
     Regrow(),
     Relabel(),
@@ -75,6 +77,27 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
     two = move.apply(used, point, draws[0], 1)
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
+
+
+def test_replant_keeps_the_leaves_and_lands_elsewhere():
+    problem = make_problem(depth=2, overall=0.2)
+    point = solved_point(problem)
+    draws = make_draws(problem, 2)
+    ends = [Replant().apply(make_engine(problem), point, draw, 0) for draw in draws]
+    for theta, leaves in ends:
+        np.testing.assert_array_equal(leaves, point[1])
+        assert not np.allclose(theta, point[0])
+    assert not np.allclose(ends[0][0], ends[1][0])
+
+
+def test_replant_leaves_fixed_branches_alone():
+    problem = make_problem(depth=2, overall=0.2)
+    tree = unpack(*solved_point(problem))
+    free = problem.restrict(Block((1,), ()), tree)
+    theta, _ = Replant().apply(
+        make_block_engine(free), (pack(tree), tree.leaf_classes), make_draws(free, 1)[0], 0
+    )
+    np.testing.assert_array_equal(theta[[0, 2]], pack(tree)[[0, 2]])
 
 
 @pytest.mark.parametrize("move", [Regrow(), Relabel()], ids=move_id)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from native_cases import make_engine, make_problem, solve
-from softsplit.grouping import draw_plan, structure
+from softsplit.solvers.grouping import draw_plan, plan_of, structure
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
 from softsplit.solvers.engine import Engine, Meter, pack, unpack
@@ -105,3 +105,22 @@ def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     alone = problem.objective(unpack(*Race().winner(make_engine(problem), trees[:1])))
     assert problem.objective(unpack(theta, leaves)) <= alone + 1e-9
     assert problem.objective(unpack(theta, leaves)) < problem.objective(start.parameters)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), classes=st.integers(2, 6))
+def test_a_plan_can_be_read_off_its_leaves(seed, depth, classes):
+    """Drawn plans lead a class exactly to the sides on which it has leaves."""
+    topology, rng = Topology(depth), np.random.default_rng(seed)
+    classes = min(classes, topology.n_leaves)
+    apart = rng.uniform(size=(classes, classes)).tolist()
+    plan = draw_plan(topology, apart, rng)
+    read = plan_of(plan.leaf_labels, classes)
+    assert read.leaf_labels == plan.leaf_labels
+    for t in range(topology.n_branches):
+        left, right = (
+            {plan.leaf_labels[leaf] for leaf in topology.leaves_below(child)}
+            for child in (2 * t + 1, 2 * t + 2)
+        )
+        for k in left | right:
+            assert read.sides[t, k] == plan.sides[t, k]

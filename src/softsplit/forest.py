@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
-from softsplit.routing import TILE, _open_gates
+from softsplit.routing import TILE, open_gates
 from softsplit.tree import FloatArray
 
 
@@ -88,7 +88,7 @@ def forest_pass(scores, slopes, starts, forest, steepness, cost_share, price, ri
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_free):
-                _open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
+                open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             right_mass[group] += _lift(
                 forest, left, right, begin, size, 0.0, -1.0, on_left, on_right, reach
             )

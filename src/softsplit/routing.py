@@ -42,7 +42,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 @compiled
-def _open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
+def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
     """Gate probabilities of one branch, each accurate to the last digits however small it is.
 
     With x = |steepness * score| and e^-x = 2^-k e^r, |r| <= ln(2) / 2, e^r is a polynomial of
@@ -108,7 +108,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, ma
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_branches):
-                _open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
+                open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             _lift_values(left, right, table[group], size, values)
             total += _chain(values[0], weights, begin, size, logarithmic, reach[0])
             _spread(

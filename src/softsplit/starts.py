@@ -4,7 +4,7 @@ uniform   weights and thresholds uniform in the box, as in the paper. At steepne
           hyperplanes lie outside the data, which is why so many of the paper's runs fail.
 points    random directions through random training rows: every split cuts the data.
 groups    at each branch the classes that arrive are parted into two groups and a ridge logistic
-          regression separates them (grouping.py); leaves end up with a class each.
+          regression separates them (solvers/grouping.py); leaves end up with a class each.
 
 A start may come with rivals, other trees drawn by the same rule: a solver that can tell early which
 one leads further runs only that one to the end.
@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 
 from softsplit.constraints import InfeasibleLeafStep
-from softsplit.grouping import grouped_trees
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Draw, Start
+from softsplit.solvers.grouping import grouped_trees
 from softsplit.tree import FloatArray, TreeParameters
 
 

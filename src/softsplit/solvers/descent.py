@@ -57,6 +57,9 @@ descent cut into slices takes the same steps as a whole one."""
 
 SUFFICIENT = 1e-4
 MAX_CUTS = 20
+INVISIBLE = 1e-15
+"""A step that promises less than this part of F cannot be told from rounding: none is shorter."""
+
 ROUNDING = 1e-9
 """F may rise by this part of itself when a stuck point is put on the kinks beside it."""
 
@@ -326,6 +329,8 @@ def _search(  # type: ignore[no-untyped-def]
         new = smooth_value(moved, smooth, work, fresh) + penalty_value(moved, sparse, work.floor)
         if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
             return new, cut + 1
+        if abs(gain) <= INVISIBLE * abs(value):
+            return value, cut + 1
         # Minimum of the parabola through both values and the slope, kept within sight.
         fall = value - new
         shrink = 0.1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from softsplit.routing import gate_probabilities
 from softsplit.solvers.base import Draw, Report, silent
 from softsplit.solvers.descent import Limits
 from softsplit.solvers.engine import Engine, OutOfBudget, pack
+from softsplit.solvers.grouping import replanted_tree
 from softsplit.solvers.logistic import fitted_split
 from softsplit.solvers.stages import CLOSE, LOOK, ROUGH, LogWarmUp, better_leaves
 from softsplit.tree import FloatArray
@@ -30,6 +31,23 @@ BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
 
 AT_ONCE = CLOSE._replace(newton_from=0)
 """The same end with Newton steps from the beginning."""
+
+FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
+"""The same as BRIEF without Newton steps."""
+
+
+class Descents(NamedTuple):
+    """The descent after which a hop may be given up, and the one to the end."""
+
+    first: Limits
+    second: Limits
+
+
+MANY = 100
+"""Coefficients from which on fifty first-order steps cost less than fifteen Newton steps."""
+
+LEAD_IN = ROUGH._replace(max_iter=15)
+"""The descent at each of the weak strengths that lead a fresh tree in."""
 
 REFIT_RIDGE = 1e-4
 REFIT_ROWS = 5000
@@ -49,6 +67,29 @@ class Fresh:
 
     def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
         return pack(draw.tree), draw.tree.leaf_classes
+
+
+@dataclass(frozen=True)
+class Replant:
+    """A fresh tree with the classes on the same leaves, led in along weak penalties.
+
+    Where a structure is right and its features are not: many features come in at first, and those
+    that do not earn their keep leave as the penalties grow to ``strengths`` times their full size.
+    """
+
+    strengths: tuple[float, ...] = (0.05, 0.25)
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        problem, leaves = engine.problem, point[1]
+        if len(point[0]) == 1:
+            return None
+        tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
+        theta = pack(problem.pin(tree))
+        engine.forget(problem.steepness)
+        for strength in self.strengths:
+            engine.descend(theta, leaves, LEAD_IN, strength=strength)
+        engine.descend(theta, leaves, FIRST_ORDER)
+        return theta, leaves
 
 
 @dataclass(frozen=True)
@@ -199,17 +240,22 @@ class Hops:
 
     moves: tuple[Move, ...] = (
         Reweigh(),
+        Replant(),
         Relabel(),
         Reweigh(strength=3.0),
+        Replant(),
         Regrow(),
         Reweigh(power=2.0),
+        Replant(),
         OtherStrength((4.0, 2.0, 8.0)),
         Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
+        Replant(),
         Fresh(),
         OtherStrength((0.2,)),
+        Replant(),
     )
-    first: Limits = BRIEF
-    second: Limits = AT_ONCE
+    few: Descents = Descents(BRIEF, AT_ONCE)
+    many: Descents = Descents(FIRST_ORDER, CLOSE)
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
 
@@ -247,8 +293,9 @@ class Hops:
     ) -> tuple[float, FloatArray]:
         engine.forget(engine.problem.steepness)
         leaves, _ = better_leaves(engine, theta, leaves)
-        value = engine.descend(theta, leaves, self.first)
+        descents = self.many if theta.size > MANY else self.few
+        value = engine.descend(theta, leaves, descents.first)
         if value > lowest + self.hopeless * abs(lowest):
             return np.inf, leaves
         leaves, _ = better_leaves(engine, theta, leaves)
-        return engine.descend(theta, leaves, self.second), leaves
+        return engine.descend(theta, leaves, descents.second), leaves

@@ -36,7 +36,7 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
-HALF_AS_MANY = 1e5
+HALF_AS_MANY = 2e5
 """Rows x branches x (features + 10) of a problem that gets half of the most hops."""
 
 LEAF_ROUNDS = 3

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
 from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
 from softsplit.solvers.logistic import fitted_split
 from softsplit.tree import FloatArray, Topology, TreeParameters
 
@@ -53,10 +52,8 @@ def grouped_trees(
     problem: TrainingProblem, rng: np.random.Generator, count: int = 1, repeat: bool = False
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
-    chosen = _choose_rows(problem.samples)
+    chosen = _choose_rows(problem)
     apart = _distances(_class_means(chosen, problem.n_classes))
-    dearest = problem.loss.costs.max(axis=1)
-    chosen = chosen._replace(prices=(dearest / max(dearest.max(), 1e-300))[chosen.labels])
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
@@ -68,6 +65,27 @@ def grouped_trees(
     if repeat:
         plans += spare[: count - len(plans)]
     return [_fit_plan(problem, chosen, plan, rng) for plan in plans]
+
+
+def replanted_tree(
+    problem: TrainingProblem, leaf_classes: FloatArray, rng: np.random.Generator
+) -> TreeParameters:
+    """Another greedy tree with the classes on the same leaves."""
+    plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), problem.n_classes)
+    return _fit_plan(problem, _choose_rows(problem), plan, rng)
+
+
+def plan_of(leaf_labels: tuple[int, ...], n_classes: int) -> Plan:
+    """The plan that leads to these leaves: a class goes wherever one of its leaves lies."""
+    n_branches = len(leaf_labels) - 1
+    below: list[set[int]] = [set() for _ in range(n_branches)] + [{k} for k in leaf_labels]
+    sides = np.full((n_branches, n_classes), BOTH)
+    for t in range(n_branches - 1, -1, -1):
+        left, right = below[2 * t + 1], below[2 * t + 2]
+        below[t] = left | right
+        sides[t, sorted(left - right)] = LEFT
+        sides[t, sorted(right - left)] = RIGHT
+    return Plan(sides, leaf_labels)
 
 
 def structure(labels: tuple[int, ...]) -> object:
@@ -152,14 +170,17 @@ def _fit_plan(
     )
 
 
-def _choose_rows(samples: Samples, limit: int = 200) -> Chosen:
+def _choose_rows(problem: TrainingProblem, limit: int = 200) -> Chosen:
     """Up to ``limit`` rows of each class: their order is as good as random (see samples.py)."""
+    samples = problem.samples
+    dearest = problem.loss.costs.max(axis=1)
     sizes = np.minimum(np.diff(samples.starts), limit)
     pairs = zip(samples.starts[:-1], sizes, strict=True)
     rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
     labels = np.repeat(np.arange(samples.n_classes), sizes)
     features = np.ascontiguousarray(samples.features[:, rows])
-    return Chosen(features, labels, samples.weights[rows], np.ones(len(rows)))
+    prices = (dearest / max(dearest.max(), 1e-300))[labels]
+    return Chosen(features, labels, samples.weights[rows], prices)
 
 
 def _class_means(chosen: Chosen, n_classes: int) -> FloatArray:
