@@ -31,7 +31,16 @@ from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
 from softsplit.solvers.descent import NEVER
-from softsplit.solvers.hops import Fresh, Hops, OtherStrength, Regrow, Relabel, Replant, Reweigh, Warmed
+from softsplit.solvers.hops import (
+    Fresh,
+    Hops,
+    OtherStrength,
+    Regrow,
+    Relabel,
+    Replant,
+    Reweigh,
+    Warmed,
+)
 from softsplit.solvers.stages import CLOSE, ROUGH, Approach, Polish, Race
 from softsplit.starts import draw_start
 from softsplit.training import best_solution, hop, multistart

@@ -11,8 +11,9 @@ from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential, linear
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
-from softsplit.solvers.base import Draw
-from softsplit.solvers.engine import pack, unpack
+from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.block_engine import make_engine as make_block_engine
+from softsplit.solvers.engine import Meter, pack, unpack
 from softsplit.solvers.hops import (
     Fresh,
     OtherStrength,
@@ -94,9 +95,9 @@ def test_replant_leaves_fixed_branches_alone():
     problem = make_problem(depth=2, overall=0.2)
     tree = unpack(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
-    theta, _ = Replant().apply(
-        make_block_engine(free), (pack(tree), tree.leaf_classes), make_draws(free, 1)[0], 0
-    )
+    engine = make_block_engine(free, Meter(Budget(), 10_000))
+    point, draw = (pack(tree), tree.leaf_classes), make_draws(free, 1)[0]
+    theta, _ = Replant().apply(engine, point, draw, 0)
     np.testing.assert_array_equal(theta[[0, 2]], pack(tree)[[0, 2]])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from native_cases import make_engine, make_problem, solve
-from softsplit.solvers.grouping import draw_plan, plan_of, structure
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
 from softsplit.solvers.engine import Engine, Meter, pack, unpack
+from softsplit.solvers.grouping import draw_plan, plan_of, structure
 from softsplit.solvers.hops import Regrow
 from softsplit.solvers.logistic import ridge_logistic
 from softsplit.solvers.stages import Race

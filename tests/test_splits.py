@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 from native_cases import make_problem
 from softsplit import SoftTreeClassifier
-from softsplit.solvers.grouping import BOTH, LEFT, RIGHT, fit_splits, grouped_trees
 from softsplit.loss import ExpectedCost
+from softsplit.solvers.grouping import BOTH, LEFT, RIGHT, fit_splits, grouped_trees
 from softsplit.solvers.logistic import (
     LOGISTIC_LIMIT,
     fitted_split,

@@ -43,6 +43,9 @@ class Descents(NamedTuple):
     second: Limits
 
 
+WITH_NEWTON = Descents(BRIEF, AT_ONCE)
+WITHOUT_AT_FIRST = Descents(FIRST_ORDER, CLOSE)
+
 MANY = 100
 """Coefficients from which on fifty first-order steps cost less than fifteen Newton steps."""
 
@@ -254,8 +257,8 @@ class Hops:
         OtherStrength((0.2,)),
         Replant(),
     )
-    few: Descents = Descents(BRIEF, AT_ONCE)
-    many: Descents = Descents(FIRST_ORDER, CLOSE)
+    few: Descents = WITH_NEWTON
+    many: Descents = WITHOUT_AT_FIRST
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
 

@@ -209,27 +209,16 @@ def _add_block(lines, variables, factor, others, columns, both, matrix):  # type
 def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignore[no-untyped-def]
     """Curvature of the active rate terms: weight * (gradient of rate_k) (the same)'."""
     n_branches, width = theta.shape
-    slopes, own = np.empty_like(work.scores), np.empty_like(work.scores)
-    _rate_slopes(smooth, work, slopes)
-    products, gradient = np.empty((n_branches, width - 1)), np.empty(matrix.shape[0])
+    gradient, products = np.empty(matrix.shape[0]), np.empty((n_branches, width))
     for k in range(smooth.table.shape[0]):
         if work.active[k] <= 0.0:
             continue
-        begin, end = smooth.starts[k], smooth.starts[k + 1]
-        own[:, :] = 0.0
-        for t in range(n_branches):
-            for i in range(begin, end):
-                own[t, i] = slopes[t, i]
-        np.dot(own, smooth.features.T, products)
+        _rate_gradient(smooth, work, k, products)
         gradient[:] = 0.0
         for t in range(n_branches):
-            total = 0.0
-            for i in range(begin, end):
-                total += own[t, i]
             for j in range(width):
                 if index[t, j] >= 0:
-                    change = products[t, j] / (width - 1) if j < width - 1 else -total
-                    gradient[index[t, j]] += _sign(theta, slope, state, t, j) * change
+                    gradient[index[t, j]] += _sign(theta, slope, state, t, j) * products[t, j]
         for a in range(matrix.shape[0]):
             step = smooth.rate_weight * gradient[a]
             for b in range(matrix.shape[0]):
@@ -237,33 +226,60 @@ def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignor
 
 
 @compiled
-def _rate_slopes(smooth, work, slopes):  # type: ignore[no-untyped-def]
-    """d rate_k / dz of the active rates, on the rows of their classes."""
-    n_classes, n_leaves = smooth.table.shape
-    share = np.zeros(n_classes)
-    for k in range(n_classes):
-        if work.active[k] > 0.0:
-            share[k] = 1.0 / smooth.class_totals[k]
-    if is_collapsed(smooth.forest):
-        forest_pass(
-            work.scores, slopes, smooth.starts, smooth.forest, smooth.steepness, 0.0, -share,
-            np.empty(n_classes),
-        )  # fmt: skip
-        return
-    table = np.empty((n_classes, n_leaves))
-    for k in range(n_classes):
-        for leaf in range(n_leaves):
-            table[k, leaf] = share[k] * smooth.leaf_classes[k, leaf]
-    tree_pass(
-        work.scores,
-        slopes,
-        smooth.starts,
-        smooth.row_weights,
-        table,
-        smooth.steepness,
-        smooth.logarithmic,
-        np.empty((n_classes, n_leaves)),
-    )
+def _rate_gradient(smooth, work, k, gradient):  # type: ignore[no-untyped-def]
+    """Derivative of the rate of class k, by branch and coefficient, to ``gradient``.
+
+    Rows are taken in chunks: no array of all rows and branches is needed besides the workspace.
+    """
+    n_branches, n_features = work.scores.shape[0], smooth.features.shape[0]
+    length = min(CHUNK, smooth.starts[k + 1] - smooth.starts[k])
+    scores, slopes = np.empty((n_branches, length)), np.empty((n_branches, length))
+    features, products = np.empty((n_features, length)), np.empty((n_branches, n_features))
+    table, mass = np.empty((1, smooth.table.shape[1])), np.empty((1, smooth.table.shape[1]))
+    for leaf in range(table.shape[1]):
+        table[0, leaf] = smooth.leaf_classes[k, leaf] / smooth.class_totals[k]
+    collapsed = is_collapsed(smooth.forest)
+    every = _forest_rate_slopes(smooth, work, k) if collapsed else np.empty((0, 0))
+    gradient[:, :] = 0.0
+    for begin in range(smooth.starts[k], smooth.starts[k + 1], length):
+        size = min(length, smooth.starts[k + 1] - begin)
+        slopes[:, :] = 0.0  # the last chunk may be shorter
+        for j in range(n_features):
+            for i in range(size):
+                features[j, i] = smooth.features[j, begin + i]
+            for i in range(size, length):
+                features[j, i] = 0.0
+        if collapsed:
+            for t in range(n_branches):
+                for i in range(size):
+                    slopes[t, i] = every[t, begin + i]
+        else:
+            for t in range(n_branches):
+                for i in range(size):
+                    scores[t, i] = work.scores[t, begin + i]
+            tree_pass(
+                scores, slopes, np.array([0, size]), smooth.row_weights[begin:], table,
+                smooth.steepness, False, mass,
+            )  # fmt: skip
+        np.dot(slopes, features.T, products)
+        for t in range(n_branches):
+            for j in range(n_features):
+                gradient[t, j] += products[t, j] / n_features
+            for i in range(size):
+                gradient[t, n_features] -= slopes[t, i]
+
+
+@compiled
+def _forest_rate_slopes(smooth, work, k):  # type: ignore[no-untyped-def]
+    """d rate_k / dz for the free branches of a block."""
+    n_classes = smooth.class_totals.size
+    slopes, price = np.empty_like(work.scores), np.zeros(n_classes)
+    price[k] = -1.0 / smooth.class_totals[k]
+    forest_pass(
+        work.scores, slopes, smooth.starts, smooth.forest, smooth.steepness, 0.0, price,
+        np.empty(n_classes),
+    )  # fmt: skip
+    return slopes
 
 
 @compiled
