@@ -155,3 +155,15 @@ def test_multipliers_do_not_change_the_masses():
     case = random_case(0, 3)
     priced = case.problem.evaluate_cost(case.tree, np.ones(4))
     assert_array_equal(priced.mass, case.problem.evaluate_cost(case.tree).mass)
+
+
+def test_rows_may_be_evaluated_in_parts(monkeypatch):
+    """Parts that cut through classes, and one that misses some, add up to the whole."""
+    case = random_case(0, 3)
+    problem, tree = case.problem, case.tree
+    whole = problem.evaluate_cost(tree)
+    monkeypatch.setattr("softsplit.loss.ROWS", 11)
+    parts = problem.evaluate_cost(tree)
+    assert parts.value == pytest.approx(whole.value, rel=1e-13)
+    for name in ("weights", "thresholds", "leaf_classes", "mass"):
+        assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10, atol=1e-11)

@@ -23,6 +23,10 @@ from softsplit.samples import Samples
 from softsplit.tree import FloatArray, TreeParameters
 
 
+ROWS = 131_072
+"""Rows evaluated at a time, so that a million of them need no array of scores."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """A value with its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
@@ -91,7 +95,7 @@ def evaluate(
     steepness: float,
     extra_table: FloatArray | None = None,
 ) -> Evaluation:
-    """Loss and gradient in two matrix products with the features and one pass.
+    """Loss and gradient in two matrix products with the features and one pass, ROWS at a time.
 
     ``extra_table`` (n_classes, n_leaves) is added to the loss's table; its own dependence on
     the leaf classes is not part of the leaf gradient returned here.
@@ -99,22 +103,24 @@ def evaluate(
     table = loss.table(parameters.leaf_classes)
     if extra_table is not None:
         table = table + extra_table
-    scores = split_scores(parameters, samples.features)
-    mass = np.empty_like(table)
-    value = tree_pass(
-        scores,
-        scores,
-        samples.starts,
-        samples.weights,
-        np.ascontiguousarray(table),
-        float(steepness),
-        loss.logarithmic,
-        mass,
-    )
-    return Evaluation(
-        value=float(value),
-        weights=np.dot(samples.features, scores.T) / samples.n_features,
-        thresholds=-np.sum(scores, axis=1),
-        leaf_classes=loss.leaf_gradient(mass),
-        mass=mass,
-    )
+    table = np.ascontiguousarray(table)
+    value, mass = 0.0, np.zeros_like(table)
+    weights, thresholds = np.zeros_like(parameters.weights), np.zeros(len(parameters.thresholds))
+    for begin in range(0, samples.n_rows, ROWS):
+        rows = slice(begin, begin + ROWS)
+        features = samples.features[:, rows]
+        scores, part = split_scores(parameters, features), np.empty_like(table)
+        value += tree_pass(
+            scores,
+            scores,
+            np.clip(samples.starts - begin, 0, features.shape[1]),
+            samples.weights[rows],
+            table,
+            float(steepness),
+            loss.logarithmic,
+            part,
+        )
+        mass += part
+        weights += np.dot(features, scores.T) / samples.n_features
+        thresholds -= np.sum(scores, axis=1)
+    return Evaluation(float(value), weights, thresholds, loss.leaf_gradient(mass), mass)
