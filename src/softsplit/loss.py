@@ -22,7 +22,6 @@ from softsplit.routing import split_scores, tree_pass
 from softsplit.samples import Samples
 from softsplit.tree import FloatArray, TreeParameters
 
-
 ROWS = 131_072
 """Rows evaluated at a time, so that a million of them need no array of scores."""
 
