@@ -12,7 +12,7 @@ from softsplit.optimality import KKT, kkt
 from softsplit.problem import TrainingProblem
 from softsplit.tree import TreeParameters
 
-FEASIBLE = 1e-5
+FEASIBLE = 1e-6
 """A solution that violates a constraint by more than this is not a solution."""
 
 
