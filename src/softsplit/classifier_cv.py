@@ -199,8 +199,15 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         with base._watched(run.budget) as observer, one_blas_thread():
             search = Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
             search.run(axes)
-            candidate, fraction = self._choose(search, axes)
-            self._refit(candidate, fraction, search, (X, y, sample_weight))
+            chosen = self._choose(search, axes)
+            budget = self._refit_budget(run.budget)
+            try:
+                self._refit(*chosen, search, (X, y, sample_weight), budget)
+            except KeyboardInterrupt:  # outside the solver, which sees to it itself
+                if search.judge.run.budget.cancel.requested:
+                    raise  # the second one: it is to end now
+                budget.cancel.requested = True
+                self._refit(*chosen, search, (X, y, sample_weight), budget)
         return self
 
     def _axes(self) -> dict[str, Sequence[Any]]:
@@ -330,19 +337,26 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         self.best_score_ = board.mean(chosen)
         return chosen
 
+    def _refit_budget(self, whole: Budget) -> Budget:
+        """A budget of its own: an interrupted comparison still ends with a tree."""
+        limit, left = self.time_limit, None
+        if limit is not None:
+            left = max(limit - whole.elapsed, (1 - SEARCH_SHARE) * limit)
+        return Budget(whole.max_iter, whole.tol, left)
+
     def _refit(
-        self, candidate: Candidate, fraction: float, search: Search, rows: tuple[Any, Any, Any]
+        self,
+        candidate: Candidate,
+        fraction: float,
+        search: Search,
+        rows: tuple[Any, Any, Any],
+        budget: Budget,
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        run = search.judge.run
-        limit, left = self.time_limit, None
-        if limit is not None:
-            left = max(limit - run.budget.elapsed, (1 - SEARCH_SHARE) * limit)
-        # A budget of its own: an interrupted comparison still ends with a tree.
-        run = run._replace(budget=Budget(run.budget.max_iter, run.budget.tol, left))
+        run = search.judge.run._replace(budget=budget)
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
         starts = [
@@ -364,6 +378,14 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             "local_strength": local,
             "global_strength": overall,
         }
+        if budget.exhausted and not search.judge.run.budget.exhausted:  # else it has been said
+            reason = "interrupted" if budget.cancel.requested else "the time limit was reached"
+            warnings.warn(
+                f"SoftTreeClassifierCV: {reason} while the chosen tree was trained on all rows; "
+                "the best so far is kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _fitted(self) -> SoftTreeClassifier:
         check_is_fitted(self, "best_estimator_")
