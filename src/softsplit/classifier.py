@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from softsplit import settings
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
+from softsplit.first_use import warm_up
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
@@ -28,7 +29,7 @@ from softsplit.reading.model import FAR, TreeModel
 from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling, fit_scaling
-from softsplit.solvers import Budget, Solution, Solver, Status
+from softsplit.solvers import Budget, NativeSolver, Solution, Solver, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray, TreeParameters
@@ -85,7 +86,7 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
     tol : float, default=1e-6
         Tolerance of the first-order conditions.
     time_limit : float, optional
-        Seconds for all starts together.
+        Seconds for all starts together. Machine code is made or loaded before they count.
     scale : {"minmax", "quantile", "standard", "none"}, bool or None, default="minmax"
         How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
         maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
@@ -231,10 +232,13 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
         return ConsoleProgress(budget, n_points)
 
     def _run_settings(self) -> RunSettings:
-        """Everything about how to train, checked before any work is done."""
+        """Everything about how to train, checked before any work is done; its clock runs."""
         settings.make_scale(self.scale)
+        solver = settings.make_solver(self.solver)
+        if self._budget().time_limit is not None and isinstance(solver, NativeSolver):
+            warm_up()
         return RunSettings(
-            solver=settings.make_solver(self.solver),
+            solver=solver,
             n_starts=positive_integer("n_starts", self.n_starts),
             n_jobs=settings.make_jobs(self.n_jobs),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),

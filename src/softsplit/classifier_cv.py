@@ -93,7 +93,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         Iterations of each descent; 200 if not given: more do not make the choice better.
     time_limit : float, optional
         Seconds for everything. What was compared by then decides; the last fifth is kept for the
-        tree on all rows.
+        tree on all rows. Machine code is made or loaded before they count.
     n_jobs : int, optional
         Paths that are walked side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

@@ -20,6 +20,7 @@ from softsplit.classifier import SoftTreeClassifier
 from softsplit.classifier_cv import SoftTreeClassifierCV
 from softsplit.cli.inputs import framed
 from softsplit.data.schema import Learned
+from softsplit.first_use import warm_up
 
 COMPARED_CELLS = 60_000
 """Rows times features on which settings are compared."""
@@ -71,6 +72,7 @@ def sample_rows(y: NDArray[Any], count: int, seed: int) -> NDArray[np.intp]:
 
 def fit_tree(data: Learned, wishes: Wishes) -> Fitted:
     """Choose what is not fixed by cross-validation, and train on all rows."""
+    warm_up()  # before the clock runs: on a new installation it takes as long as all the rest
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -132,15 +134,8 @@ def _chosen(
     )
     frame = framed(data.X, data.schema)
     search.fit(frame.iloc[rows], data.y[rows])
-    count = len(search.cv_results_["mean_test_score"])
     sample = "" if part == 1 else f", on {len(rows):,} of {n_rows:,} rows drawn for that"
-    story = [
-        (
-            "Settings",
-            f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: "
-            + _rule(wishes.selection),
-        )
-    ]
+    story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
         tree = _on_all_rows(data, wishes, search, part, began)
@@ -170,10 +165,14 @@ def _on_all_rows(
     return tree.fit(framed(data.X, data.schema), data.y)
 
 
-def _rule(selection: str) -> str:
-    if selection == "best":
-        return "the highest accuracy"
-    return "the sparsest within one standard error of the best"
+def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
+    count = len(search.cv_results_["mean_test_score"])
+    if count == 0:
+        return "the first of those to choose from: there was no time to compare any"
+    rule = "the sparsest within one standard error of the best"
+    if search.selection == "best":
+        rule = "the highest accuracy"
+    return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
 def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:
