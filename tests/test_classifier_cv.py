@@ -281,6 +281,11 @@ def test_progress_shows_each_candidate(wine, capsys):
         ({"scales": []}, "scales is empty"),
         ({"scales": ["log"]}, "scale must be one of"),
         ({"penalties": [None]}, "which has no strength to choose"),
+        (
+            {"scoring": "balanced"},
+            "got 'balanced'; did you mean 'balanced_accuracy'",
+        ),
+        ({"scoring": 3}, "scoring must be None, a callable or the name of a scorer"),
         ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both'"),
         ({"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
         ({"depths": [1]}, "3 classes need depth 2"),

@@ -91,6 +91,7 @@ def test_errors_are_one_sentence_on_standard_error(arguments: list[str], message
     [
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory"),
         (ImportError("this needs\n softsplit[ipopt]"), "this needs softsplit[ipopt]."),
+        (ValueError("all failed.\n" + "Traceback: a line\n" * 50), "softsplit: all failed.\n"),
         (KeyError("lost"), "unexpected KeyError: 'lost'; please report it"),
     ],
 )

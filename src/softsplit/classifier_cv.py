@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
@@ -287,11 +288,24 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     ) -> Judge:
         checked, labels, weight = base._validate(X, y, sample_weight)
         data = TrainingData(checked, labels, weight, self.classes_, sample_weight is not None)
-        scorer = None if self.scoring is None else check_scoring(base, scoring=self.scoring)
+        scorer = self._scorer(base)
         limit = run.budget.time_limit
         if limit is not None:
             run = run._replace(budget=replace(run.budget, time_limit=SEARCH_SHARE * limit))
         return Judge(base, data, self._splits(data, run.seed), scorer, run)
+
+    def _scorer(self, base: SoftTreeClassifier) -> Any:
+        scoring = self.scoring
+        if scoring is None:
+            return None
+        if not callable(scoring) and scoring not in get_scorer_names():
+            close = get_close_matches(str(scoring), get_scorer_names(), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
+            raise ValueError(
+                f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
+                f"{scoring!r}; {hint}"
+            )
+        return check_scoring(base, scoring=scoring)
 
     def _splits(self, data: TrainingData, seed: int) -> list[Split]:
         cv = self.cv
@@ -299,11 +313,12 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             return list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}.")
-        largest = int(np.max(np.unique(data.y, return_counts=True)[1]))
-        if largest < 2:
+        largest, other = np.sort(np.unique(data.y, return_counts=True)[1])[::-1][:2].tolist()
+        if other < 2:  # some fold would have one class to learn from
             raise ValueError(
-                f"cross-validation needs a class with two samples at least, got {len(data.y)} "
-                "samples of as many classes."
+                "cross-validation needs two classes with two samples each at least, got "
+                f"{largest} and {other} in the largest two; use SoftTreeClassifier, with settings "
+                "of your own."
             )
         folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
         with warnings.catch_warnings():  # a class too rare for some folds is dealt with there

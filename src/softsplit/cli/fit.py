@@ -81,12 +81,13 @@ def fit(
     found = fit_tree(rows, wishes)
     for note in found.notes:
         say(note)
+    _save(found, model, quiet)  # first: whatever becomes of the report, the tree is kept
     subject = None
     if report is not None and not found.interrupted:
         subject = _reported(table.name, rows, found, wishes, report)
     elif report is not None:
-        say(f"no report is written after Ctrl-C; make it with: softsplit report {model} {data}")
-    _save(found, model, quiet)
+        how = f"; make it with: softsplit report {model} {data}" if model else ""
+        say(f"no report is written after Ctrl-C{how}")
     _show(found, rows, subject, {"model": model, "report": report if subject else None}, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")

@@ -117,6 +117,7 @@ def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
 def _chosen(
     data: Learned, wishes: Wishes, began: float
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
+    _check_choice(data.y)
     n_rows, n_features = data.X.shape
     rows = sample_rows(data.y, max(FEWEST_ROWS, COMPARED_CELLS // n_features), wishes.seed)
     part = len(rows) / n_rows
@@ -142,6 +143,15 @@ def _chosen(
         story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
     score = float(search.best_score_)
     return tree, story, score if np.isfinite(score) else None
+
+
+def _check_choice(y: NDArray[Any]) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    if np.sort(counts)[-2] < 2:
+        raise ValueError(
+            f"only one class of {len(labels)} has more than one row, too few to choose settings by "
+            "cross-validation; give them with --depth and --strength, or more rows."
+        )
 
 
 def _on_all_rows(
