@@ -165,6 +165,34 @@ def test_the_tree_is_kept_where_the_report_fails(tmp_path, monkeypatch):
     assert model.exists()
 
 
+@pytest.mark.parametrize("place", ["path_trees", "assess"])
+def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting, place, interrupted)
+    path, model, out = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
+    result = invoke("fit", path, "-t", "risk", "-m", model, "-r", out, *QUICK)
+    assert result.exit_code == 130
+    assert f"no report is written after Ctrl-C; make it with: softsplit report {model}" in (
+        result.stderr
+    )
+    assert "class " in result.stdout
+    assert model.exists() and not out.exists()
+
+
+def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, light):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("softsplit.page.assessment._logistic", interrupted)
+    path, out = written(tmp_path, "plain"), tmp_path / "r.html"
+    result = invoke("fit", path, "-t", "risk", "-r", out, *QUICK)
+    assert result.exit_code == 130
+    assert "interrupted: accuracies in the report are incomplete." in result.stderr
+    assert out.exists()
+
+
 def test_fifty_thousand_rows(tmp_path, light):
     path, model, out = written(tmp_path, "large"), tmp_path / "m.json", tmp_path / "r.html"
     works(invoke("fit", path, "-t", "risk", "-m", model, *QUICK))

@@ -9,16 +9,16 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from softsplit import settings
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.candidate_search import Search
+from softsplit.chosen_tree import ChosenTreeMixin
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.cross_validation import (
     SHARES,
@@ -31,8 +31,6 @@ from softsplit.cross_validation import (
     strengths,
     trees,
 )
-from softsplit.reading.explanation import Explanation
-from softsplit.reading.hard import HardTree
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
 from softsplit.threads import one_blas_thread
@@ -50,7 +48,7 @@ SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
 
-class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
+class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
     """Soft tree whose depth, scaling, steepness and strength are chosen by cross-validation.
 
     Candidates are compared along paths of strengths that are walked from weak to strong on every
@@ -401,91 +399,6 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-
-    def _fitted(self) -> SoftTreeClassifier:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    @property
-    def coef_(self) -> FloatArray:
-        return self._of_best("coef_")
-
-    @property
-    def intercept_(self) -> FloatArray:
-        return self._of_best("intercept_")
-
-    @property
-    def weights_(self) -> FloatArray:
-        return self._of_best("weights_")
-
-    @property
-    def thresholds_(self) -> FloatArray:
-        return self._of_best("thresholds_")
-
-    @property
-    def leaf_classes_(self) -> FloatArray:
-        return self._of_best("leaf_classes_")
-
-    @property
-    def selected_features_(self) -> NDArray[np.intp]:
-        return self._of_best("selected_features_")
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        return self._of_best("feature_importances_")
-
-    @property
-    def n_iter_(self) -> int:
-        return self._of_best("n_iter_")
-
-    @property
-    def local_sparsity_(self) -> float:
-        return self._of_best("local_sparsity_")
-
-    @property
-    def global_sparsity_(self) -> float:
-        return self._of_best("global_sparsity_")
-
-    def _of_best(self, name: str) -> Any:
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"{name} is there once SoftTreeClassifierCV has been fitted.")
-        return getattr(self.best_estimator_, name)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each sample."""
-        return self._fitted().predict(X)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, in the order of ``classes_``."""
-        return self._fitted().predict_proba(X)
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
-        return self._fitted().predict_log_proba(X)
-
-    def leaf_proba(self, X: Any) -> FloatArray:
-        """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
-        return self._fitted().leaf_proba(X)
-
-    def decision_path(self, X: Any) -> FloatArray:
-        """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return self._fitted().decision_path(X)
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
-        return self._fitted().apply(X)
-
-    def explain(self, x: Any) -> Explanation:
-        """Why the chosen tree says what it says about one row."""
-        return self._fitted().explain(x)
-
-    def to_hard_tree(self) -> HardTree:
-        """The chosen tree with every split a plain yes or no."""
-        return self._fitted().to_hard_tree()
-
-    def simplify(self, X: Any = None, *, tol: float = 1e-9) -> SoftTreeClassifier:
-        """The chosen tree without branches that decide nothing."""
-        return self._fitted().simplify(X, tol=tol)
 
 
 def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:

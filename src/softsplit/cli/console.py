@@ -62,8 +62,8 @@ class PlainErrors(TyperGroup):
         """As ever, but Ctrl-C that no command has dealt with is said, not swallowed."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
+        except KeyboardInterrupt as interruption:
+            raise typer.Abort from interruption
 
     def main(
         self,

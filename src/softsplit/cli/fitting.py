@@ -139,8 +139,13 @@ def _chosen(
     story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
-        tree = _on_all_rows(data, wishes, search, part, began)
-        story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+        try:
+            tree = _on_all_rows(data, wishes, search, part, began)
+            story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+        except KeyboardInterrupt:  # before there was a tree on all rows
+            story.append(("Training", f"on the {len(rows):,} rows drawn for the choice"))
+            message = "interrupted; the tree of the rows that were drawn for the choice is kept."
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
     score = float(search.best_score_)
     return tree, story, score if np.isfinite(score) else None
 
