@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softsplit import SoftTreeClassifier
+from softsplit import SoftTreeClassifier, fitted_tree
 from softsplit.settings import PENALTIES
 from softsplit.solvers import Status
 
@@ -233,3 +233,20 @@ def test_time_limit_keeps_the_first_start():
 
 def test_status_says_what_to_do():
     assert all(status.value.strip() for status in Status)
+
+
+def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
+    real, calls = fitted_tree.feature_importances, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(fitted_tree, "feature_importances", interrupted)
+    X, y = load_iris(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
+        tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y)
+    assert tree.feature_importances_.sum() == pytest.approx(1.0)
+    assert tree.score(X, y) > 0.9

@@ -14,8 +14,10 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, classifier_cv, export_text
 from softsplit.cross_validation import Judge
+from softsplit.scoreboard import Scoreboard
+from softsplit.solvers import Status
 
 SMALL = {"n_strengths": 3, "cv": 3, "steepnesses": (512.0,), "random_state": 0}
 
@@ -212,6 +214,49 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
     assert chosen.score(*wine) > 0.8
 
 
+def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkeypatch):
+    real, calls = Scoreboard.leaders, []
+
+    def interrupted(self, count):
+        calls.append(count)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, count)
+
+    monkeypatch.setattr(Scoreboard, "leaders", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among the [1-9]"):
+        chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
+    assert len(calls) == 3
+    assert chosen.score(*wine) > 0.8
+
+
+@pytest.mark.parametrize("place", ["configured", "settled"])
+def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place):
+    real, calls = getattr(classifier_cv, place), []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(classifier_cv, place, interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
+        chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
+    assert len(calls) == 2
+    assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
+    assert chosen.score(*wine) > 0.8
+
+
+def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(classifier_cv, "configured", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        SoftTreeClassifierCV(**SMALL).fit(*wine)
+
+
 def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch):
     def interrupted(self, *task):
         raise KeyboardInterrupt
@@ -236,6 +281,11 @@ def test_progress_shows_each_candidate(wine, capsys):
         ({"scales": []}, "scales is empty"),
         ({"scales": ["log"]}, "scale must be one of"),
         ({"penalties": [None]}, "which has no strength to choose"),
+        (
+            {"scoring": "balanced"},
+            "got 'balanced'; did you mean 'balanced_accuracy'",
+        ),
+        ({"scoring": 3}, "scoring must be None, a callable or the name of a scorer"),
         ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both'"),
         ({"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
         ({"depths": [1]}, "3 classes need depth 2"),

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import softsplit
+from softsplit import __main__ as program
 from softsplit.cli import app, console
 from softsplit.cli import vc as vc_module
 
@@ -91,6 +92,7 @@ def test_errors_are_one_sentence_on_standard_error(arguments: list[str], message
     [
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "No such file or directory"),
         (ImportError("this needs\n softsplit[ipopt]"), "this needs softsplit[ipopt]."),
+        (ValueError("all failed.\n" + "Traceback: a line\n" * 50), "softsplit: all failed.\n"),
         (KeyError("lost"), "unexpected KeyError: 'lost'; please report it"),
     ],
 )
@@ -138,3 +140,20 @@ def test_starting_the_program_loads_nothing_that_it_does_not_need() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_said(monkeypatch, capsys) -> None:
+    class Interrupting:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "softsplit.cli":
+                raise KeyboardInterrupt
+
+    for name in [name for name in sys.modules if name.startswith("softsplit.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    with pytest.raises(SystemExit) as left:
+        program.main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == (
+        "softsplit: interrupted before there was anything to keep.\n"
+    )

@@ -143,6 +143,23 @@ def test_ctrl_c_keeps_the_best_tree_so_far(tmp_path):
     assert load_model(model).predict(pd.DataFrame(X).add_prefix("v")).shape == (3000,)
 
 
+def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_path, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting, "COMPARED_CELLS", 120)
+    monkeypatch.setattr(fitting, "FEWEST_ROWS", 30)
+    monkeypatch.setattr(fitting, "_on_all_rows", interrupted)
+    model = tmp_path / "m.json"
+    result = invoke("fit", written(tmp_path, "plain"), "-t", "risk", "-m", model, "--depth", 1)
+    assert result.exit_code == 130
+    assert "interrupted; the tree of the rows that were drawn for the choice is kept" in (
+        result.stderr
+    )
+    assert "on the 30 rows drawn for the choice" in result.stdout
+    assert model.exists()
+
+
 def test_words_come_before_anything_that_takes_long(tmp_path):
     """The first line is said before pandas, scikit-learn or numba are loaded."""
     script = (

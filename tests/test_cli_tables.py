@@ -135,6 +135,64 @@ def test_five_rows(tmp_path, light):
     assert len(lines) == 2
 
 
+def test_one_row_of_a_class_is_too_few_to_choose_and_enough_to_train(tmp_path, light):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n1,5,no\n2,3,no\n3,4,no\n4,4,no\n9,1,yes\n")
+    result = invoke("fit", path, "-t", "y", "-q")
+    refused(result, "only one class of 2 has more than one row")
+    assert "give them with --depth and --strength" in result.stderr
+    out = tmp_path / "r.html"
+    works(invoke("fit", path, "-t", "y", "-r", out, "--depth", 1, "--strength", 0.1, "-q"))
+    assert out.exists()
+
+
+def test_very_large_numbers_are_judged_like_others(tmp_path, light):
+    frame = people().assign(age=lambda f: f["age"] * 1e300)
+    path, out = tmp_path / "t.csv", tmp_path / "r.html"
+    frame.to_csv(path, index=False)
+    works(invoke("fit", path, "-t", "risk", "-r", out, *QUICK))
+    assert "L1 logistic regression" in out.read_text()
+
+
+def test_the_tree_is_kept_where_the_report_fails(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("no report today.")
+
+    monkeypatch.setattr(reporting, "walk_path", broken)
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    result = invoke("fit", path, "-t", "risk", "-m", model, "-r", tmp_path / "r.html", *QUICK)
+    refused(result, "no report today.")
+    assert model.exists()
+
+
+@pytest.mark.parametrize("place", ["path_trees", "assess"])
+def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reporting, place, interrupted)
+    path, model, out = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
+    result = invoke("fit", path, "-t", "risk", "-m", model, "-r", out, *QUICK)
+    assert result.exit_code == 130
+    assert f"no report is written after Ctrl-C; make it with: softsplit report {model}" in (
+        result.stderr
+    )
+    assert "class " in result.stdout
+    assert model.exists() and not out.exists()
+
+
+def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, light):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("softsplit.page.assessment._logistic", interrupted)
+    path, out = written(tmp_path, "plain"), tmp_path / "r.html"
+    result = invoke("fit", path, "-t", "risk", "-r", out, *QUICK)
+    assert result.exit_code == 130
+    assert "interrupted: accuracies in the report are incomplete." in result.stderr
+    assert out.exists()
+
+
 def test_fifty_thousand_rows(tmp_path, light):
     path, model, out = written(tmp_path, "large"), tmp_path / "m.json", tmp_path / "r.html"
     works(invoke("fit", path, "-t", "risk", "-m", model, *QUICK))
@@ -258,12 +316,14 @@ def test_odd_names_go_through_everything(tmp_path, light):
         ("a,y\n1,0.5\n2,1.5\n", "target 'y' holds fractions"),
         ("y\n1\n2\n", "there is no column beside the target 'y'"),
         ("a,y\ninf,1\n2,2\n", "column 'a' holds infinity; replace it."),
-        ("a,y\n,1\n,2\n", "values are missing, in column 'a' (2)"),
+        ("a,b,y\n,3,1\n2,4,2\n", "values are missing, in column 'a' (1); fill them in, or go on"),
+        ("a,b,y\n,3,1\n,4,2\n", "column 'a' holds no values; leave it out with --drop 'a'."),
+        ('a,b,y\n1,"2,1\n3,4,2\n', "a quotation mark near line 2 is never closed; close it"),
         ("a=b,a,y\n1,b,1\n2,c,2\n", "two columns give a feature 'a=b'"),
         (
             "a,y\n" + "".join(f"p{i},{i % 2}\n" for i in range(60)),
             "column 'a' holds 60 different texts in 60 rows, which is a name rather than a "
-            "category; leave it out with --drop.",
+            "category; leave it out with --drop 'a'.",
         ),
         ("a,y\n" + "".join(f"1,{i}\n" for i in range(101)), "holds 101 different values"),
     ],
@@ -307,7 +367,10 @@ def test_models_that_are_none_are_refused(model, tmp_path):
     path = written(tmp_path, "plain")
     refused(invoke("predict", tmp_path / "no.json", path), "there is no model file")
     refused(invoke("predict", tmp_path, path), "is a folder; give a model file")
-    refused(invoke("predict", path, path), "not valid JSON")
+    refused(
+        invoke("predict", path, path),
+        f"{str(path)!r} is no model that can be used: the model file is not valid JSON",
+    )
     bare = json.loads(model.read_text())
     del bare["input"]
     other = tmp_path / "bare.json"

@@ -7,10 +7,11 @@ import re
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from readings import random_classifier
-from softsplit import SoftTreeClassifier, export_markdown, export_text
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_markdown, export_text
 from softsplit.scaling import KINDS
 
 
@@ -102,6 +103,11 @@ def test_a_search_is_read_as_the_tree_it_chose():
 def test_settings_of_the_report_are_checked(fitted, setting):
     with pytest.raises(ValueError, match=f"{next(iter(setting))} must be an integer"):
         export_text(fitted, **setting)
+
+
+def test_a_search_that_has_not_chosen_is_not_fitted():
+    with pytest.raises(NotFittedError, match="SoftTreeClassifierCV instance is not fitted yet"):
+        export_text(SoftTreeClassifierCV())
 
 
 def test_only_trees_are_reported():

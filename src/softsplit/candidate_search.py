@@ -49,6 +49,16 @@ class Search:
     seen: set[Candidate] = field(default_factory=set)
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
+        """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
+
+        What the board has by then counts, wherever an interruption falls.
+        """
+        try:
+            self._compare(axes)
+        except KeyboardInterrupt:
+            self.judge.run.budget.cancel.requested = True
+
+    def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
         for name in ("scale", "penalty", "scope", "depth", "steepness"):

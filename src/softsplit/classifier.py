@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,19 +17,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from softsplit import settings
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
+from softsplit.first_use import warm_up
+from softsplit.fitted_tree import FittedTreeMixin
 from softsplit.inputs import refuse_infinite, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.methods import ReadingMixin
-from softsplit.reading.model import FAR, TreeModel
+from softsplit.reading.model import FAR
 from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling, fit_scaling
-from softsplit.solvers import Budget, Solution, Solver, Status
-from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.solvers import Budget, NativeSolver, Solution, Solver, Status
 from softsplit.training import NoFeasibleTreeError, hop, multistart
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.tree import FloatArray
 
 
 class RunSettings(NamedTuple):
@@ -44,7 +41,7 @@ class RunSettings(NamedTuple):
     budget: Budget
 
 
-class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
+class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
@@ -85,7 +82,7 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
     tol : float, default=1e-6
         Tolerance of the first-order conditions.
     time_limit : float, optional
-        Seconds for all starts together.
+        Seconds for all starts together. Machine code is made or loaded before they count.
     scale : {"minmax", "quantile", "standard", "none"}, bool or None, default="minmax"
         How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
         maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
@@ -210,17 +207,13 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
                 observer=observer,
             )
             best = self._search(problem, run, observer)
-        self._store(best, run.solver.zero_threshold, problem.samples)
+        try:
+            self._store(best, run.solver.zero_threshold, problem.samples)
+        except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
+            run.budget.cancel.requested = True
+            self._store(best, run.solver.zero_threshold, problem.samples)
         self._warn(run.budget)
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The status of a solution by its name: skops knows no enums."""
-        state: dict[str, Any] = super().__getstate__()
-        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(_map_solutions(state, lambda s: replace(s, status=Status[s.status])))
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
         """Whoever looks on while a fit, or a path of ``n_points``, runs."""
@@ -231,10 +224,13 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
         return ConsoleProgress(budget, n_points)
 
     def _run_settings(self) -> RunSettings:
-        """Everything about how to train, checked before any work is done."""
+        """Everything about how to train, checked before any work is done; its clock runs."""
         settings.make_scale(self.scale)
+        solver = settings.make_solver(self.solver)
+        if self._budget().time_limit is not None and isinstance(solver, NativeSolver):
+            warm_up()
         return RunSettings(
-            solver=settings.make_solver(self.solver),
+            solver=solver,
             n_starts=positive_integer("n_starts", self.n_starts),
             n_jobs=settings.make_jobs(self.n_jobs),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
@@ -378,46 +374,6 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
             return
         warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
 
-    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples | None) -> None:
-        self.solution_ = chosen
-        self._steepness = float(self.steepness)
-        self._zero_threshold = float(zero_threshold)
-        self.objective_ = chosen.objective
-        self.n_iter_ = max(1, chosen.n_iter)
-        if samples is not None:
-            self.feature_importances_ = feature_importances(
-                chosen.parameters, self._steepness, samples.features, samples.weights
-            )
-        self._adopt(chosen.parameters)
-
-    def _adopt(self, parameters: TreeParameters) -> None:
-        """The tree and what follows from it; features that it does not use lose their share."""
-        self.weights_ = parameters.weights
-        self.thresholds_ = parameters.thresholds
-        self.leaf_classes_ = parameters.leaf_classes
-        self.coef_, self.intercept_ = self.scaling_.splits(parameters)
-        self.local_sparsity_ = local_sparsity(parameters.weights, self._zero_threshold)
-        self.global_sparsity_ = global_sparsity(parameters.weights, self._zero_threshold)
-        self.selected_features_ = selected_features(parameters.weights, self._zero_threshold)
-        shares = getattr(self, "feature_importances_", np.zeros(parameters.n_features))
-        unused = ~np.any(parameters.weights, axis=1)
-        if np.any(shares[unused]):
-            kept = np.where(unused, 0.0, shares)
-            self.feature_importances_ = kept / kept.sum() if kept.sum() > 0 else kept
-
-    def _model(self) -> TreeModel:
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return TreeModel(
-            parameters=TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_),
-            steepness=self._steepness,
-            scaling=self.scaling_,
-            classes=self.classes_,
-            feature_names=tuple(map(str, names)),
-            summary=self._summary,
-            zero_threshold=self._zero_threshold,
-        )
-
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         refuse_text(X)
@@ -427,42 +383,6 @@ class SoftTreeClassifier(ReadingMixin, ClassifierMixin, BaseEstimator):
             )
         refuse_infinite(checked, getattr(self, "feature_names_in_", None))
         return checked
-
-    def leaf_proba(self, X: Any) -> FloatArray:
-        """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
-        return self._model().leaf_proba(self._check(X))
-
-    def decision_path(self, X: Any) -> FloatArray:
-        """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return self._model().gates(self._check(X)).T
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
-        return np.argmax(self.leaf_proba(X), axis=1)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, in the order of ``classes_``."""
-        return self._model().predict_proba(self._check(X))
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each sample."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        labels: NDArray[Any] = self.classes_[best]
-        return labels
-
-
-def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The state of an estimator with its solutions changed."""
-    changed = dict(state)
-    if "solution_" in state:
-        changed["solution_"] = change(state["solution_"])
-    if "starts_" in state:
-        changed["starts_"] = [change(solution) for solution in state["starts_"]]
-    return changed
 
 
 def _name_rates(

@@ -5,19 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
-from sklearn.utils.validation import check_is_fitted
 
 from softsplit import settings
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.candidate_search import Search
+from softsplit.chosen_tree import ChosenTreeMixin
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.cross_validation import (
     SHARES,
@@ -30,8 +31,6 @@ from softsplit.cross_validation import (
     strengths,
     trees,
 )
-from softsplit.reading.explanation import Explanation
-from softsplit.reading.hard import HardTree
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
 from softsplit.threads import one_blas_thread
@@ -49,7 +48,7 @@ SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
 
-class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
+class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
     """Soft tree whose depth, scaling, steepness and strength are chosen by cross-validation.
 
     Candidates are compared along paths of strengths that are walked from weak to strong on every
@@ -93,7 +92,7 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         Iterations of each descent; 200 if not given: more do not make the choice better.
     time_limit : float, optional
         Seconds for everything. What was compared by then decides; the last fifth is kept for the
-        tree on all rows.
+        tree on all rows. Machine code is made or loaded before they count.
     n_jobs : int, optional
         Paths that are walked side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -199,8 +198,15 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         with base._watched(run.budget) as observer, one_blas_thread():
             search = Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
             search.run(axes)
-            candidate, fraction = self._choose(search, axes)
-            self._refit(candidate, fraction, search, (X, y, sample_weight))
+            chosen = self._choose(search, axes)
+            budget = self._refit_budget(run.budget)
+            try:
+                self._refit(*chosen, search, (X, y, sample_weight), budget)
+            except KeyboardInterrupt:  # outside the solver, which sees to it itself
+                if search.judge.run.budget.cancel.requested:
+                    raise  # the second one: it is to end now
+                budget.cancel.requested = True
+                self._refit(*chosen, search, (X, y, sample_weight), budget)
         return self
 
     def _axes(self) -> dict[str, Sequence[Any]]:
@@ -280,11 +286,24 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
     ) -> Judge:
         checked, labels, weight = base._validate(X, y, sample_weight)
         data = TrainingData(checked, labels, weight, self.classes_, sample_weight is not None)
-        scorer = None if self.scoring is None else check_scoring(base, scoring=self.scoring)
+        scorer = self._scorer(base)
         limit = run.budget.time_limit
         if limit is not None:
             run = run._replace(budget=replace(run.budget, time_limit=SEARCH_SHARE * limit))
         return Judge(base, data, self._splits(data, run.seed), scorer, run)
+
+    def _scorer(self, base: SoftTreeClassifier) -> Any:
+        scoring = self.scoring
+        if scoring is None:
+            return None
+        if not callable(scoring) and scoring not in get_scorer_names():
+            close = get_close_matches(str(scoring), get_scorer_names(), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
+            raise ValueError(
+                f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
+                f"{scoring!r}; {hint}"
+            )
+        return check_scoring(base, scoring=scoring)
 
     def _splits(self, data: TrainingData, seed: int) -> list[Split]:
         cv = self.cv
@@ -292,11 +311,12 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             return list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
         if cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {cv}.")
-        largest = int(np.max(np.unique(data.y, return_counts=True)[1]))
-        if largest < 2:
+        largest, other = np.sort(np.unique(data.y, return_counts=True)[1])[::-1][:2].tolist()
+        if other < 2:  # some fold would have one class to learn from
             raise ValueError(
-                f"cross-validation needs a class with two samples at least, got {len(data.y)} "
-                "samples of as many classes."
+                "cross-validation needs two classes with two samples each at least, got "
+                f"{largest} and {other} in the largest two; use SoftTreeClassifier, with settings "
+                "of your own."
             )
         folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
         with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
@@ -330,19 +350,26 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
         self.best_score_ = board.mean(chosen)
         return chosen
 
+    def _refit_budget(self, whole: Budget) -> Budget:
+        """A budget of its own: an interrupted comparison still ends with a tree."""
+        limit, left = self.time_limit, None
+        if limit is not None:
+            left = max(limit - whole.elapsed, (1 - SEARCH_SHARE) * limit)
+        return Budget(whole.max_iter, whole.tol, left)
+
     def _refit(
-        self, candidate: Candidate, fraction: float, search: Search, rows: tuple[Any, Any, Any]
+        self,
+        candidate: Candidate,
+        fraction: float,
+        search: Search,
+        rows: tuple[Any, Any, Any],
+        budget: Budget,
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        run = search.judge.run
-        limit, left = self.time_limit, None
-        if limit is not None:
-            left = max(limit - run.budget.elapsed, (1 - SEARCH_SHARE) * limit)
-        # A budget of its own: an interrupted comparison still ends with a tree.
-        run = run._replace(budget=Budget(run.budget.max_iter, run.budget.tol, left))
+        run = search.judge.run._replace(budget=budget)
         model = configured(search.judge.base, candidate)
         problem = model._prepare(*rows)
         starts = [
@@ -364,91 +391,14 @@ class SoftTreeClassifierCV(ClassifierMixin, BaseEstimator):
             "local_strength": local,
             "global_strength": overall,
         }
-
-    def _fitted(self) -> SoftTreeClassifier:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    @property
-    def coef_(self) -> FloatArray:
-        return self._of_best("coef_")
-
-    @property
-    def intercept_(self) -> FloatArray:
-        return self._of_best("intercept_")
-
-    @property
-    def weights_(self) -> FloatArray:
-        return self._of_best("weights_")
-
-    @property
-    def thresholds_(self) -> FloatArray:
-        return self._of_best("thresholds_")
-
-    @property
-    def leaf_classes_(self) -> FloatArray:
-        return self._of_best("leaf_classes_")
-
-    @property
-    def selected_features_(self) -> NDArray[np.intp]:
-        return self._of_best("selected_features_")
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        return self._of_best("feature_importances_")
-
-    @property
-    def n_iter_(self) -> int:
-        return self._of_best("n_iter_")
-
-    @property
-    def local_sparsity_(self) -> float:
-        return self._of_best("local_sparsity_")
-
-    @property
-    def global_sparsity_(self) -> float:
-        return self._of_best("global_sparsity_")
-
-    def _of_best(self, name: str) -> Any:
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(f"{name} is there once SoftTreeClassifierCV has been fitted.")
-        return getattr(self.best_estimator_, name)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each sample."""
-        return self._fitted().predict(X)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, in the order of ``classes_``."""
-        return self._fitted().predict_proba(X)
-
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
-        return self._fitted().predict_log_proba(X)
-
-    def leaf_proba(self, X: Any) -> FloatArray:
-        """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
-        return self._fitted().leaf_proba(X)
-
-    def decision_path(self, X: Any) -> FloatArray:
-        """Probability of going left at each branch, shape (n_samples, n_branches)."""
-        return self._fitted().decision_path(X)
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
-        return self._fitted().apply(X)
-
-    def explain(self, x: Any) -> Explanation:
-        """Why the chosen tree says what it says about one row."""
-        return self._fitted().explain(x)
-
-    def to_hard_tree(self) -> HardTree:
-        """The chosen tree with every split a plain yes or no."""
-        return self._fitted().to_hard_tree()
-
-    def simplify(self, X: Any = None, *, tol: float = 1e-9) -> SoftTreeClassifier:
-        """The chosen tree without branches that decide nothing."""
-        return self._fitted().simplify(X, tol=tol)
+        if budget.exhausted and not search.judge.run.budget.exhausted:  # else it has been said
+            reason = "interrupted" if budget.cancel.requested else "the time limit was reached"
+            warnings.warn(
+                f"SoftTreeClassifierCV: {reason} while the chosen tree was trained on all rows; "
+                "the best so far is kept.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
 
 def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:

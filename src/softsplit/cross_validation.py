@@ -242,7 +242,7 @@ def settled(
     solver = model._adapted(run.solver)
     found: list[Solution] = []
     for tree in starts:
-        if not found or not budget.exhausted:
+        if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(solver.solve(problem, Start(tree), budget))
     return best_solution(found, budget)
 

@@ -24,6 +24,10 @@ SHOW_TRACEBACK = "SOFTSPLIT_TRACEBACK"
 """Environment variable for developers: any value shows where an error arose."""
 
 
+LONGEST = 600
+"""Characters of an error that are still a sentence."""
+
+
 def console() -> Console:
     """The console for results; made anew, since standard output may be redirected in between."""
     return Console(highlight=False, soft_wrap=False)
@@ -58,8 +62,8 @@ class PlainErrors(TyperGroup):
         """As ever, but Ctrl-C that no command has dealt with is said, not swallowed."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
+        except KeyboardInterrupt as interruption:
+            raise typer.Abort from interruption
 
     def main(
         self,
@@ -96,7 +100,7 @@ def sentence(error: Exception) -> str:
     if isinstance(error, typer.Abort):
         return "interrupted before there was anything to keep."
     if hasattr(error, "format_message"):
-        return _one_line(error.format_message())
+        return _one_line(" ".join(error.format_message().split()))
     if isinstance(error, ValueError | OSError | ImportError):
         return _one_line(str(error))
     if isinstance(error, MemoryError):
@@ -109,5 +113,7 @@ def sentence(error: Exception) -> str:
 
 
 def _one_line(message: str) -> str:
-    line = " ".join(message.split())
+    """Of a long text, which is of another library and holds traces, the first line only."""
+    short = message if len(message) <= LONGEST else message.strip().split("\n", 1)[0][:LONGEST]
+    line = " ".join(short.split())
     return line if line.endswith((".", "?")) else f"{line}."

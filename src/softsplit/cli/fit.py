@@ -64,8 +64,10 @@ def fit(
     if not quiet:
         count, features = rows.X.shape
         say(f"{count:,} rows, {features:,} features; loading the solver and choosing a tree")
-    # Here, after the first words: it takes seconds.
+    # Here, after the first words: it takes seconds. What saves the tree is ready before there is
+    # one, so that Ctrl-C finds no gap between the two.
     from softsplit.cli.fitting import Wishes, fit_tree
+    from softsplit.persistence import dumps_model
 
     wishes = Wishes(
         depth=depth,
@@ -81,42 +83,44 @@ def fit(
     found = fit_tree(rows, wishes)
     for note in found.notes:
         say(note)
-    subject = None
-    if report is not None and not found.interrupted:
-        subject = _reported(table.name, rows, found, wishes, report)
-    elif report is not None:
-        say(f"no report is written after Ctrl-C; make it with: softsplit report {model} {data}")
-    _save(found, model, quiet)
+    if model is not None:  # first: whatever becomes of the report, the tree is kept
+        write_text(model, dumps_model(found.tree))
+        if not quiet:
+            say(f"the tree is in {model}")
+    subject, interrupted = None, found.interrupted
+    if report is not None and not interrupted:
+        subject, interrupted = _reported(table.name, rows, found, wishes, report)
+    if report is not None and subject is None:
+        how = f"; make it with: softsplit report {model} {data}" if model else ""
+        say(f"no report is written after Ctrl-C{how}")
     _show(found, rows, subject, {"model": model, "report": report if subject else None}, as_json)
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if found.interrupted:
         say("interrupted: this is the best tree so far.")
+    if interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _save(found: Fitted, model: Path | None, quiet: bool) -> None:
-    if model is not None:
-        from softsplit.persistence import dumps_model
-
-        write_text(model, dumps_model(found.tree))
-        if not quiet:
-            say(f"the tree is in {model}")
-
-
-def _reported(name: str, rows: Learned, found: Fitted, wishes: Any, report: Path) -> Subject:
+def _reported(
+    name: str, rows: Learned, found: Fitted, wishes: Any, report: Path
+) -> tuple[Subject | None, bool]:
+    """What the report was made of, None if Ctrl-C came before; and whether it came."""
     from softsplit.cli.reporting import make_subject, walk_path
     from softsplit.page import render_page
 
     tell = (lambda _: None) if wishes.quiet else say
-    path = walk_path(found.tree, rows, seed=wishes.seed, jobs=wishes.jobs, say=tell)
-    subject = make_subject(name, rows, path, found.story)
-    write_text(report, render_page(subject))
+    try:
+        path = walk_path(found.tree, rows, seed=wishes.seed, jobs=wishes.jobs, say=tell)
+        subject = make_subject(name, rows, path, found.story)
+        write_text(report, render_page(subject))
+    except KeyboardInterrupt:
+        return None, True
     if path.interrupted:
         say("interrupted: accuracies in the report are incomplete.")
     if not wishes.quiet:
         say(f"the report is in {report}")
-    return subject
+    return subject, path.interrupted
 
 
 def _show(

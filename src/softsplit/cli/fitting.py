@@ -20,6 +20,7 @@ from softsplit.classifier import SoftTreeClassifier
 from softsplit.classifier_cv import SoftTreeClassifierCV
 from softsplit.cli.inputs import framed
 from softsplit.data.schema import Learned
+from softsplit.first_use import warm_up
 
 COMPARED_CELLS = 60_000
 """Rows times features on which settings are compared."""
@@ -71,6 +72,7 @@ def sample_rows(y: NDArray[Any], count: int, seed: int) -> NDArray[np.intp]:
 
 def fit_tree(data: Learned, wishes: Wishes) -> Fitted:
     """Choose what is not fixed by cross-validation, and train on all rows."""
+    warm_up()  # before the clock runs: on a new installation it takes as long as all the rest
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -115,6 +117,7 @@ def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
 def _chosen(
     data: Learned, wishes: Wishes, began: float
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
+    _check_choice(data.y)
     n_rows, n_features = data.X.shape
     rows = sample_rows(data.y, max(FEWEST_ROWS, COMPARED_CELLS // n_features), wishes.seed)
     part = len(rows) / n_rows
@@ -132,21 +135,28 @@ def _chosen(
     )
     frame = framed(data.X, data.schema)
     search.fit(frame.iloc[rows], data.y[rows])
-    count = len(search.cv_results_["mean_test_score"])
     sample = "" if part == 1 else f", on {len(rows):,} of {n_rows:,} rows drawn for that"
-    story = [
-        (
-            "Settings",
-            f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: "
-            + _rule(wishes.selection),
-        )
-    ]
+    story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
-        tree = _on_all_rows(data, wishes, search, part, began)
-        story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+        try:
+            tree = _on_all_rows(data, wishes, search, part, began)
+            story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+        except KeyboardInterrupt:  # before there was a tree on all rows
+            story.append(("Training", f"on the {len(rows):,} rows drawn for the choice"))
+            message = "interrupted; the tree of the rows that were drawn for the choice is kept."
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
     score = float(search.best_score_)
     return tree, story, score if np.isfinite(score) else None
+
+
+def _check_choice(y: NDArray[Any]) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    if np.sort(counts)[-2] < 2:
+        raise ValueError(
+            f"only one class of {len(labels)} has more than one row, too few to choose settings by "
+            "cross-validation; give them with --depth and --strength, or more rows."
+        )
 
 
 def _on_all_rows(
@@ -170,10 +180,14 @@ def _on_all_rows(
     return tree.fit(framed(data.X, data.schema), data.y)
 
 
-def _rule(selection: str) -> str:
-    if selection == "best":
-        return "the highest accuracy"
-    return "the sparsest within one standard error of the best"
+def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
+    count = len(search.cv_results_["mean_test_score"])
+    if count == 0:
+        return "the first of those to choose from: there was no time to compare any"
+    rule = "the sparsest within one standard error of the best"
+    if search.selection == "best":
+        rule = "the highest accuracy"
+    return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
 def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:

@@ -104,9 +104,12 @@ def _table(source: str, encoding: str | None) -> dict[str, Any]:
     frame = table.frame
     kinds = {}
     for name in frame.columns:
-        numbers = as_numbers(frame[name].dropna(), table.decimal_comma)
-        levels = frame[name].nunique()
-        kinds[str(name)] = "numbers" if numbers is not None else f"{levels} different texts"
+        known = frame[name].dropna()
+        levels = known.nunique()
+        kind = "one text" if levels == 1 else f"{levels} different texts"
+        if as_numbers(known, table.decimal_comma) is not None:
+            kind = "numbers"
+        kinds[str(name)] = kind if len(known) else "no values"
     facts: dict[str, Any] = {"kind": "table", "rows": len(frame), "columns": len(frame.columns)}
     for name, kind in kinds.items():
         missing = int(frame[name].isna().sum())

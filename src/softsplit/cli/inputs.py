@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,9 +54,15 @@ def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
     if not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
-    from softsplit.persistence import load_model
+    from softsplit.persistence import ModelFileError, load_model
 
-    tree = load_model(path)
+    try:
+        tree = load_model(path)
+    except ModelFileError as error:
+        raise ValueError(
+            f"{str(path)!r} is no model that can be used: {str(error).removesuffix('.')}; give a "
+            "file that softsplit fit --model has written."
+        ) from None
     if not hasattr(tree, "input_schema_"):
         raise ValueError(
             f"{str(path)!r} does not say which columns it was made for; write it with softsplit "
@@ -121,8 +128,8 @@ def with_options(message: str, training: bool = True) -> str:
     message = message.replace(
         "say with the option missing what to do with such rows", f"go on with {ways}"
     )
-    if "; leave it out" in message:
-        message = message.replace("leave it out", "leave it out with --drop")
+    if found := re.match(r"column (?P<name>.+) holds .*; leave it out", message):
+        message = message.replace("; leave it out", f"; leave it out with --drop {found['name']}")
     if "which the training data did not have" in message:
         message = message.removesuffix(".") + "; go on with --unknown blank or --unknown none."
     return message

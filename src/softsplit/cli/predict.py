@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import print_json, say
+from softsplit.cli.console import harmless, print_json, say
 from softsplit.cli.inputs import check_writable, framed, load, read, rows_for, write_text
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def predict(
         print_json([_as_object(row, proba) for row in answers])
         return
     text = _csv(answers, [str(c) for c in tree.classes_], proba)
-    if out is None:
-        typer.echo(text, nl=False)
+    if out is None:  # to a person or, bit by bit, to a program
+        typer.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
     else:
         write_text(out, text)
         if not quiet:

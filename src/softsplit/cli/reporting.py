@@ -55,8 +55,9 @@ def make_subject(
         "drop": f"{data.dropped_rows:,} rows with one were left out",
         "fill": "replaced by the median or the most frequent level",
     }[data.schema.missing]
+    texts = any(column.levels is not None for column in data.schema.columns)
     source = (
-        ("Text columns", f"coded as {data.schema.coding}"),
+        *((("Text columns", f"coded as {data.schema.coding}"),) if texts else ()),
         ("Missing values", missing),
         ("Software", f"softsplit {version}"),
     )

@@ -178,11 +178,14 @@ def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
         except pd.errors.ParserError as error:
             place = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
             what = str(error).replace("Error tokenizing data. C error: ", "").rstrip(". \n")
+            hint = "quote fields that hold the separator"
             if place:
                 what = "line {1} has {2} fields where there are {0} columns".format(*place.groups())
-            raise ValueError(
-                f"{name} cannot be read: {what}; quote fields that hold the separator."
-            ) from None
+            elif opened := re.search(r"EOF inside string starting at row (\d+)", str(error)):
+                # Counted from zero, without empty lines: near enough to find it.
+                what = f"a quotation mark near line {int(opened[1]) + 1} is never closed"
+                hint = "close it, or double it inside a quoted field"
+            raise ValueError(f"{name} cannot be read: {what}; {hint}.") from None
     frame.columns = [str(column).strip() for column in frame.columns]
     return frame.apply(_stripped)
 

@@ -206,12 +206,17 @@ def learn(
     if len(frame) == 0:
         raise ValueError("the table has no rows.")
     counts = {str(c): int(n) for c, n in frame.isna().sum().items() if n}
+    for name in (str(c) for c in frame.columns if c != target and frame[c].isna().all()):
+        raise ValueError(f"column {name!r} holds no values; leave it out.")
     if counts and missing == "error":
         raise ValueError(missing_sentence(counts))
     kept = frame[target].notna() if missing == "fill" else frame.notna().all(axis=1)
     complete = frame[kept].reset_index(drop=True)
     if len(complete) == 0:
-        raise ValueError(f"no row is left: every one has a missing value, {_listed(counts)}.")
+        raise ValueError(
+            f"no row is left: every one has a missing value, {_listed(counts)}; fill them in, or "
+            "leave out columns that are mostly empty."
+        )
     labels = _labels(complete[target], target, table.decimal_comma)
     rows = Table(table.name, complete, table.decimal_comma)
     names = [str(c) for c in complete.columns if c != target]
@@ -315,8 +320,6 @@ def _labels(column: pd.Series, target: str, decimal_comma: bool) -> NDArray[Any]
 def _learned(table: Table, name: str, categorical: bool) -> Column:
     column = table.frame[name]
     known = column.dropna()
-    if len(known) == 0:
-        raise ValueError(f"column {name!r} holds no values; leave it out.")
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         raise ValueError(
             f"column {name!r} holds dates; turn it into numbers, such as days since a day."

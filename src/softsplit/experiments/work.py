@@ -20,16 +20,13 @@ from softsplit.experiments.names import load_attribute
 from softsplit.experiments.peers import run_peer
 from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
 from softsplit.experiments.seeds import axis_seed
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential
+from softsplit.first_use import tiny_problems
 from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
 from softsplit.settings import make_solver
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.starts import draw_start
 from softsplit.threads import one_blas_thread
-from softsplit.tree import Topology
 
 SLICE = 1.0
 """Seconds after which a process hands in what it has, so that little is lost if it is killed."""
@@ -169,23 +166,7 @@ def solver_named(name: str) -> Solver:
 def warm_up(name: str) -> None:
     """Solve a tiny problem first: machine code is loaded on first use, which is no training."""
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(size=(30, 2)), np.arange(30) % 3
-    problem = TrainingProblem(
-        Samples.from_arrays(X + y[:, None], y, 3),
-        Topology(2),
-        ExpectedCost.uniform(3),
-        PenaltyPair.of(exponential(), 0.1, 0.1),
-        np.full(3, 0.1),
-    )
     solver = solver_named(name)
-    for depth in (1, 2):
-        if depth == 1:
-            problem = replace(
-                problem,
-                samples=Samples.from_arrays(X, y % 2, 2),
-                topology=Topology(1),
-                loss=ExpectedCost.uniform(2),
-                minimum_rates=np.full(2, 0.1),
-            )
+    for problem in tiny_problems():
         start = draw_start(solver.start_rules[0], problem, rng, solver.rivals)
         solver.solve(problem, start, Budget(max_iter=200))

@@ -34,10 +34,11 @@ def path_chart(subject: Subject) -> ET.Element:
     for share in (high, low):
         y = f"{height(share):.1f}"
         add(svg, "line", {"class": "base", "x1": "0", "x2": f"{WIDTH:.0f}", "y1": y, "y2": y})
-        place = {"x": "0", "y": f"{height(share) - 3:.1f}", "class": "scale"}
-        add(svg, "text", place, f"{100 * share:.0f} %")
     for i, value in enumerate(values):
         _column(svg, i, (i + 0.5) * step, step, value, height, subject)
+    for share in (high, low):  # last, so that no column hides them
+        place = {"x": "4", "y": f"{height(share) - 3:.1f}", "class": "scale"}
+        add(svg, "text", place, f"{100 * share:.0f} %")
     place = {"x": f"{WIDTH / 2:.0f}", "y": f"{HEIGHT - 6:.0f}", "class": "axis"}
     add(
         svg,

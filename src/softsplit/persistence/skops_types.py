@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.classifier.SoftTreeClassifier",
+    "softsplit.classifier_cv.SoftTreeClassifierCV",
     "softsplit.optimality.KKT",
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.scaling.LinearScaling",

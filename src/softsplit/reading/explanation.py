@@ -213,12 +213,15 @@ def _branch_lines(place: int, reading: BranchReading) -> list[str]:
         lines.append(f"    {side} with {_percent(sure)}")
     width = max((len(term.name) for term in reading.contributions), default=0)
     for term in reading.contributions:
-        towards = "left" if term.log_odds > 0 else "right"
         value = number(term.value, 6)
-        lines.append(
-            f"    {term.name:<{width}} = {value:<10} {abs(term.log_odds):8.3g} towards {towards}"
-        )
+        lines.append(f"    {term.name:<{width}} = {value:<10} {_pull(term.log_odds)}")
+    if reading.contributions:
+        lines.append(f"    {'a mean row':<{width + 13}} {_pull(reading.base_log_odds)}")
     return lines
+
+
+def _pull(log_odds: float) -> str:
+    return f"{abs(log_odds):8.3g} towards {'left' if log_odds > 0 else 'right'}"
 
 
 def _change_lines(explanation: Explanation) -> list[str]:

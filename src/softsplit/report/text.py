@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.reading.text import tree_markdown, tree_text
 
@@ -65,6 +67,8 @@ def export_markdown(
 def fitted_tree(estimator: Any) -> SoftTreeClassifier:
     """The tree itself, or the one a search has chosen."""
     found = getattr(estimator, "best_estimator_", estimator)
+    if found is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
+        check_is_fitted(estimator)
     if not isinstance(found, SoftTreeClassifier):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
     return found
