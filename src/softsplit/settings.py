@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softsplit import solvers
-from softsplit.arguments import positive_number
+from softsplit.arguments import positive_number, shown
 from softsplit.decomposition import NodeDecomposition
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import (
@@ -50,10 +50,10 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
     if isinstance(depth, str):
         if depth != "auto":
-            raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+            raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
         return Topology.for_classes(n_classes)
     if not isinstance(depth, Integral) or isinstance(depth, bool):
-        raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+        raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
     return Topology(int(depth))
 
 
@@ -64,7 +64,7 @@ def make_scale(scale: Any) -> str:
     if not isinstance(scale, str) or scale not in SCALES:
         raise ValueError(
             f"scale must be one of {', '.join(map(repr, SCALES))}, True, False or None, "
-            f"got {scale!r}."
+            f"got {shown(scale)}."
         )
     return SCALES[scale]
 
@@ -100,7 +100,7 @@ def make_penalties(
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
     if not isinstance(penalty, str | None) or penalty not in PENALTIES:
         raise ValueError(
-            f"penalty {penalty!r} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
+            f"penalty {shown(penalty)} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
         )
     if penalty == "l0":
         return exponential(positive_number("sharpness", sharpness))
@@ -155,12 +155,14 @@ def _class_weights(
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(
-                f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}."
+                f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
             )
         balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
         return balanced
     if not isinstance(class_weight, Mapping):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
+        )
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
 
@@ -172,7 +174,8 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
         rates = np.array(min_class_rate, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"min_class_rate must be a number, one per class or a dict, got {min_class_rate!r}."
+            "min_class_rate must be a number, one per class or a dict, "
+            f"got {shown(min_class_rate)}."
         ) from None
     if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
         raise ValueError(
@@ -180,7 +183,7 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
             f"got shape {rates.shape}."
         )
     if not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"min_class_rate must lie in [0, 1], got {min_class_rate!r}.")
+        raise ValueError(f"min_class_rate must lie in [0, 1], got {shown(min_class_rate)}.")
     return np.broadcast_to(rates, len(classes)).copy()
 
 
@@ -190,7 +193,7 @@ def _by_class(
     known = set(classes.tolist())
     unknown = [key for key in values if key not in known]
     if unknown:
-        raise ValueError(f"{name} names {unknown[0]!r}, which is not a class of y.")
+        raise ValueError(f"{name} names {shown(unknown[0])}, which is not a class of y.")
     try:
         found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
     except (TypeError, ValueError):
@@ -215,7 +218,7 @@ def make_jobs(n_jobs: Any) -> int | None:
     """``None`` or a nonzero integer."""
     good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0
     if n_jobs is not None and not good:
-        raise ValueError(f"n_jobs must be None or a nonzero integer, got {n_jobs!r}.")
+        raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
     return None if n_jobs is None else int(n_jobs)
 
 
@@ -225,6 +228,6 @@ def make_steepness(steepness: Any) -> float:
     if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
         raise ValueError(
             f"steepness must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, "
-            f"got {steepness!r}."
+            f"got {shown(steepness)}."
         )
     return value
