@@ -245,7 +245,7 @@ def tree_parameters(draw, n_classes, rng, flaw="none"):
         "scale": draw(mostly("minmax", "quantile", "standard", "none", False, share=1)),
         "min_class_rate": draw(mostly(0.1, 0.0, 0.5, 0.9, 1.0, 1e-300, [0.1] * n_classes)),
         "n_starts": draw(mostly(1, 2, 3)),
-        "time_limit": draw(mostly(0.5, 1e-9, 1e-3, 0.05, 0.2, share=1)),
+        "time_limit": draw(mostly(0.1, 1e-9, 1e-3, 0.03, 0.4, share=1)),
         "random_state": draw(st.integers(0, 3)),
     }
     costs = draw(mostly("absent", *SOUND_COSTS))
@@ -287,4 +287,92 @@ def problems(draw, calls=("fit",)):
         sample_weight=WEIGHTS[weights](rng, len(X)),
         parameters=draw(tree_parameters(n_classes, rng, flaw)),
         story=f"{story}, as {rows}; classes {classes}, as {dress}; weights {weights}",
+    )
+
+
+@dataclass(frozen=True)
+class HostileTable:
+    """A file as somebody may have it, and what is asked of the command line."""
+
+    content: bytes
+    target: str
+    options: tuple[str, ...]
+    story: str = ""
+
+
+CELLS = {
+    "numbers": lambda rng: f"{rng.normal():.4g}",
+    "integers": lambda rng: str(rng.integers(-3, 4)),
+    "decimal commas": lambda rng: f"{rng.integers(10)},{rng.integers(10)}",
+    "words": lambda rng: str(rng.choice(["red", "green", "blue"])),
+    "markup": lambda rng: str(rng.choice(["<b>", "</script>", "=1+1", "[red]", 'a "b"'])),
+    "huge": lambda rng: str(rng.choice(["1e300", "-1e300", "2e299"])),
+    "beyond floats": lambda rng: str(rng.choice(["1e400", "1", "2"])),
+    "infinite": lambda rng: str(rng.choice(["inf", "1", "2"])),
+    "gaps": lambda rng: str(rng.choice(["", "1", "2", "NA"])),
+    "only gaps": lambda rng: "",
+    "dates": lambda rng: f"2020-01-{rng.integers(1, 29):02d}",
+    "truth values": lambda rng: str(rng.choice(["TRUE", "FALSE"])),
+    "constant": lambda rng: "7",
+    "long integers": lambda rng: str(rng.integers(2**62)) + "0" * 12,
+    "names": lambda rng: f"id{rng.integers(10**6)}",
+    "mixed": lambda rng: str(rng.choice(["1", "two", "3.0"])),
+}
+TARGETS = {
+    "two": lambda rng, i: "yn"[rng.integers(2)],
+    "numbers": lambda rng, i: str(rng.integers(3)),
+    "one": lambda rng, i: "same",
+    "one each": lambda rng, i: f"c{i}",
+    "fifty": lambda rng, i: f"c{i % 50}",
+    "gaps": lambda rng, i: ["y", "n", ""][rng.integers(3)],
+    "fractions": lambda rng, i: f"{rng.normal():.3f}",
+    "markup": lambda rng, i: ["<b>", "[red]"][rng.integers(2)],
+}
+DAMAGE = {
+    "none": lambda text: text.encode(),
+    "bom": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "latin": lambda text: text.replace("a", "\xe9").encode("latin-1"),
+    "windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "nul": lambda text: text.replace("1", "\0", 1).encode(),
+    "cut": lambda text: text[: 2 * len(text) // 3].encode(),
+    "long line": lambda text: (text + "1,2,3,4,5,6,7,8,9\n").encode(),
+    "open quote": lambda text: (text + '"').encode(),
+    "empty": lambda text: b"",
+    "first line only": lambda text: text.split("\n")[0].encode(),
+    "noise": lambda text: bytes(range(256)) * 4,
+}
+CLI_OPTIONS = (
+    ("--missing", "drop"), ("--missing", "fill"), ("--coding", "ordinal"),
+    ("--coding", "drop-first"), ("--scale", "quantile"), ("--scale", "standard"),
+    ("--scope", "local"), ("--scope", "both"), ("--drop", "c0"), ("--drop", "absent"),
+    ("--categorical", "c0"), ("--time-limit", "0.001"), ("--seed", "-1"), ("--depth", "0"),
+    ("--depth", "8"), ("--strength", "-1"), ("--strength", "1e12"), ("--strength", "nan"),
+    ("--encoding", "nonsense"),
+)  # fmt: skip
+
+
+@st.composite
+def tables(draw):
+    """A CSV file and the options of ``softsplit fit``."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    kinds = draw(st.lists(mostly("numbers", *CELLS, share=1), min_size=1, max_size=5))
+    kinds = kinds if draw(mostly(True, False, share=20)) else []
+    target, n_rows = draw(mostly("two", *TARGETS, share=1)), draw(mostly(20, 0, 1, 2, 5, 60))
+    damage, separator = draw(mostly("none", *DAMAGE)), draw(mostly(",", ";", "\t", "|"))
+    names = [f"c{j}" for j in range(len(kinds))]
+    if draw(mostly(False, True, share=6)) and names:
+        names[0] = draw(st.sampled_from(["", "c1", "<i>", "y", 'say "hi"', "a" * 300, " c "]))
+    rows = [[*(CELLS[kind](rng) for kind in kinds), TARGETS[target](rng, i)] for i in range(n_rows)]
+    frame = pd.DataFrame(rows, columns=[*names, "y"] if n_rows else None, dtype=object)
+    text = frame.to_csv(index=False, sep=separator) if n_rows else separator.join([*names, "y"])
+    given = ["--depth", "2", "--strength", "0.1", "--time-limit", "0.1"]
+    if draw(mostly(False, True, share=8)):
+        given = ["--time-limit", "0.1"]
+    given += draw(mostly((), *CLI_OPTIONS, share=1))
+    return HostileTable(
+        DAMAGE[damage](text),
+        draw(mostly("y", "absent", "", "c0", share=6)),
+        tuple(given),
+        f"{n_rows} rows of {', '.join(kinds)}; classes {target}; {damage}; separator {separator!r}",
     )

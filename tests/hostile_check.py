@@ -6,17 +6,22 @@ the library's own figure and, apart from it, from the paper's equations.
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from typer.testing import CliRunner
 
 from brute_force import left_and_right_ancestors
-from hostile_cases import HostileCase
+from hostile_cases import HostileCase, HostileTable
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -26,6 +31,7 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.cli import app
 
 FEASIBLE = 1e-5
 """As in softsplit.solvers.base: a tree that violates a constraint by more is none."""
@@ -36,7 +42,7 @@ MANY_CLASSES = "The number of unique classes is greater than 50%"
 INTERNALS = re.compile(
     r"ufunc|broadcast|operands|object at 0x|Traceback|out of bounds|NoneType|zero-size|"
     r"setting an array element|singular matrix|must be real number|unexpected|unhashable|"
-    r"ndarray|cannot reshape|not subscriptable|has no attribute|<class '|not supported between"
+    r"np\.|ndarray|cannot reshape|not subscriptable|has no attribute|<class '|not supported between"
 )
 """What numpy, scipy and Python say to programmers."""
 
@@ -195,3 +201,43 @@ def check_reading(tree: SoftTreeClassifier, case: HostileCase, chances: np.ndarr
     simple = tree.simplify(tol=1e-9)
     np.testing.assert_allclose(simple.predict_proba(case.X), chances, atol=1e-8)
     assert len(tree.to_hard_tree().predict(case.X)) == len(chances)
+
+
+def table_outcome(case: HostileTable, folder: Path) -> Outcome:
+    """Fit, predict and explain from the command line; a sentence on standard error if refused."""
+    data, model = folder / "data.csv", folder / "model.json"
+    data.write_bytes(case.content)
+    model.unlink(missing_ok=True)
+    began = time.perf_counter()
+    fit = ["fit", data, "--target", case.target, "--model", model, "--quiet", "--jobs", 1]
+    limits = [float(v) for o, v in zip(case.options, case.options[1:], strict=False) if "time" in o]
+    sentence = _command(*fit, *case.options)[1]
+    late = max(0.0, time.perf_counter() - began - limits[-1])
+    assert model.exists() == (not sentence)
+    if sentence:
+        return Outcome(0, sentence, late)
+    answers, sentence = _command("predict", model, data, "--proba", "--quiet", "--missing", "blank")
+    assert not sentence, f"a file that was fitted is not predicted: {sentence}"
+    table = pd.read_csv(io.StringIO(answers), keep_default_na=False)
+    chances = table.iloc[:, 2:].apply(pd.to_numeric).dropna()
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-5 * (1 + chances.shape[1]))
+    explained, sentence = _command("explain", model, data, "--json", "--missing", "blank", "-q")
+    assert not sentence and json.loads(explained)
+    return Outcome(1, "", late)
+
+
+def _command(*arguments: object) -> tuple[str, str]:
+    """What a command says on standard output, and the sentence it is refused with."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    leaked = [w for w in caught if not is_expected(w)]
+    assert not leaked, f"a warning leaked: {leaked[0].message} ({leaked[0].filename})"
+    assert result.exit_code in (0, 2), f"exit code {result.exit_code}: {result.output}"
+    if result.exit_code == 0:
+        return result.stdout, ""
+    lines = result.stderr.strip().splitlines()
+    assert lines and lines[-1].startswith("softsplit: "), result.output
+    said = lines[-1].removeprefix("softsplit: ")
+    assert is_one_sentence(said), f"not one clear sentence: {said!r}"
+    return "", said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def refuse_text(X: Any) -> None:
     """Columns that are not numbers: the first one is named, and what it holds."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
+    if X is None or isinstance(X, str | bytes | Number):
+        raise ValueError("Expected 2D array, got a single value instead: X needs rows and columns.")
     made = _as_array(X) if isinstance(X, list | tuple) else X
     if hasattr(made, "ndim") and made.ndim != 2:
         raise ValueError(

@@ -171,7 +171,7 @@ def _grid(
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
-    if not top > 0:
+    if not SMALLEST_FRACTION * top > 0:
         return np.array(PAPER_STRENGTHS)
     return np.geomspace(SMALLEST_FRACTION * top, top, n_points)
 

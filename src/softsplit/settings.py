@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
+MOST_JOBS = 1_000_000
 NEGLIGIBLE_COST = 1e-6
 """Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
@@ -128,7 +129,15 @@ def make_loss(
         loss = ExpectedCost.uniform(n_classes)
     else:
         loss = ExpectedCost(_costs(cost_matrix, n_classes))
-    costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+    with np.errstate(over="ignore"):
+        costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+        largest = float(np.max(costs) * np.max(class_totals))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"costs times weights go up to {largest:.3g}, which is too "
+            f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "
+            "class_weight or sample_weight by a constant."
+        )
     return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
 
 
@@ -203,6 +212,16 @@ def _by_class(
     return found
 
 
+def make_numbers(name: str, values: Any) -> Any:
+    """``values`` as an array of numbers; one number and None stay as they are."""
+    if values is None or isinstance(values, Real):
+        return values
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, one for each row.") from None
+
+
 def make_weights(sample_weight: FloatArray) -> FloatArray:
     """Checked sample weights: sums and products of them must stay within floats."""
     largest = float(np.max(sample_weight, initial=0.0))
@@ -216,7 +235,8 @@ def make_weights(sample_weight: FloatArray) -> FloatArray:
 
 def make_jobs(n_jobs: Any) -> int | None:
     """``None`` or a nonzero integer."""
-    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0
+    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    good = good and 0 < abs(n_jobs) <= MOST_JOBS
     if n_jobs is not None and not good:
         raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
     return None if n_jobs is None else int(n_jobs)
