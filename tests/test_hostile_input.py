@@ -1,6 +1,6 @@
 """A few hundred hostile inputs: each gives sound trees or one sentence. Thousands more are run by
 
-    python benchmarks/reliability.py input
+    python benchmarks/hostile_input.py run
 
 Time limits are measured there; here no clock decides.
 """

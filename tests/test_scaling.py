@@ -156,7 +156,7 @@ def test_many_values_are_held_by_few_knots_near_their_ranks():
     )
 
 
-@given(arrays(np.float64, 12, elements=st.floats(-1e308, 1e308)))
+@given(arrays(np.float64, 12, elements=st.floats(-LARGEST_END, LARGEST_END)))
 @settings(max_examples=100, deadline=None)
 def test_ranks_of_any_numbers_are_finite_and_in_order(column):
     X = column[:, None]

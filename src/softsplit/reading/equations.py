@@ -16,7 +16,7 @@ from softsplit.reading.model import TreeModel
 
 SURE = 0.95
 LARGEST = 1e308
-"""What lies beyond is shown as this: no value reaches it, and rounding must not make it infinite."""
+"""What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
 
 SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Ranks whose values are told, under the quantile scaling."""
