@@ -31,10 +31,10 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from decomposition_report import write_page  # noqa: E402
-from hostile_cases import HostileCase, problems, tables  # noqa: E402
-from hostile_check import Outcome, outcome, table_outcome  # noqa: E402
 
 import softsplit  # noqa: E402
+from hostile_cases import HostileCase, problems, tables  # noqa: E402
+from hostile_check import Outcome, outcome, table_outcome  # noqa: E402
 
 KINDS = {
     "SoftTreeClassifier.fit, read, saved": (problems(calls=("fit",)), 0.68),

@@ -14,7 +14,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from softsplit import SoftTreeClassifier, export_text
-from softsplit.scaling import KINDS, MOST_KNOTS, QuantileScaling, fit_scaling, scaling_from
+from softsplit.scaling import (
+    KINDS,
+    LARGEST_END,
+    MOST_KNOTS,
+    QuantileScaling,
+    fit_scaling,
+    scaling_from,
+)
 from softsplit.tree import TreeParameters
 
 KIND = pytest.mark.parametrize("kind", KINDS)
