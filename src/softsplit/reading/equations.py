@@ -102,7 +102,12 @@ class Split:
 def _ratio(value: float, unit: float) -> float:
     """``value / unit``, or the largest number: units go down to 1 / (range of a column)."""
     with np.errstate(over="ignore"):
-        return float(np.clip(np.float64(value) / unit, -LARGEST, LARGEST))
+        return finite(float(np.float64(value) / unit))
+
+
+def finite(value: float) -> float:
+    """``value``, cut where floats end."""
+    return min(max(value, -LARGEST), LARGEST)
 
 
 def read_split(model: TreeModel, branch: int) -> Split:
