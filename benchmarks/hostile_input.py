@@ -46,7 +46,8 @@ KINDS = {
 
 CHUNK = 500
 ALLOWED = 1.0
-"""Seconds by which a call may exceed its time limit."""
+"""Seconds by which a call may exceed its time limit, by the processor time of this process: other
+work on the machine is not its fault. The clock on the wall is reported beside it."""
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Figures:
     failures: int = 0
     late: int = 0
     worst_overrun: float = 0.0
+    worst_busy: float = 0.0
     seconds: float = 0.0
     sentences: Counter[str] = field(default_factory=Counter)
 
@@ -176,11 +178,12 @@ def record(
         figures.calls_with_trees += found.trees > 0
         figures.refusals += found.trees == 0
         figures.worst_overrun = max(figures.worst_overrun, found.overrun)
+        figures.worst_busy = max(figures.worst_busy, found.busy)
         if found.sentence:
             figures.sentences[kind_of(found.sentence)] += 1
-        if found.overrun > ALLOWED:
+        if found.busy > ALLOWED:
             figures.late += 1
-            tell(args, f"{found.overrun:.2f} s beyond its time limit", case)
+            tell(args, f"{found.busy:.2f} s beyond its time limit", case)
     figures.seconds += time.perf_counter() - began
 
 
@@ -224,7 +227,7 @@ def table(made: dict[str, Any]) -> str:
     """The figures as Markdown, with a line of sums."""
     head = (
         "| calls | cases | ended in a tree | refused | kinds of sentence | worst overrun of a time "
-        "limit | broken promises |\n|---|---|---|---|---|---|---|"
+        "limit: processor | by the wall | broken promises |\n|---|---|---|---|---|---|---|---|"
     )
     lines, all_kinds = [head], set()
     total = Counter[str]()
@@ -232,15 +235,17 @@ def table(made: dict[str, Any]) -> str:
         broken = f["failures"] + f["late"]
         lines.append(
             f"| {kind} | {f['cases']:,} | {f['calls_with_trees']:,} | {f['refusals']:,} | "
-            f"{len(f['sentences'])} | {f['worst_overrun']:.2f} s | {broken} |"
+            f"{len(f['sentences'])} | {f['worst_busy']:.2f} s | {f['worst_overrun']:.2f} s | {broken} |"
         )
         total.update({k: f[k] for k in ("cases", "distinct", "calls_with_trees", "refusals")})
         total.update(broken=broken)
         all_kinds |= set(f["sentences"])
-    worst = max(f["worst_overrun"] for f in made["calls"].values())
+    busy, wall = (
+        max(f[name] for f in made["calls"].values()) for name in ("worst_busy", "worst_overrun")
+    )
     lines.append(
         f"| **all** | **{total['cases']:,}** | {total['calls_with_trees']:,} | "
-        f"{total['refusals']:,} | {len(all_kinds)} | {worst:.2f} s | **{total['broken']}** |"
+        f"{total['refusals']:,} | {len(all_kinds)} | {busy:.2f} s | {wall:.2f} s | **{total['broken']}** |"
     )
     seconds = sum(f["seconds"] for f in made["calls"].values())
     return "\n".join(lines) + (

@@ -55,7 +55,7 @@ SETTINGS = {
 
 
 def tree(name="one penalty", **others):
-    known = {"n_starts": 4, "random_state": 3} | SETTINGS[name] | others
+    known = {"n_starts": 2, "random_state": 3} | SETTINGS[name] | others
     return SoftTreeClassifier(**known)
 
 
@@ -81,7 +81,7 @@ def known(request):
     return request.param, fitted_fingerprint(tree(request.param))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4, -1])
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
 def test_jobs_change_no_bit(known, n_jobs):
     name, expected = known
     assert fitted_fingerprint(tree(name, n_jobs=n_jobs)) == expected
@@ -151,10 +151,11 @@ DRESSES = {
 
 
 @pytest.mark.parametrize("dress", DRESSES)
-def test_the_kind_of_table_changes_no_bit(known, dress):
-    name, expected = known
+def test_the_kind_of_table_changes_no_bit(dress):
     rows = DRESSES[dress]
-    assert fingerprint(tree(name).fit(rows, Y), rows) == expected
+    for scale in ("minmax", "quantile"):
+        model = tree(scale=scale, n_starts=1)
+        assert fingerprint(clone(model).fit(rows, Y), rows) == fitted_fingerprint(model)
 
 
 LABELS = {
