@@ -235,7 +235,8 @@ def table(made: dict[str, Any]) -> str:
         broken = f["failures"] + f["late"]
         lines.append(
             f"| {kind} | {f['cases']:,} | {f['calls_with_trees']:,} | {f['refusals']:,} | "
-            f"{len(f['sentences'])} | {f['worst_busy']:.2f} s | {f['worst_overrun']:.2f} s | {broken} |"
+            f"{len(f['sentences'])} | {f['worst_busy']:.2f} s | {f['worst_overrun']:.2f} s | "
+            f"{broken} |"
         )
         total.update({k: f[k] for k in ("cases", "distinct", "calls_with_trees", "refusals")})
         total.update(broken=broken)
@@ -245,7 +246,8 @@ def table(made: dict[str, Any]) -> str:
     )
     lines.append(
         f"| **all** | **{total['cases']:,}** | {total['calls_with_trees']:,} | "
-        f"{total['refusals']:,} | {len(all_kinds)} | {busy:.2f} s | {wall:.2f} s | **{total['broken']}** |"
+        f"{total['refusals']:,} | {len(all_kinds)} | {busy:.2f} s | {wall:.2f} s | "
+        f"**{total['broken']}** |"
     )
     seconds = sum(f["seconds"] for f in made["calls"].values())
     return "\n".join(lines) + (

@@ -95,6 +95,15 @@ def test_a_threshold_beyond_floats_is_shown_as_the_largest_number():
     assert "inf" not in export_text(tree)
 
 
+def test_terms_beyond_floats_are_explained_quietly():
+    X = np.array([[0.0, 1e15], [1.0, 1e15 + 2], [1e300, 1e15 + 4], [2.0, 1e15]])
+    tree = quick(depth=1).fit(X, [0, 0, 1, 1])
+    tree.weights_ = np.array([[1.0], [0.5]])
+    explained = tree.explain(X[2])
+    assert all(np.isfinite(reading.total) for reading in explained.branches)
+    assert "inf" not in str(explained)
+
+
 def test_unscaled_features_and_more_leaves_than_classes_give_a_feasible_tree():
     """Splits without rows to separate were drawn with thresholds outside the box."""
     X = np.arange(40.0)[:, None]
