@@ -15,7 +15,9 @@ def gate(x_i, a, mu, t, steepness):
     score = 0.0
     for j in range(len(x_i)):
         score += a[j][t] * x_i[j]
-    return 1.0 / (1.0 + math.exp(-steepness * (score / len(x_i) - mu[t])))
+    z = steepness * (score / len(x_i) - mu[t])
+    # The same number either way; exp of a large one would overflow.
+    return 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
 
 
 def left_and_right_ancestors(leaf, depth):
@@ -71,6 +73,56 @@ def class_rates(x, y, weight, a, mu, c, depth, steepness):
     return [right[k] / total[k] for k in range(len(c))]
 
 
+def class_probabilities(x_i, a, mu, c, depth, steepness):
+    """sum_t P_it c_kt for every class k."""
+    found = [0.0] * len(c)
+    for leaf in range(2**depth):
+        probability = leaf_probability(x_i, a, mu, leaf, depth, steepness)
+        for k in range(len(c)):
+            found[k] += probability * c[k][leaf]
+    return found
+
+
+def leaf_derivative(x_i, a, mu, leaf, depth, steepness, t):
+    """dP_it / dz_t, z_t the score of branch t: the product rule, one factor replaced.
+
+    p' = steepness p (1 - p) for a left ancestor, (1 - p)' = - that for a right one; a branch that
+    is no ancestor does not matter.
+    """
+    left, right = left_and_right_ancestors(leaf, depth)
+    if t not in left and t not in right:
+        return 0.0
+    p = gate(x_i, a, mu, t, steepness)
+    product = steepness * p * (1.0 - p) * (1.0 if t in left else -1.0)
+    for s in left:
+        product *= gate(x_i, a, mu, s, steepness) if s != t else 1.0
+    for s in right:
+        product *= 1.0 - gate(x_i, a, mu, s, steepness) if s != t else 1.0
+    return product
+
+
+def cost_gradient(x, y, weight, a, mu, c, costs, depth, steepness):
+    """Derivatives of the expected cost by a[j][t], mu[t] and c[k][t]."""
+    n_features, n_branches = len(a), len(mu)
+    by_a = [[0.0] * n_branches for _ in range(n_features)]
+    by_mu = [0.0] * n_branches
+    by_c = [[0.0] * 2**depth for _ in c]
+    for i in range(len(x)):
+        for leaf in range(2**depth):
+            price = sum(costs[y[i]][k] * c[k][leaf] for k in range(len(c)))
+            for t in range(n_branches):
+                change = weight[i] * price * leaf_derivative(
+                    x[i], a, mu, leaf, depth, steepness, t
+                )  # fmt: skip
+                by_mu[t] -= change
+                for j in range(n_features):
+                    by_a[j][t] += change * x[i][j] / n_features
+            probability = leaf_probability(x[i], a, mu, leaf, depth, steepness)
+            for k in range(len(c)):
+                by_c[k][leaf] += weight[i] * probability * costs[y[i]][k]
+    return by_a, by_mu, by_c
+
+
 PAPER_SURROGATES = {
     "linear": lambda u, first, second: u,
     "exponential": lambda u, first, second: 1.0 - math.exp(-first * u),
@@ -78,6 +130,30 @@ PAPER_SURROGATES = {
     "inverse_power": lambda u, first, second: -1.0 / (u + second) ** first,
     "log": lambda u, first, second: math.log(u + second),
 }
+
+
+SURROGATE_SLOPES = {
+    "linear": lambda u, first, second: 1.0,
+    "exponential": lambda u, first, second: first * math.exp(-first * u),
+    "power": lambda u, first, second: first * (u + second) ** (first - 1.0),
+    "inverse_power": lambda u, first, second: first * (u + second) ** (-first - 1.0),
+    "log": lambda u, first, second: 1.0 / (u + second),
+}
+
+
+def penalty_gradient(a, surrogate, local_strength, global_strength):
+    """Derivatives by a[j][t], where no a[j][t] is zero and no row has two largest entries."""
+    slope = SURROGATE_SLOPES[surrogate.name]
+    made = []
+    for row in a:
+        largest = max(range(len(row)), key=lambda t, row=row: abs(row[t]))
+        line = []
+        for t, value in enumerate(row):
+            rise = slope(abs(value), surrogate.first, surrogate.second)
+            strength = local_strength + (global_strength if t == largest else 0.0)
+            line.append(math.copysign(strength * rise, value))
+        made.append(line)
+    return made
 
 
 def penalty(a, surrogate, local_strength, global_strength):

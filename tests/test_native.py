@@ -17,7 +17,8 @@ from softsplit.penalties import PenaltyPair, exponential, linear
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Start, Status
-from softsplit.solvers.descent import NEVER, Limits
+from softsplit.solvers import engine as engine_module
+from softsplit.solvers.descent import DONE, NEVER, Limits
 from softsplit.solvers.engine import pack, preconditioner, stratified, unpack
 from softsplit.solvers.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.starts import draw_start
@@ -310,3 +311,24 @@ def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
     assert 0 < np.max(np.abs(moved.weights - tree.weights)) < 1e-3
     far = replace(problem, minimum_rates=np.full(3, 1.0))
     assert restore_rates(far, tree) is tree
+
+
+def test_the_first_newton_step_is_timed_by_itself(monkeypatch):
+    """Steps before it say nothing of what it costs; a slice of many would outlast a time limit."""
+    problem = make_problem(rows=40, depth=4, overall=0.05)
+    engine = make_engine(problem)
+    limits = Limits(60, 0.0, 0.0, 60, 20)
+    slices = []
+    plain = engine_module.descend
+
+    def seen(theta, smooth, sparse, limits, work):
+        before = int(work.counters[DONE])
+        found = plain(theta, smooth, sparse, limits, work)
+        slices.append((before, before + found[1]))
+        return found
+
+    monkeypatch.setattr(engine_module, "descend", seen)
+    start = draw_start("points", problem, np.random.default_rng(0)).parameters
+    engine.descend(pack(start), start.leaf_classes, limits)
+    ends = [end for _, end in slices]
+    assert limits.newton_from in ends and limits.newton_from + 1 in ends

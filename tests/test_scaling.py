@@ -14,7 +14,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from softsplit import SoftTreeClassifier, export_text
-from softsplit.scaling import KINDS, MOST_KNOTS, QuantileScaling, fit_scaling, scaling_from
+from softsplit.scaling import (
+    KINDS,
+    LARGEST_END,
+    MOST_KNOTS,
+    QuantileScaling,
+    fit_scaling,
+    scaling_from,
+)
 from softsplit.tree import TreeParameters
 
 KIND = pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +163,7 @@ def test_many_values_are_held_by_few_knots_near_their_ranks():
     )
 
 
-@given(arrays(np.float64, 12, elements=st.floats(-1e308, 1e308)))
+@given(arrays(np.float64, 12, elements=st.floats(-LARGEST_END, LARGEST_END)))
 @settings(max_examples=100, deadline=None)
 def test_ranks_of_any_numbers_are_finite_and_in_order(column):
     X = column[:, None]

@@ -10,16 +10,35 @@ import numpy as np
 
 def positive_number(name: str, value: Any, zero: bool = False) -> float:
     """``value`` as a float, or a sentence that names the parameter."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value))
-    if not good or float(value) < 0 or (float(value) == 0 and not zero):
+    number = _as_float(value)
+    if not np.isfinite(number) or number < 0 or (number == 0 and not zero):
         raise ValueError(
-            f"{name} must be a finite number {'>= 0' if zero else '> 0'}, got {value!r}."
+            f"{name} must be a finite number {'>= 0' if zero else '> 0'}, got {shown(value)}."
         )
-    return float(value)
+    return number
+
+
+def _as_float(value: Any) -> float:
+    """``value``, or NaN if it is no number; integers have no largest one, floats do."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
 
 
 def positive_integer(name: str, value: Any) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
-        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+        raise ValueError(f"{name} must be a positive integer, got {shown(value)}.")
     return int(value)
+
+
+def shown(value: Any, length: int = 60) -> str:
+    """A value as it may stand in a sentence: on one line, and not longer than that."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a very long integer"
+    return text if len(text) <= length else f"{text[:length]}..."

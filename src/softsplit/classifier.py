@@ -308,7 +308,12 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         refuse_infinite(X, getattr(self, "feature_names_in_", None))
         check_classification_targets(y)
         weight = settings.make_weights(
-            _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            _check_sample_weight(
+                settings.make_numbers("sample_weight", sample_weight),
+                X,
+                dtype=np.float64,
+                ensure_non_negative=True,
+            )
         )
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:

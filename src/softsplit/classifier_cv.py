@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softsplit import settings
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import positive_integer, positive_number, shown
 from softsplit.candidate_search import Search
 from softsplit.chosen_tree import ChosenTreeMixin
 from softsplit.classifier import RunSettings, SoftTreeClassifier
@@ -212,7 +212,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
     def _axes(self) -> dict[str, Sequence[Any]]:
         """Values of the settings to choose from, checked; depths come later, with the classes."""
         if self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be 'one_se' or 'best', got {self.selection!r}.")
+            raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
         scales = _values("scales", self.scales)
         penalties = _values("penalties", self.penalties)
         scopes = _values("scopes", self.scopes)
@@ -220,10 +220,14 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             settings.make_scale(scale)
         for penalty in penalties:
             if penalty is None or penalty not in settings.PENALTIES:
-                raise ValueError(f"penalties holds {penalty!r}, which has no strength to choose.")
+                raise ValueError(
+                    f"penalties holds {shown(penalty)}, which has no strength to choose."
+                )
         for scope in scopes:
             if scope not in SHARES:
-                raise ValueError(f"scopes must be of 'global', 'local', 'both', got {scope!r}.")
+                raise ValueError(
+                    f"scopes must be of 'global', 'local', 'both', got {shown(scope)}."
+                )
         gammas = [settings.make_steepness(s) for s in _values("steepnesses", self.steepnesses)]
         return {
             "scale": scales,
@@ -245,7 +249,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             return depths
         if self.depths != "auto":
             raise ValueError(
-                f"depths must be 'auto' or a sequence of integers, got {self.depths!r}."
+                f"depths must be 'auto' or a sequence of integers, got {shown(self.depths)}."
             )
         deepest = max(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))))
         return list(range(smallest, deepest + 1))
@@ -413,7 +417,7 @@ def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
 def _values(name: str, given: Any) -> list[Any]:
     """A nonempty list, each value once."""
     if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(f"{name} must be a sequence, got {given!r}.")
+        raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
     values = list(dict.fromkeys(given))
     if not values:
         raise ValueError(f"{name} is empty; name at least one value.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,33 @@ def refuse_text(X: Any) -> None:
     """Columns that are not numbers: the first one is named, and what it holds."""
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
-    for label, column in _columns(X):
+    if X is None or isinstance(X, str | bytes | Number):
+        raise ValueError("Expected 2D array, got a single value instead: X needs rows and columns.")
+    made = _as_array(X) if isinstance(X, list | tuple) else X
+    if hasattr(made, "ndim") and made.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {made.ndim}D array instead: Reshape your data with "
+            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row."
+        )
+    if np.iscomplexobj(made):
+        raise ValueError("Complex data not supported: X must hold real numbers.")
+    for label, column in _columns(made):
         kind = _kind_of_column(column)
         if kind:
             raise ValueError(
                 f"column {label} of X holds {kind}; encode it as numbers first, for example with "
                 "scikit-learn's OneHotEncoder."
             )
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """Nested lists as numpy would read them."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise ValueError(
+            "X holds rows of different lengths; every row needs one number per feature."
+        ) from None
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:

@@ -31,6 +31,9 @@ Scope = Literal["local", "global"]
 
 LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG = range(5)
 
+STEEPEST = 1e150
+"""Slopes beyond this overflow when they are squared."""
+
 NEWTON_STEPS = 60
 """Newton on a convex function descends monotonically to its root: a few steps suffice."""
 
@@ -142,6 +145,13 @@ class Penalty:
             np.isfinite(self.strength) and self.strength >= 0,
             f"{self.scope}_strength must be a finite number >= 0, got {self.strength}.",
         )
+        if self.strength > 0:
+            slope = float(self.surrogate.slope(np.zeros(1))[0])
+            _require(
+                slope < STEEPEST and self.strength * slope < STEEPEST,
+                f"{self.scope}_strength {self.strength:g} makes the penalty rise too steeply at "
+                "zero to compute with; lower it or sharpness, or raise offset.",
+            )
 
     def magnitudes(self, weights: FloatArray) -> FloatArray:
         """The u of this scope: (n_features, n_branches) if local, (n_features,) if global."""

@@ -39,6 +39,9 @@ SMALLEST_SPAN = 1e-250
 LARGEST_VALUE = 1e150
 """Unscaled values beyond this overflow when they are multiplied with one another."""
 
+LARGEST_END = 1e307
+"""Ends of a range beyond this overflow when they are subtracted, or three deviations added."""
+
 DEVIATIONS = 6.0
 """Standard deviations that make one scaled unit: three on each side of the mean."""
 
@@ -86,15 +89,8 @@ class LinearScaling:
     @classmethod
     def minmax(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
         """Minimum and range of the columns of ``X``."""
-        low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-        with np.errstate(over="ignore"):
-            span = high - low
-        if not np.all(np.isfinite(span)):
-            column = int(np.flatnonzero(~np.isfinite(span))[0])
-            raise ValueError(
-                f"column {column} of X ranges from {low[column]:.3g} to {high[column]:.3g}, more "
-                "than a float can hold; divide it by a constant first."
-            )
+        low, high = _ends(X)
+        span = high - low
         return cls(low, np.where(span > SMALLEST_SPAN, span, np.inf))
 
     @classmethod
@@ -160,6 +156,7 @@ class QuantileScaling:
     @classmethod
     def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
         """Knots at values of the training data that lie about evenly in rank."""
+        _ends(X)
         columns = [_ranked(*_distinct(X[:, j], weight)) for j in range(X.shape[1])]
         lengths = [len(knots) for knots, _ in columns]
         return cls(
@@ -242,6 +239,19 @@ def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) 
     if np.any(ranks < 0) or np.any(ranks > 1):
         raise ValueError("the ranks of a quantile scaling must lie in [0, 1].")
     return made
+
+
+def _ends(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest value of every column, if one can compute with them."""
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    beyond = np.maximum(np.abs(low), np.abs(high)) > LARGEST_END
+    if np.any(beyond):
+        column = int(np.argmax(beyond))
+        raise ValueError(
+            f"column {column} of X ranges from {low[column]:.3g} to {high[column]:.3g}, more "
+            "than a float can hold; divide it by a constant first."
+        )
+    return low, high
 
 
 def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:

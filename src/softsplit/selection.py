@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import positive_integer, positive_number, shown
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
@@ -108,12 +108,12 @@ def strength_path(
         Trees carried from one strength to the next.
     """
     if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
-        raise ValueError(f"estimator must be a SoftTreeClassifier, got {estimator!r}.")
+        raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(estimator)}.")
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
-        raise ValueError(f"scope must be 'local', 'global' or 'both', got {scope!r}.")
+        raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
     run = base._run_settings()
     problem = base._prepare(X, y, sample_weight)
     run = run._replace(solver=base._adapted(run.solver))
@@ -158,11 +158,11 @@ def _grid(
     """Strengths in ascending order."""
     if isinstance(strengths, str):
         if strengths != "paper":
-            raise ValueError(f"strengths must be numbers or 'paper', got {strengths!r}.")
+            raise ValueError(f"strengths must be numbers or 'paper', got {shown(strengths)}.")
         return np.array(PAPER_STRENGTHS)
     if strengths is not None:
         if not np.iterable(strengths):
-            raise ValueError(f"strengths must be a sequence of numbers, got {strengths!r}.")
+            raise ValueError(f"strengths must be a sequence of numbers, got {shown(strengths)}.")
         values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
         if not values:
             raise ValueError("strengths is empty; name at least one strength.")
@@ -171,7 +171,7 @@ def _grid(
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
-    if not top > 0:
+    if not SMALLEST_FRACTION * top > 0:
         return np.array(PAPER_STRENGTHS)
     return np.geomspace(SMALLEST_FRACTION * top, top, n_points)
 

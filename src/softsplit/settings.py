@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softsplit import solvers
-from softsplit.arguments import positive_number
+from softsplit.arguments import positive_number, shown
 from softsplit.decomposition import NodeDecomposition
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import (
@@ -31,6 +31,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
+MOST_JOBS = 1_000_000
 NEGLIGIBLE_COST = 1e-6
 """Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
@@ -50,10 +51,10 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
     if isinstance(depth, str):
         if depth != "auto":
-            raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+            raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
         return Topology.for_classes(n_classes)
     if not isinstance(depth, Integral) or isinstance(depth, bool):
-        raise ValueError(f"depth must be 'auto' or a positive integer, got {depth!r}.")
+        raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
     return Topology(int(depth))
 
 
@@ -64,7 +65,7 @@ def make_scale(scale: Any) -> str:
     if not isinstance(scale, str) or scale not in SCALES:
         raise ValueError(
             f"scale must be one of {', '.join(map(repr, SCALES))}, True, False or None, "
-            f"got {scale!r}."
+            f"got {shown(scale)}."
         )
     return SCALES[scale]
 
@@ -100,7 +101,7 @@ def make_penalties(
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
     if not isinstance(penalty, str | None) or penalty not in PENALTIES:
         raise ValueError(
-            f"penalty {penalty!r} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
+            f"penalty {shown(penalty)} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
         )
     if penalty == "l0":
         return exponential(positive_number("sharpness", sharpness))
@@ -128,7 +129,15 @@ def make_loss(
         loss = ExpectedCost.uniform(n_classes)
     else:
         loss = ExpectedCost(_costs(cost_matrix, n_classes))
-    costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+    with np.errstate(over="ignore"):
+        costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+        largest = float(np.max(costs) * np.max(class_totals))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"costs times weights go up to {largest:.3g}, which is too "
+            f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "
+            "class_weight or sample_weight by a constant."
+        )
     return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
 
 
@@ -155,12 +164,14 @@ def _class_weights(
     if isinstance(class_weight, str):
         if class_weight != "balanced":
             raise ValueError(
-                f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}."
+                f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
             )
         balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
         return balanced
     if not isinstance(class_weight, Mapping):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
+        )
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
 
@@ -172,7 +183,8 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
         rates = np.array(min_class_rate, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"min_class_rate must be a number, one per class or a dict, got {min_class_rate!r}."
+            "min_class_rate must be a number, one per class or a dict, "
+            f"got {shown(min_class_rate)}."
         ) from None
     if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
         raise ValueError(
@@ -180,7 +192,7 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
             f"got shape {rates.shape}."
         )
     if not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"min_class_rate must lie in [0, 1], got {min_class_rate!r}.")
+        raise ValueError(f"min_class_rate must lie in [0, 1], got {shown(min_class_rate)}.")
     return np.broadcast_to(rates, len(classes)).copy()
 
 
@@ -190,7 +202,7 @@ def _by_class(
     known = set(classes.tolist())
     unknown = [key for key in values if key not in known]
     if unknown:
-        raise ValueError(f"{name} names {unknown[0]!r}, which is not a class of y.")
+        raise ValueError(f"{name} names {shown(unknown[0])}, which is not a class of y.")
     try:
         found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
     except (TypeError, ValueError):
@@ -198,6 +210,16 @@ def _by_class(
     if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
         raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
     return found
+
+
+def make_numbers(name: str, values: Any) -> Any:
+    """``values`` as an array of numbers; one number and None stay as they are."""
+    if values is None or isinstance(values, Real):
+        return values
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, one for each row.") from None
 
 
 def make_weights(sample_weight: FloatArray) -> FloatArray:
@@ -213,9 +235,10 @@ def make_weights(sample_weight: FloatArray) -> FloatArray:
 
 def make_jobs(n_jobs: Any) -> int | None:
     """``None`` or a nonzero integer."""
-    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool) and n_jobs != 0
+    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    good = good and 0 < abs(n_jobs) <= MOST_JOBS
     if n_jobs is not None and not good:
-        raise ValueError(f"n_jobs must be None or a nonzero integer, got {n_jobs!r}.")
+        raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
     return None if n_jobs is None else int(n_jobs)
 
 
@@ -225,6 +248,6 @@ def make_steepness(steepness: Any) -> float:
     if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
         raise ValueError(
             f"steepness must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, "
-            f"got {steepness!r}."
+            f"got {shown(steepness)}."
         )
     return value

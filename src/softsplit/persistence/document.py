@@ -42,7 +42,9 @@ MAX_COEFFICIENTS = 50_000_000
 SUM_OF_SHARES = 1e-3
 """How far the class shares of a leaf may be from adding up to one."""
 
-LARGEST = 1e300
+LARGEST = 8e307
+"""Numbers of a file may be as large as those of any fitted tree; differences stay finite."""
+
 PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
 
 

@@ -15,6 +15,9 @@ import numpy as np
 from softsplit.reading.model import TreeModel
 
 SURE = 0.95
+LARGEST = 1e308
+"""What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
+
 SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Ranks whose values are told, under the quantile scaling."""
 
@@ -96,6 +99,17 @@ class Split:
         return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}"
 
 
+def _ratio(value: float, unit: float) -> float:
+    """``value / unit``, or the largest number: units go down to 1 / (range of a column)."""
+    with np.errstate(over="ignore"):
+        return finite(float(np.float64(value) / unit))
+
+
+def finite(value: float) -> float:
+    """``value``, cut where floats end."""
+    return min(max(value, -LARGEST), LARGEST)
+
+
 def read_split(model: TreeModel, branch: int) -> Split:
     """The split of one branch."""
     coef, intercept = model.scaling.splits(model.parameters)
@@ -108,7 +122,8 @@ def read_split(model: TreeModel, branch: int) -> Split:
         share = float(1.0 / (1.0 + np.exp(-score)))
         return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
     unit = float(row[used[0]])
-    threshold, width = -offset / unit, np.log(SURE / (1 - SURE)) / (model.steepness * abs(unit))
+    threshold = _ratio(-offset, unit)
+    width = _ratio(np.log(SURE / (1 - SURE)) / model.steepness, abs(unit))
     names, sure, ranked = [model.feature_names[j] for j in used], None, not linear
     if ranked and len(used) == 1 and 0 < threshold < 1:
         low, middle, high = (
@@ -122,10 +137,10 @@ def read_split(model: TreeModel, branch: int) -> Split:
         branch=branch,
         features=tuple(used),
         names=tuple(names),
-        coefficients=tuple(float(row[j] / unit) for j in used),
+        coefficients=tuple(_ratio(row[j], unit) for j in used),
         sign=">" if unit > 0 else "<",
-        threshold=float(threshold),
-        width=float(width),
+        threshold=threshold,
+        width=width,
         sure=sure,
         left_share=0.5,
         ranked=ranked,

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from softsplit.reading.changes import Change, class_changes
-from softsplit.reading.equations import Split, common_label, leaf_label, number, read_split
+from softsplit.reading.equations import (
+    Split,
+    common_label,
+    finite,
+    leaf_label,
+    number,
+    read_split,
+)
 from softsplit.reading.model import TreeModel, node_reach
 from softsplit.routing import gate_probabilities
 from softsplit.tree import FloatArray
@@ -176,7 +183,7 @@ def _reading(
 ) -> BranchReading:
     split = read_split(model, branch)
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
-    scaled = model.scaling.transform(x[None, :])[0]
+    scaled = model.scaled(x[None, :])[0]
     pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)
     log_odds = model.steepness * float(score)
     amounts = _amounts(split, x, scaled)
@@ -190,7 +197,7 @@ def _reading(
         condition=split.condition() if split.features else "always",
         reach=float(reach),
         left=float(left),
-        total=float(sum(amounts.values())),
+        total=finite(sum(amounts.values())),
         threshold=split.threshold,
         log_odds=log_odds,
         base_log_odds=log_odds - float(np.sum(pulls[list(split.features)])),
@@ -201,7 +208,7 @@ def _reading(
 def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float]:
     seen = scaled if split.ranked else x
     pairs = zip(split.features, split.coefficients, strict=True)
-    return {j: float(coef * seen[j]) for j, coef in pairs}
+    return {j: finite(coef * float(seen[j])) for j, coef in pairs}
 
 
 def _branch_lines(place: int, reading: BranchReading) -> list[str]:

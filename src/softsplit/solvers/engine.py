@@ -222,6 +222,9 @@ class Engine:
             return float(value)
         while True:
             allowed = self.meter.allowance(left, 1e-8 * self.work.scores.size * theta.shape[1])
+            before_newton = limits.newton_from - int(counters[DONE])
+            if before_newton >= 0:  # Newton's steps cost far more: the first is timed by itself
+                allowed = min(allowed, max(1, before_newton))
             began = time.perf_counter()
             value, iterations, calls, _, ended = descend(
                 theta, smooth, sparse, limits._replace(max_iter=allowed), self.work

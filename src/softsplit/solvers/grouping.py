@@ -229,6 +229,9 @@ def fit_splits(  # type: ignore[no-untyped-def]
             for j in range(n_features):
                 splits[t, j] = directions[t, j]
                 splits[t, n_features] += directions[t, j] * features[j, row] / n_features
+            beyond = abs(splits[t, n_features])
+            if beyond > 1.0:  # unscaled features: the same hyperplane, within the box
+                splits[t] /= beyond
         for i in range(n_rows):
             if node[i] == t:
                 side = sides[t, labels[i]]

@@ -1,0 +1,378 @@
+"""Whole problems as no sensible person would state them, drawn by hypothesis.
+
+A case holds rows in some dress (numpy, pandas, polars, lists), labels, weights and the parameters
+of an estimator. Bulk numbers come from a generator whose seed is drawn; what is strange about them
+is drawn by name, so that a failing case can be read. ``hostile_check.py`` says what must hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import scipy.sparse
+from hypothesis import strategies as st
+
+TINY = 5e-324
+
+
+@dataclass(frozen=True)
+class HostileCase:
+    """One problem: what is called on which rows with which parameters."""
+
+    call: str
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    story: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"HostileCase({self.call}: {self.story}; {self.parameters}\nX = {self.X!r}\n"
+            f"y = {self.y!r}\nsample_weight = {self.sample_weight!r})"
+        )
+
+
+def mostly(plain: Any, *strange: Any, share: int = 2) -> st.SearchStrategy[Any]:
+    """``plain`` about ``share`` times as often as all that is strange together."""
+    return st.sampled_from([plain] * (share * len(strange)) + list(strange))
+
+
+COLUMNS = {
+    "normal": lambda rng, X, n: rng.normal(size=n),
+    "constant": lambda rng, X, n: np.full(n, 7.0),
+    "zero": lambda rng, X, n: np.zeros(n),
+    "signed zeros": lambda rng, X, n: rng.choice([-0.0, 0.0], n),
+    "duplicate": lambda rng, X, n: X[-1] if X else np.arange(n, dtype=float),
+    "collinear": lambda rng, X, n: sum((2.0 * x - 1.0 for x in X), np.zeros(n)),
+    "flags": lambda rng, X, n: rng.integers(0, 2, n).astype(float),
+    "codes": lambda rng, X, n: rng.integers(-3, 4, n).astype(float),
+    "huge": lambda rng, X, n: rng.uniform(-1, 1, n) * 1e300,
+    "whole range": lambda rng, X, n: rng.choice([-1.7e308, 0.0, 1.7e308], n),
+    "small": lambda rng, X, n: rng.normal(size=n) * 1e-200,
+    "subnormal": lambda rng, X, n: rng.integers(0, 3, n) * TINY,
+    "outlier": lambda rng, X, n: np.where(np.arange(n) == 0, 1e300, rng.normal(size=n)),
+    "large integers": lambda rng, X, n: rng.integers(0, 2**62, n).astype(float),
+    "neighbours": lambda rng, X, n: 1.0 + rng.integers(0, 3, n) * np.finfo(float).eps,
+    "far from zero": lambda rng, X, n: 1e15 + rng.integers(0, 5, n),
+    "nan": lambda rng, X, n: np.where(np.arange(n) == n // 2, np.nan, 1.0),
+    "infinity": lambda rng, X, n: np.where(np.arange(n) == n // 2, -np.inf, 1.0),
+}
+HARMLESS_COLUMNS = tuple(name for name in COLUMNS if name not in ("nan", "infinity"))
+
+
+@st.composite
+def matrices(draw, flaw=""):
+    """Numbers, (n_rows, n_features), and the names of what is in them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    n_rows = draw(mostly(20, 1, 2, 3, 5, 12, 40, 60, share=1))
+    kinds = draw(st.lists(st.sampled_from(HARMLESS_COLUMNS), min_size=1, max_size=5))
+    if flaw in COLUMNS:
+        kinds.append(flaw)
+    columns: list[np.ndarray] = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for kind in kinds:
+            made = np.asarray(COLUMNS[kind](rng, columns, n_rows), dtype=float)
+            columns.append(np.nan_to_num(made, posinf=1e308) if kind == "collinear" else made)
+    X = np.column_stack(columns)
+    rows = draw(mostly("distinct", "equal", "twins", share=5))
+    if rows == "equal":
+        X[:] = X[0]
+    elif rows == "twins":
+        X[n_rows // 2 :] = X[: n_rows - n_rows // 2]
+    return X, rng, f"{n_rows} rows ({rows}) of {', '.join(kinds)}"
+
+
+LABELS = {
+    "two": lambda rng, X: rng.integers(0, 2, len(X)),
+    "by the first column": lambda rng, X: (X[:, 0] > np.median(X[:, 0])).astype(int),
+    "three": lambda rng, X: rng.integers(0, 3, len(X)),
+    "seven": lambda rng, X: rng.integers(0, 7, len(X)),
+    "one": lambda rng, X: np.zeros(len(X), dtype=int),
+    "one each": lambda rng, X: np.arange(len(X)),
+    "fifty": lambda rng, X: np.arange(len(X)) % 50,
+    "one odd row": lambda rng, X: (np.arange(len(X)) == 0).astype(int),
+}
+
+LABEL_DRESS = {
+    "integers": lambda y: y,
+    "strings": lambda y: np.array([f"class {k}" for k in y]),
+    "objects": lambda y: np.array([f"<b>{k}" for k in y], dtype=object),
+    "floats": lambda y: y.astype(float),
+    "negative": lambda y: -y.astype(np.int64) - 2**60,
+    "truth values": lambda y: y.astype(bool),
+    "list": lambda y: y.tolist(),
+    "series": lambda y: pd.Series(y, index=np.arange(len(y))[::-1]),
+    "categories": lambda y: pd.Series(pd.Categorical(y.astype(str))),
+    "polars": lambda y: pl.Series("y", y),
+    "numbers and text": lambda y: np.array([k if k else "none" for k in y], dtype=object),
+    "fractions": lambda y: y + 0.5 * np.arange(len(y)),
+    "with nan": lambda y: np.where(np.arange(len(y)) == 0, np.nan, y),
+    "with None": lambda y: np.array([None, *y[1:]], dtype=object),
+    "two columns": lambda y: np.column_stack([y, y]),
+    "too short": lambda y: y[:-1],
+    "none": lambda y: None,
+}
+SOUND_DRESS = mostly("integers", *tuple(LABEL_DRESS)[:10], share=1)
+
+
+def _cast(kind):
+    def cast(X):
+        with np.errstate(all="ignore"):
+            return X.astype(kind)
+
+    return cast
+
+
+def _frame(X):
+    return pd.DataFrame(X, columns=[f"<i>column</i> {j}" for j in range(X.shape[1])])
+
+
+def _integers(X):
+    return np.nan_to_num(np.clip(X, -(2.0**52), 2.0**52)).astype(np.int64)
+
+
+ROW_DRESS = {
+    "C order": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "every other": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "list": lambda X: X.tolist(),
+    "float32": _cast(np.float32),
+    "float16": _cast(np.float16),
+    "int64": _integers,
+    "uint8": lambda X: (_integers(X) % 251).astype(np.uint8),
+    "truth values": lambda X: np.median(X) < X,
+    "objects": lambda X: X.astype(object),
+    "pandas": _frame,
+    "pandas with numbers as names": pd.DataFrame,
+    "pandas nullable": lambda X: _frame(X).convert_dtypes(),
+    "polars": lambda X: pl.DataFrame({f"c{j}": X[:, j] for j in range(X.shape[1])}),
+    "sparse": lambda X: scipy.sparse.csr_array(X),
+    "strings": lambda X: X.astype(str),
+    "objects with text": lambda X: np.where(np.eye(*X.shape) > 0, "many", X.astype(object)),
+    "objects with None": lambda X: np.where(np.eye(*X.shape) > 0, None, X.astype(object)),
+    "nullable with gaps": lambda X: _frame(X).mask(X[0, 0] == X).convert_dtypes(),
+    "complex": lambda X: X + 1j,
+    "dates": lambda X: _integers(X).astype("datetime64[s]"),
+    "masked": lambda X: np.ma.masked_array(X, mask=X[0, 0] == X),
+    "one line": lambda X: X[0],
+    "cube": lambda X: X[:, :, None],
+    "no rows": lambda X: X[:0],
+    "no columns": lambda X: X[:, :0],
+    "ragged": lambda X: [[1.0, 2.0], [3.0]],
+    "a number": lambda X: 3.0,
+    "none": lambda X: None,
+}
+SOUND_ROWS = mostly("C order", *tuple(ROW_DRESS)[:14], share=1)
+
+WEIGHTS = {
+    "absent": lambda rng, n: None,
+    "uneven": lambda rng, n: rng.uniform(0.1, 3, n),
+    "some zero": lambda rng, n: (np.arange(n) % 2).astype(float),
+    "far apart": lambda rng, n: 10.0 ** rng.integers(-100, 100, n),
+    "very large": lambda rng, n: np.full(n, 1e149),
+    "very small": lambda rng, n: np.full(n, 1e-149),
+    "integers": lambda rng, n: rng.integers(0, 3, n),
+    "one number": lambda rng, n: 2.0,
+    "all zero": lambda rng, n: np.zeros(n),
+    "one row only": lambda rng, n: (np.arange(n) == 0).astype(float),
+    "negative": lambda rng, n: np.full(n, -1.0),
+    "nan": lambda rng, n: np.where(np.arange(n) == 0, np.nan, 1.0),
+    "infinite": lambda rng, n: np.where(np.arange(n) == 0, np.inf, 1.0),
+    "too large": lambda rng, n: np.full(n, 1e307),
+    "too small": lambda rng, n: np.full(n, TINY),
+    "too few": lambda rng, n: np.ones(n - 1),
+    "text": lambda rng, n: np.full(n, "a"),
+}
+SOUND_WEIGHTS = mostly("absent", *tuple(WEIGHTS)[:8], share=1)
+
+
+def _costs(k, value):
+    return np.full((k, k), value) * (1 - np.eye(k))
+
+
+COSTS = {
+    "absent": lambda rng, k: None,
+    "uneven": lambda rng, k: rng.uniform(0.1, 5, (k, k)) * (1 - np.eye(k)),
+    "paid when right": lambda rng, k: rng.uniform(0, 1, (k, k)),
+    "nothing": lambda rng, k: np.zeros((k, k)),
+    "huge": lambda rng, k: _costs(k, 1e300),
+    "tiny": lambda rng, k: _costs(k, 1e-300),
+    "subnormal": lambda rng, k: _costs(k, TINY),
+    "far apart": lambda rng, k: 10.0 ** rng.integers(-150, 150, (k, k)) * (1 - np.eye(k)),
+    "largest": lambda rng, k: _costs(k, 1.7e308),
+    "infinite": lambda rng, k: np.full((k, k), np.inf),
+    "negative": lambda rng, k: _costs(k, -1.0),
+    "wrong shape": lambda rng, k: np.ones((k, k + 1)),
+    "text": lambda rng, k: [["a"]],
+}
+SOUND_COSTS = tuple(COSTS)[1:8]
+
+STRENGTHS = [0.0, 0.01, 0.3, 1.0, 100.0, 1e12, 1e-12]
+NO_NUMBERS = ["a", None, np.nan, np.inf, -1, 1j, True, [1.0], np.zeros((2, 2)), 10**400, {}]
+
+WRONG = [
+    (name, value)
+    for name in (
+        "depth", "local_strength", "global_strength", "sharpness", "exponent", "offset",
+        "steepness", "min_class_rate", "n_starts", "max_iter", "tol", "time_limit", "penalty",
+        "scale", "class_weight", "n_jobs", "random_state", "solver", "cost_matrix",
+    )
+    for value in NO_NUMBERS
+]  # fmt: skip
+
+CLASS_WEIGHTS = ["balanced", {}, {0: 0.0}, {0: 1e12}, {0: 1e-12, 1: 1e300}]
+
+FLAWS = ("none",) * 12 + ("nan", "infinity", "rows", "labels", "weights", "costs", "a parameter")
+"""What is wrong with a case; about two in three have nothing wrong that would have to be refused,
+strange as they are."""
+
+
+@st.composite
+def tree_parameters(draw, n_classes, rng, flaw="none"):
+    """Parameters of SoftTreeClassifier, most of them in range."""
+    known = {
+        "penalty": draw(st.sampled_from(["l0", "l1", "power", "inverse_power", "log"])),
+        "local_strength": draw(mostly(0.0, *STRENGTHS, share=1)),
+        "global_strength": draw(mostly(0.1, *STRENGTHS, share=1)),
+        "steepness": draw(mostly(512.0, 1e-6, 1e-3, 1.0, 1e6, 1e9, 1e12, Fraction(31, 2))),
+        "depth": draw(mostly("auto", 1, 2, 3, 4, 5, 6, 7, 8, share=1)),
+        "scale": draw(mostly("minmax", "quantile", "standard", "none", False, share=1)),
+        "min_class_rate": draw(mostly(0.1, 0.0, 0.5, 0.9, 1.0, 1e-300, [0.1] * n_classes)),
+        "n_starts": draw(mostly(1, 2, 3)),
+        "time_limit": draw(mostly(0.1, 1e-9, 1e-3, 0.03, 0.4, share=1)),
+        "random_state": draw(st.integers(0, 3)),
+    }
+    costs = draw(mostly("absent", *SOUND_COSTS))
+    if flaw == "costs":
+        costs = draw(st.sampled_from(list(COSTS)))
+    if costs != "absent":
+        known["cost_matrix"] = COSTS[costs](rng, n_classes)
+    if draw(mostly(False, True, share=4)):
+        known["class_weight"] = draw(st.sampled_from(CLASS_WEIGHTS))
+    if draw(mostly(False, True, share=4)):
+        known["sharpness"] = draw(st.sampled_from([1e-9, 1e-3, 50.0, 1e6, 1e300]))
+        known["exponent"] = draw(st.sampled_from([1e-6, 1.0, 3.0, 50.0, 1e6]))
+        known["offset"] = draw(st.sampled_from([1e-300, 1e-12, 1.0, 1e6, 1e300]))
+    if draw(mostly(False, True, share=8)):
+        known["tol"] = draw(st.sampled_from([1e-300, 1e-12, 1.0, 1e12]))
+        known["max_iter"] = draw(st.sampled_from([1, 2, 10, 10**9]))
+    if flaw == "a parameter":
+        name, value = draw(st.sampled_from(WRONG))
+        known[name] = value
+    return known
+
+
+@st.composite
+def problems(draw, calls=("fit",)):
+    """Rows, labels, weights and parameters, for one of ``calls``."""
+    flaw = draw(st.sampled_from(FLAWS))
+    X, rng, story = draw(matrices(flaw))
+    classes = draw(mostly("two", *LABELS, share=1))
+    dress = draw(st.sampled_from(list(LABEL_DRESS)) if flaw == "labels" else SOUND_DRESS)
+    rows = draw(st.sampled_from(list(ROW_DRESS)) if flaw == "rows" else SOUND_ROWS)
+    weights = draw(st.sampled_from(list(WEIGHTS)) if flaw == "weights" else SOUND_WEIGHTS)
+    with np.errstate(invalid="ignore"):
+        labels = LABELS[classes](rng, X)
+    n_classes = len(np.unique(labels))
+    return HostileCase(
+        call=draw(st.sampled_from(calls)),
+        X=ROW_DRESS[rows](X),
+        y=LABEL_DRESS[dress](labels),
+        sample_weight=WEIGHTS[weights](rng, len(X)),
+        parameters=draw(tree_parameters(n_classes, rng, flaw)),
+        story=f"{story}, as {rows}; classes {classes}, as {dress}; weights {weights}",
+    )
+
+
+@dataclass(frozen=True)
+class HostileTable:
+    """A file as somebody may have it, and what is asked of the command line."""
+
+    content: bytes
+    target: str
+    options: tuple[str, ...]
+    story: str = ""
+
+
+CELLS = {
+    "numbers": lambda rng: f"{rng.normal():.4g}",
+    "integers": lambda rng: str(rng.integers(-3, 4)),
+    "decimal commas": lambda rng: f"{rng.integers(10)},{rng.integers(10)}",
+    "words": lambda rng: str(rng.choice(["red", "green", "blue"])),
+    "markup": lambda rng: str(rng.choice(["<b>", "</script>", "=1+1", "[red]", 'a "b"'])),
+    "huge": lambda rng: str(rng.choice(["1e300", "-1e300", "2e299"])),
+    "beyond floats": lambda rng: str(rng.choice(["1e400", "1", "2"])),
+    "infinite": lambda rng: str(rng.choice(["inf", "1", "2"])),
+    "gaps": lambda rng: str(rng.choice(["", "1", "2", "NA"])),
+    "only gaps": lambda rng: "",
+    "dates": lambda rng: f"2020-01-{rng.integers(1, 29):02d}",
+    "truth values": lambda rng: str(rng.choice(["TRUE", "FALSE"])),
+    "constant": lambda rng: "7",
+    "long integers": lambda rng: str(rng.integers(2**62)) + "0" * 12,
+    "names": lambda rng: f"id{rng.integers(10**6)}",
+    "mixed": lambda rng: str(rng.choice(["1", "two", "3.0"])),
+}
+TARGETS = {
+    "two": lambda rng, i: "yn"[rng.integers(2)],
+    "numbers": lambda rng, i: str(rng.integers(3)),
+    "one": lambda rng, i: "same",
+    "one each": lambda rng, i: f"c{i}",
+    "fifty": lambda rng, i: f"c{i % 50}",
+    "gaps": lambda rng, i: ["y", "n", ""][rng.integers(3)],
+    "fractions": lambda rng, i: f"{rng.normal():.3f}",
+    "markup": lambda rng, i: ["<b>", "[red]"][rng.integers(2)],
+}
+DAMAGE = {
+    "none": lambda text: text.encode(),
+    "bom": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "latin": lambda text: text.replace("a", "\xe9").encode("latin-1"),
+    "windows": lambda text: text.replace("\n", "\r\n").encode(),
+    "nul": lambda text: text.replace("1", "\0", 1).encode(),
+    "cut": lambda text: text[: 2 * len(text) // 3].encode(),
+    "long line": lambda text: (text + "1,2,3,4,5,6,7,8,9\n").encode(),
+    "open quote": lambda text: (text + '"').encode(),
+    "empty": lambda text: b"",
+    "first line only": lambda text: text.split("\n")[0].encode(),
+    "noise": lambda text: bytes(range(256)) * 4,
+}
+CLI_OPTIONS = (
+    ("--missing", "drop"), ("--missing", "fill"), ("--coding", "ordinal"),
+    ("--coding", "drop-first"), ("--scale", "quantile"), ("--scale", "standard"),
+    ("--scope", "local"), ("--scope", "both"), ("--drop", "c0"), ("--drop", "absent"),
+    ("--categorical", "c0"), ("--time-limit", "0.001"), ("--seed", "-1"), ("--depth", "0"),
+    ("--depth", "8"), ("--strength", "-1"), ("--strength", "1e12"), ("--strength", "nan"),
+    ("--encoding", "nonsense"),
+)  # fmt: skip
+
+
+@st.composite
+def tables(draw):
+    """A CSV file and the options of ``softsplit fit``."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**20)))
+    kinds = draw(st.lists(mostly("numbers", *CELLS, share=1), min_size=1, max_size=5))
+    kinds = kinds if draw(mostly(True, False, share=20)) else []
+    target, n_rows = draw(mostly("two", *TARGETS, share=1)), draw(mostly(20, 0, 1, 2, 5, 60))
+    damage, separator = draw(mostly("none", *DAMAGE)), draw(mostly(",", ";", "\t", "|"))
+    names = [f"c{j}" for j in range(len(kinds))]
+    if draw(mostly(False, True, share=6)) and names:
+        names[0] = draw(st.sampled_from(["", "c1", "<i>", "y", 'say "hi"', "a" * 300, " c "]))
+    rows = [[*(CELLS[kind](rng) for kind in kinds), TARGETS[target](rng, i)] for i in range(n_rows)]
+    frame = pd.DataFrame(rows, columns=[*names, "y"] if n_rows else None, dtype=object)
+    text = frame.to_csv(index=False, sep=separator) if n_rows else separator.join([*names, "y"])
+    given = ["--depth", "2", "--strength", "0.1", "--time-limit", "0.1"]
+    if draw(mostly(False, True, share=8)):
+        given = ["--time-limit", "0.1"]
+    given += draw(mostly((), *CLI_OPTIONS, share=1))
+    return HostileTable(
+        DAMAGE[damage](text),
+        draw(mostly("y", "absent", "", "c0", share=6)),
+        tuple(given),
+        f"{n_rows} rows of {', '.join(kinds)}; classes {target}; {damage}; separator {separator!r}",
+    )

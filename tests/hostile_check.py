@@ -1,0 +1,259 @@
+"""What must hold of every call, however strange its input: a sound tree, or one sentence.
+
+``outcome(case)`` makes the call and looks at everything that comes back. Feasibility is taken from
+the library's own figure and, apart from it, from the paper's equations.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from typer.testing import CliRunner
+
+from brute_force import left_and_right_ancestors
+from hostile_cases import HostileCase, HostileTable
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_markdown,
+    export_text,
+    loads_model,
+    strength_path,
+)
+from softsplit.cli import app
+
+FEASIBLE = 1e-5
+"""As in softsplit.solvers.base: a tree that violates a constraint by more is none."""
+
+MANY_CLASSES = "The number of unique classes is greater than 50%"
+"""scikit-learn's word on labels that may be no classes."""
+
+INTERNALS = re.compile(
+    r"ufunc|broadcast|operands|object at 0x|Traceback|out of bounds|NoneType|zero-size|"
+    r"setting an array element|singular matrix|must be real number|unexpected|unhashable|"
+    r"np\.|ndarray|cannot reshape|not subscriptable|has no attribute|<class '|not supported between"
+)
+"""What numpy, scipy and Python say to programmers."""
+
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended: with trees, or with a sentence; and the seconds beyond its limit.
+
+    ``overrun`` is by the clock on the wall, ``busy`` by the processor time of this process: on a
+    machine that others use too, only the second says what the call itself did.
+    """
+
+    trees: int
+    sentence: str = ""
+    overrun: float = 0.0
+    busy: float = 0.0
+
+
+class Stopwatch:
+    """Seconds since it was made, by the wall and by the processor."""
+
+    def __init__(self) -> None:
+        self.wall, self.processor = time.perf_counter(), time.process_time()
+
+    def beyond(self, limit: float) -> tuple[float, float]:
+        """By how much both exceed a limit."""
+        wall, processor = time.perf_counter() - self.wall, time.process_time() - self.processor
+        return max(0.0, wall - limit), max(0.0, processor - limit)
+
+
+def is_one_sentence(text: str) -> bool:
+    """One line that speaks of what the user gave, not of how the library is made."""
+    return 10 <= len(text) <= LONGEST and "\n" not in text and not INTERNALS.search(text)
+
+
+def outcome(case: HostileCase) -> Outcome:
+    """Make the call; raises AssertionError if it breaks a promise."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        watch, trees, said = Stopwatch(), [], ""
+        try:
+            trees = CALLS[case.call](case)
+        except (ValueError, TypeError) as error:
+            said = str(error)
+        late = watch.beyond(_limit(case))
+        for tree in trees:
+            check_tree(tree, case)
+    assert not said or is_one_sentence(said), f"not one clear sentence: {said!r}"
+    leaked = [w for w in caught if not is_expected(w)]
+    assert not leaked, f"a warning leaked: {leaked[0].message} ({leaked[0].filename})"
+    return Outcome(len(trees), said, *late)
+
+
+def is_expected(warning: warnings.WarningMessage) -> bool:
+    """A limit was reached, or what scikit-learn says of odd labels."""
+    known = issubclass(warning.category, ConvergenceWarning | DataConversionWarning)
+    return known or str(warning.message).startswith(MANY_CLASSES)
+
+
+def _limit(case: HostileCase) -> float:
+    limit = case.parameters.get("time_limit")
+    return limit if isinstance(limit, float) and np.isfinite(limit) else np.inf
+
+
+def _fit(case: HostileCase) -> list[SoftTreeClassifier]:
+    model = SoftTreeClassifier(**case.parameters)
+    return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
+
+
+def _path(case: HostileCase) -> list[SoftTreeClassifier]:
+    found = strength_path(
+        case.X,
+        case.y,
+        estimator=SoftTreeClassifier(**case.parameters),
+        n_points=2,
+        sample_weight=case.sample_weight,
+    )
+    assert np.all(np.isfinite(found.to_frame().select_dtypes("number").to_numpy()))
+    return [point.classifier for point in found.points]
+
+
+def _choose(case: HostileCase) -> list[SoftTreeClassifier]:
+    given = dict(case.parameters)
+    depth, scale, penalty = given.pop("depth"), given.pop("scale"), given.pop("penalty")
+    steepness, local = given.pop("steepness"), given.pop("local_strength")
+    strengths = None if given.pop("global_strength") == 0.1 else [local, 0.1]
+    model = SoftTreeClassifierCV(
+        depths="auto" if isinstance(depth, str) else [depth],
+        scales=[scale],
+        penalties=[penalty],
+        steepnesses=[steepness],
+        strengths=strengths,
+        n_strengths=2,
+        cv=2,
+        **given,
+    )
+    return [model.fit(case.X, case.y, sample_weight=case.sample_weight).best_estimator_]
+
+
+CALLS = {"fit": _fit, "path": _path, "choose": _choose}
+
+
+def check_tree(tree: SoftTreeClassifier, case: HostileCase) -> None:
+    """Feasible, finite, true to itself, readable, and the same after a round trip."""
+    for name in ("weights_", "thresholds_", "leaf_classes_", "coef_", "intercept_"):
+        assert np.all(np.isfinite(getattr(tree, name))), f"{name} is not finite"
+    assert np.isfinite(tree.objective_) and tree.solution_.violation <= FEASIBLE
+    assert np.all(np.isfinite(tree.feature_importances_))
+    assert np.all(tree.feature_importances_ >= 0) and tree.feature_importances_.sum() < 1 + 1e-9
+    check_feasible(tree, case)
+    chances = tree.predict_proba(case.X)
+    assert np.all((chances >= 0) & (chances <= 1 + 1e-12)), "probabilities outside [0, 1]"
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(tree.leaf_proba(case.X).sum(axis=1), 1, atol=1e-9)
+    said = tree.predict(case.X)
+    assert np.all(np.isin(said, tree.classes_))
+    assert np.all(np.isfinite(tree.predict_log_proba(case.X)))
+    check_reading(tree, case, chances)
+
+
+def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:
+    """Box, simplex, coverage and class rates, from the paper's equations."""
+    a, mu, c = tree.weights_, tree.thresholds_, tree.leaf_classes_
+    assert np.max(np.abs(a)) <= 1 and np.max(np.abs(mu)) <= 1, "outside the box"
+    assert np.min(c) >= -FEASIBLE and np.max(np.abs(c.sum(axis=0) - 1)) <= FEASIBLE
+    assert np.min(c.sum(axis=1)) >= 1 - FEASIBLE, "a class without a leaf"
+    rates = class_rates(tree, case)
+    wanted = tree.min_class_rate
+    if isinstance(wanted, float | list):
+        assert np.all(rates >= np.asarray(wanted) - 2 * FEASIBLE), f"rates {rates} for {wanted}"
+
+
+def class_rates(tree: SoftTreeClassifier, case: HostileCase) -> np.ndarray:
+    """Share of each class that is expected to be right, from the equations."""
+    scaled = tree.scaling_.transform(tree._check(case.X))
+    weight = np.broadcast_to(
+        1.0 if case.sample_weight is None else np.asarray(case.sample_weight, dtype=float),
+        len(scaled),
+    )
+    weight = weight / weight.max()
+    y = np.asarray(case.y).ravel()
+    left = expit(
+        float(tree.steepness) * (scaled @ tree.weights_ / scaled.shape[1] - tree.thresholds_)
+    )
+    depth = int(np.log2(tree.leaf_classes_.shape[1]))
+    reach = np.ones((2**depth, len(scaled)))
+    for leaf in range(2**depth):
+        lefts, rights = left_and_right_ancestors(leaf, depth)
+        for t in lefts:
+            reach[leaf] *= left[:, t]
+        for t in rights:
+            reach[leaf] *= 1 - left[:, t]
+    right = tree.leaf_classes_ @ reach  # (classes, rows)
+    rates = []
+    for k, label in enumerate(tree.classes_):
+        own = (y == label) & (weight > 0)
+        rates.append(np.average(right[k, own], weights=weight[own]))
+    return np.array(rates)
+
+
+def check_reading(tree: SoftTreeClassifier, case: HostileCase, chances: np.ndarray) -> None:
+    """The tree as its readers meet it: text, explanation, plain splits, file."""
+    assert export_text(tree) and export_markdown(tree)
+    first = tree._check(case.X)[:1]
+    row = first if not hasattr(case.X, "columns") else case.X[:1]
+    explained = tree.explain(row)
+    assert str(explained)
+    again = loads_model(dumps_model(tree))
+    np.testing.assert_array_equal(again.predict_proba(case.X), chances)
+    simple = tree.simplify(tol=1e-9)
+    np.testing.assert_allclose(simple.predict_proba(case.X), chances, atol=1e-8)
+    assert len(tree.to_hard_tree().predict(case.X)) == len(chances)
+
+
+def table_outcome(case: HostileTable, folder: Path) -> Outcome:
+    """Fit, predict and explain from the command line; a sentence on standard error if refused."""
+    data, model = folder / "data.csv", folder / "model.json"
+    data.write_bytes(case.content)
+    model.unlink(missing_ok=True)
+    watch = Stopwatch()
+    fit = ["fit", data, "--target", case.target, "--model", model, "--quiet", "--jobs", 1]
+    limits = [float(v) for o, v in zip(case.options, case.options[1:], strict=False) if "time" in o]
+    sentence = _command(*fit, *case.options)[1]
+    late = watch.beyond(limits[-1])
+    assert model.exists() == (not sentence)
+    if sentence:
+        return Outcome(0, sentence, *late)
+    answers, sentence = _command("predict", model, data, "--proba", "--quiet", "--missing", "blank")
+    assert not sentence, f"a file that was fitted is not predicted: {sentence}"
+    table = pd.read_csv(io.StringIO(answers), keep_default_na=False)
+    chances = table.iloc[:, 2:].apply(pd.to_numeric).dropna()
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-5 * (1 + chances.shape[1]))
+    explained, sentence = _command("explain", model, data, "--json", "--missing", "blank", "-q")
+    assert not sentence and json.loads(explained)
+    return Outcome(1, "", *late)
+
+
+def _command(*arguments: object) -> tuple[str, str]:
+    """What a command says on standard output, and the sentence it is refused with."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    leaked = [w for w in caught if not is_expected(w)]
+    assert not leaked, f"a warning leaked: {leaked[0].message} ({leaked[0].filename})"
+    assert result.exit_code in (0, 2), f"exit code {result.exit_code}: {result.output}"
+    if result.exit_code == 0:
+        return result.stdout, ""
+    lines = result.stderr.strip().splitlines()
+    assert lines and lines[-1].startswith("softsplit: "), result.output
+    said = lines[-1].removeprefix("softsplit: ")
+    assert is_one_sentence(said), f"not one clear sentence: {said!r}"
+    return "", said

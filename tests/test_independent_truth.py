@@ -1,0 +1,202 @@
+"""The library against a second implementation, over random problems of every kind.
+
+``brute_force.py`` is written from the paper's equations in plain loops and shares no line with the
+library. ``exhaustive.py`` finds the global optimum of tiny problems without any of its solvers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import brute_force
+from exhaustive import TinyProblem, assignments, global_optimum
+from helpers import SCOPES, SURROGATES, random_case
+from softsplit import SoftTreeClassifier
+from softsplit.loss import ExpectedCost
+from softsplit.penalties import PenaltyPair, exponential, linear, logarithmic
+from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
+from softsplit.solvers import NativeSolver
+from softsplit.training import hop, multistart
+from softsplit.tree import Topology
+
+
+@st.composite
+def cases(draw):
+    """A problem with weights and unequal costs, its penalties, and a tree anywhere in the box."""
+    surrogate, scope = draw(st.sampled_from(SURROGATES)), draw(st.sampled_from(sorted(SCOPES)))
+    case = random_case(
+        draw(st.integers(0, 10**6)),
+        draw(st.integers(1, 3)),
+        steepness=draw(st.sampled_from([1e-6, 0.1, 2.0, 16.0, 512.0, 1e6])),
+        penalties=PenaltyPair.of(surrogate, *SCOPES[scope]),
+        rates=draw(st.sampled_from([0.0, 0.2, 0.6])),
+        n_rows=draw(st.integers(4, 15)),
+    )
+    if draw(st.booleans()):  # outside the feasible set the constraints have something to say
+        case.tree.weights[:] *= 1.5
+        case.tree.leaf_classes[0] *= 0.3
+    return case, surrogate, SCOPES[scope]
+
+
+def in_lists(case):
+    rows, tree = case.rows, case.tree
+    return (
+        (rows.X.tolist(), rows.y.tolist(), rows.sample_weight.tolist()),
+        (tree.weights.tolist(), tree.thresholds.tolist(), tree.leaf_classes.tolist()),
+        (case.problem.topology.depth, case.problem.steepness),
+    )
+
+
+@given(drawn=cases())
+@settings(max_examples=80)
+def test_objective_rates_and_constraints(drawn):
+    case, surrogate, strengths = drawn
+    rows, tree, shape = in_lists(case)
+    costs = case.problem.loss.costs.tolist()
+    cost = brute_force.expected_cost(*rows, *tree, costs, *shape)
+    sparse = brute_force.penalty(tree[0], surrogate, *strengths)
+    assert_allclose(case.problem.cost(case.tree), cost, rtol=1e-11, atol=1e-12)
+    assert_allclose(case.problem.objective(case.tree), cost + sparse, rtol=1e-11, atol=1e-11)
+    rates = brute_force.class_rates(*rows, *tree, *shape)
+    assert_allclose(case.problem.rates(case.tree), rates, rtol=1e-11, atol=1e-13)
+    expected = brute_force.violations(*tree, rates, case.problem.minimum_rates.tolist())
+    found = case.problem.violation(case.tree)
+    assert_allclose((found.box, found.leaves, found.coverage, found.rates), expected, atol=1e-12)
+
+
+@given(drawn=cases())
+@settings(max_examples=60)
+def test_gradient(drawn):
+    case, surrogate, strengths = drawn
+    rows, tree, shape = in_lists(case)
+    costs = case.problem.loss.costs.tolist()
+    by_a, by_mu, by_c = map(np.array, brute_force.cost_gradient(*rows, *tree, costs, *shape))
+    sparse = np.array(brute_force.penalty_gradient(tree[0], surrogate, *strengths))
+    # 1 - p of the plain loops, and sums of both signs, are exact beside one only.
+    unit = 1e-12 * (1 + case.problem.steepness) * case.rows.sample_weight.sum()
+    found = case.problem.gradient(case.tree)
+    assert_allclose(found.weights, by_a + sparse, rtol=1e-10, atol=unit)
+    assert_allclose(found.thresholds, by_mu, rtol=1e-10, atol=unit)
+    assert_allclose(found.leaf_classes, by_c, rtol=1e-11, atol=unit)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_second_implementations_gradient_is_that_of_its_own_objective(depth):
+    case = random_case(depth, depth, steepness=3.0, n_rows=8)
+    rows, tree, shape = in_lists(case)
+    costs = case.problem.loss.costs.tolist()
+    parts = [np.array(part) for part in tree]
+    slopes = brute_force.cost_gradient(*rows, *tree, costs, *shape)
+    step = 1e-6
+    for number, part in enumerate(parts):
+        for place in np.ndindex(part.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [p.copy() for p in parts]
+                moved[number][place] += sign * step
+                lists = [p.tolist() for p in moved]
+                ends.append(brute_force.expected_cost(*rows, *lists, costs, *shape))
+            slope = np.array(slopes[number])[place]
+            assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-6, abs=1e-8)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    depth=st.integers(1, 3),
+    steepness=st.sampled_from([1.0, 64.0, 512.0, 1e5]),
+    strength=st.sampled_from([0.0, 0.1, 2.0]),
+)
+@settings(max_examples=15)
+def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, strength):
+    """From raw rows to probabilities without a line of the library, the scaling included."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(25, 3)) * [1.0, 1e4, 1e-5] + [0.0, 1e6, 3.0]
+    y = (X[:, 0] + rng.normal(size=25) > 0).astype(int)
+    y[:2] = 0, 1
+    fitted = SoftTreeClassifier(
+        depth=depth, steepness=steepness, global_strength=strength, n_starts=1, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    low, high = X.min(axis=0), X.max(axis=0)
+    scaled = ((X - low) / (high - low)).tolist()
+    tree = [part.tolist() for part in (fitted.weights_, fitted.thresholds_, fitted.leaf_classes_)]
+    expected = [brute_force.class_probabilities(x, *tree, depth, steepness) for x in scaled]
+    assert_allclose(fitted.predict_proba(X), expected, rtol=1e-7, atol=1e-9 * steepness)
+    local, overall = brute_force.sparsity_indices(tree[0])
+    assert fitted.local_sparsity_ == pytest.approx(local)
+    assert fitted.global_sparsity_ == pytest.approx(overall)
+    by_original = 1 / (1 + np.exp(-np.clip(
+        steepness * (X @ fitted.coef_.T + fitted.intercept_), -700, 700
+    )))  # fmt: skip
+    gates = [[brute_force.gate(x, *tree[:2], t, steepness) for t in range(2**depth - 1)]
+             for x in scaled]  # fmt: skip
+    assert_allclose(by_original, gates, atol=1e-8 * steepness)
+
+
+# --- the global optimum of tiny problems ---------------------------------------------------------
+
+
+def tiny(seed, depth, n_features, n_classes, surrogate=None, strength=0.05):
+    rng = np.random.default_rng([seed, depth, n_features])
+    n_rows = 8 if depth == 1 else 7
+    X = np.round(rng.uniform(size=(n_rows, n_features)), 2)
+    y = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n_rows - n_classes)])
+    costs = rng.uniform(0.3, 1.0, (n_classes, n_classes)) * (1 - np.eye(n_classes))
+    surrogate = exponential() if surrogate is None else surrogate
+    return TinyProblem(X, y, costs, surrogate, strength, depth, steepness=64.0)
+
+
+def trained(problem):
+    """What the library finds, with the defaults of the estimator."""
+    n_classes = len(problem.costs)
+    asked = TrainingProblem(
+        Samples.from_arrays(problem.X, problem.y, n_classes),
+        Topology(problem.depth),
+        ExpectedCost(problem.costs),
+        PenaltyPair.of(problem.surrogate, 0.0, problem.strength),
+        np.zeros(n_classes),
+        problem.steepness,
+    )
+    starts = multistart(asked, NativeSolver(), n_starts=10, seed=0)
+    return asked, hop(asked, NativeSolver(), starts, seed=0)
+
+
+def test_assignments_leave_out_only_mirror_images():
+    assert assignments(2, 1) == [(0, 1)]
+    assert assignments(2, 2) == [(0, 0, 0, 1), (0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 1)]
+    assert len(assignments(3, 2)) == 6
+
+
+def test_both_speak_of_the_same_objective():
+    problem = tiny(0, 2, 1, 2)
+    asked, best = trained(problem)
+    tree = best.parameters
+    classes = tuple(np.argmax(tree.leaf_classes, axis=0))
+    assert set(np.unique(tree.leaf_classes)) <= {0.0, 1.0}
+    found = problem.objective(tree.weights, tree.thresholds, classes)
+    assert asked.objective(tree) == pytest.approx(found, rel=1e-10)
+
+
+TINY = {
+    "depth 1, one feature": [tiny(s, 1, 1, 2) for s in range(3)],
+    "depth 1, two features": [tiny(s, 1, 2, 2) for s in range(3)],
+    "depth 1, linear": [tiny(s, 1, 2, 2, linear()) for s in range(2)],
+    "depth 1, log": [tiny(s, 1, 2, 2, logarithmic(), 0.02) for s in range(2)],
+    "depth 2, one feature": [tiny(s, 2, 1, 2) for s in (1, 2)],
+    "depth 2, three classes": [tiny(s, 2, 1, 3) for s in (0,)],
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_native_reaches_the_global_optimum_of_tiny_problems(name):
+    """On these; benchmarks/global_optimum.py has figures for many more, and where it does not."""
+    for problem in TINY[name]:
+        lowest = global_optimum(problem, looks=4000, descents=10)
+        found = trained(problem)[1].objective
+        assert found <= lowest + 1e-6 * (1 + abs(lowest)), f"above the optimum {lowest}: {found}"
+        # Exhaustive as it is, the search must not be beaten by much either.
+        assert found >= lowest - 1e-4 * (1 + abs(lowest))
