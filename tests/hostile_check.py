@@ -33,7 +33,7 @@ from softsplit import (
 )
 from softsplit.cli import app
 
-FEASIBLE = 1e-5
+FEASIBLE = 1e-6
 """As in softsplit.solvers.base: a tree that violates a constraint by more is none."""
 
 MANY_CLASSES = "The number of unique classes is greater than 50%"
@@ -236,7 +236,7 @@ def table_outcome(case: HostileTable, folder: Path) -> Outcome:
     assert not sentence, f"a file that was fitted is not predicted: {sentence}"
     table = pd.read_csv(io.StringIO(answers), keep_default_na=False)
     chances = table.iloc[:, 2:].apply(pd.to_numeric).dropna()
-    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-5 * (1 + chances.shape[1]))
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6 * (1 + chances.shape[1]))
     explained, sentence = _command("explain", model, data, "--json", "--missing", "blank", "-q")
     assert not sentence and json.loads(explained)
     return Outcome(1, "", *late)
