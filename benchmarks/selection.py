@@ -198,7 +198,7 @@ def beside(means: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         line |= {k: int(wide.loc[name, (k, "tree")]) for k in ("rows", "columns", "classes")}
         for method in METHODS:
             if ("accuracy", method) in wide.columns:
-                line[f"{method} accuracy"] = round(100 * wide.loc[name, ("accuracy", method)], 2)
+                line[f"{method} accuracy"] = wide.loc[name, ("accuracy", method)]
         for what, digits in (("features", 1), ("coefficients", 1), ("seconds", 2)):
             for method in METHODS:
                 if (what, method) in wide.columns and (what, method) != (
@@ -215,8 +215,8 @@ def summary(found: pd.DataFrame) -> str:
     for method in METHODS:
         if f"{method} accuracy" in found:
             lines.append(
-                f"- {method}: mean accuracy {found[f'{method} accuracy'].mean():.2f}, mean "
-                f"features {found[f'{method} features'].mean():.2f}, median seconds "
+                f"- {method}: mean accuracy {100 * found[f'{method} accuracy'].mean():.2f}, "
+                f"mean features {found[f'{method} features'].mean():.2f}, median seconds "
                 f"{found[f'{method} seconds'].median():.2f}."
             )
     for method in ("peer", "peer-default"):
@@ -229,7 +229,7 @@ def summary(found: pd.DataFrame) -> str:
 def losses(found: pd.DataFrame) -> str:
     if "peer accuracy" not in found:
         return ""
-    gap = found["tree accuracy"] - found["peer accuracy"]
+    gap = 100 * (found["tree accuracy"] - found["peer accuracy"])
     behind = found[gap < -100 * BEHIND]
     names = [f"{n} ({g:+.1f})" for n, g in zip(behind["dataset"], gap[behind.index], strict=True)]
     return f"More than a point behind the peer: {', '.join(names) or 'none'}."

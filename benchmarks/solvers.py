@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,8 @@ def main() -> None:
     parser.add_argument("--ipopt-starts", type=int, default=3)
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one IPOPT start")
     parser.add_argument("--seed", type=int, default=0)
+    sizes = [10_000, 100_000, 1_000_000]
+    parser.add_argument("--sizes", type=int, nargs="+", default=sizes, help="rows, for growth")
     args = parser.parse_args()
     PARTS[args.part](args)
 
@@ -215,7 +218,7 @@ def one_start(
 
 def growth(args: argparse.Namespace) -> None:
     """Bars: time grows no faster than N^1.1; peak memory at most 2.5 times the input."""
-    sizes = (10_000, 100_000, 1_000_000)
+    sizes = args.sizes
     times = []
     for size in sizes:
         out = run_python(GROWTH, str(size))
@@ -226,9 +229,9 @@ def growth(args: argparse.Namespace) -> None:
             f"process, {megabytes / input_size:.2f} times the input",
             flush=True,
         )
-    for low in range(2):
-        exponent = np.log10(times[low + 1] / times[low])
-        print(f"exponent from {sizes[low]} to {sizes[low + 1]}: {exponent:.2f} (bar 1.1)")
+    for (small, short), (large, long) in pairwise(zip(sizes, times, strict=True)):
+        exponent = np.log(long / short) / np.log(large / small)
+        print(f"exponent from {small} to {large}: {exponent:.2f} (bar 1.1)")
 
 
 GROWTH = """

@@ -64,6 +64,25 @@ def test_solvers(reference, part):
     assert "iris L0glob 1" in out or "search without Reweigh" in out
 
 
+def test_growth():
+    out = run("solvers.py", "growth", "--sizes", "500", "2000")
+    assert out.count("s per start") == 2 and "exponent from 500 to 2000" in out
+
+
+def test_hostile_input(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin hostile input -->\n<!-- end hostile input -->\n")
+    files = ("--out", str(tmp_path / "figures.json"), "--failures", str(tmp_path / "failures.txt"))
+    run("hostile_input.py", "run", "--cases", "30", *files)
+    run("hostile_input.py", "page", *files, "--document", str(page))
+    assert "softsplit fit, predict, explain" in page.read_text()
+
+
+def test_global_optimum():
+    out = run("global_optimum.py", "--problems", "1", "--kinds", "depth 1, 1 feature")
+    assert "| depth 1, 1 feature, 2 classes | 1 of 1 |" in out and "depth 2" not in out
+
+
 def test_path_against_fits():
     out = run("solvers.py", "path", "--starts", "2", "--rows", "iris")
     name, points, path_seconds, fit_seconds, _, objectives = out.splitlines()[-1].split()
@@ -138,7 +157,8 @@ def test_selection(tmp_path):
     document.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
     run("selection.py", "table", *small, "--document", str(document))
     text = document.read_text()
-    assert "| iris | 150 | 4 | 3 |" in text and "old" not in text
+    line = next(line for line in text.splitlines() if line.startswith("| iris | 150 | 4 | 3 |"))
+    assert "old" not in text and all(80 <= float(cell) <= 100 for cell in line.split("|")[5:7])
     assert text.startswith("before\n") and text.endswith("after\n")
 
 
