@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shown
+
 
 def positive_number(name: str, value: Any, zero: bool = False) -> float:
     """``value`` as a float, or a sentence that names the parameter."""
@@ -33,12 +35,3 @@ def positive_integer(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
         raise ValueError(f"{name} must be a positive integer, got {shown(value)}.")
     return int(value)
-
-
-def shown(value: Any, length: int = 60) -> str:
-    """A value as it may stand in a sentence: on one line, and not longer than that."""
-    try:
-        text = " ".join(repr(value).split())
-    except ValueError:  # Python writes no integer of more than 4,300 digits
-        return "a very long integer"
-    return text if len(text) <= length else f"{text[:length]}..."

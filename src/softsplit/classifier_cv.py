@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softsplit import settings
-from softsplit.arguments import positive_integer, positive_number, shown
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.candidate_search import Search
 from softsplit.chosen_tree import ChosenTreeMixin
 from softsplit.classifier import RunSettings, SoftTreeClassifier
@@ -31,6 +31,7 @@ from softsplit.cross_validation import (
     strengths,
     trees,
 )
+from softsplit.messages import shown
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
 from softsplit.threads import one_blas_thread

@@ -1,9 +1,10 @@
-"""What the library says without being asked: single lines, through the log."""
+"""What the library says without being asked, and how it quotes what it was given: single lines."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+from typing import Any
 
 logger = logging.getLogger("softsplit")
 
@@ -18,3 +19,12 @@ def announce(message: str) -> None:
     name = multiprocessing.current_process().name
     if multiprocessing.parent_process() is None or name.endswith("-1"):
         logger.warning("softsplit: %s", message)
+
+
+def shown(value: Any, length: int = 60) -> str:
+    """A value as it may stand in a sentence: on one line, and not longer than that."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a very long integer"
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -25,6 +25,7 @@ from typing import Literal
 import numpy as np
 
 from softsplit.compilation import compiled
+from softsplit.messages import shown
 from softsplit.tree import FloatArray
 
 Scope = Literal["local", "global"]
@@ -100,14 +101,16 @@ def linear() -> Surrogate:
 
 def exponential(sharpness: float = 5.0) -> Surrogate:
     """phi(u) = 1 - exp(-sharpness u): the paper's l0 surrogate."""
-    _require(0 < sharpness < np.inf, f"sharpness must be positive and finite, got {sharpness}.")
+    _require(
+        0 < sharpness < np.inf, f"sharpness must be positive and finite, got {shown(sharpness)}."
+    )
     return Surrogate("exponential", EXPONENTIAL, float(sharpness))
 
 
 def power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
     """phi(u) = (u + offset)^exponent: appr1 of the paper."""
-    _require(0 < exponent <= 1, f"exponent of 'power' must be in (0, 1], got {exponent}.")
-    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
+    _require(0 < exponent <= 1, f"exponent of 'power' must be in (0, 1], got {shown(exponent)}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
     return Surrogate("power", POWER, float(exponent), float(offset))
 
 
@@ -115,9 +118,9 @@ def inverse_power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
     """phi(u) = -(u + offset)^-exponent: appr2 of the paper."""
     _require(
         0 < exponent < np.inf,
-        f"exponent of 'inverse_power' must be positive and finite, got {exponent}.",
+        f"exponent of 'inverse_power' must be positive and finite, got {shown(exponent)}.",
     )
-    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
     _require(
         -exponent * np.log(offset) < 230,
         f"exponent {exponent} with offset {offset} makes 'inverse_power' overflow at zero; lower "
@@ -128,7 +131,7 @@ def inverse_power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
 
 def logarithmic(offset: float = 1e-5) -> Surrogate:
     """phi(u) = log(u + offset)."""
-    _require(0 < offset < np.inf, f"offset must be positive and finite, got {offset}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
     return Surrogate("log", LOG, 0.0, float(offset))
 
 
@@ -143,7 +146,7 @@ class Penalty:
     def __post_init__(self) -> None:
         _require(
             np.isfinite(self.strength) and self.strength >= 0,
-            f"{self.scope}_strength must be a finite number >= 0, got {self.strength}.",
+            f"{self.scope}_strength must be a finite number >= 0, got {shown(self.strength)}.",
         )
         if self.strength > 0:
             slope = float(self.surrogate.slope(np.zeros(1))[0])

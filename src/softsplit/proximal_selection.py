@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.decomposition import NodeDecomposition
+from softsplit.messages import shown
 from softsplit.tree import FloatArray
 
 PAPER_PROXIMALS = (1.25e-3, 1.25e-4, 1.25e-5, 1.25e-6)
@@ -123,13 +124,13 @@ def _prepared(estimator: SoftTreeClassifier | None) -> SoftTreeClassifier:
     """A copy that makes one start per fit: accuracies are averaged over starts."""
     base = SoftTreeClassifier(solver=NodeDecomposition()) if estimator is None else estimator
     if not isinstance(base, SoftTreeClassifier):
-        raise ValueError(f"estimator must be a SoftTreeClassifier, got {base!r}.")
+        raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(base)}.")
     base = clone(base).set_params(n_starts=1)
     if isinstance(base.solver, str) and base.solver == "decomposition":
         base.set_params(solver=NodeDecomposition())
     if not isinstance(base.solver, NodeDecomposition):
         raise ValueError(
-            f"estimator must have a NodeDecomposition as its solver, got {base.solver!r}."
+            f"estimator must have a NodeDecomposition as its solver, got {shown(base.solver)}."
         )
     return base
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.arguments import positive_integer, positive_number, shown
+from softsplit.arguments import positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.messages import shown
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Solution

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softsplit import solvers
-from softsplit.arguments import positive_number, shown
+from softsplit.arguments import positive_number
 from softsplit.decomposition import NodeDecomposition
 from softsplit.loss import ExpectedCost
+from softsplit.messages import shown
 from softsplit.penalties import (
     PenaltyPair,
     Surrogate,

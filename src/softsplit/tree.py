@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.messages import shown
+
 FloatArray = NDArray[np.float64]
 
 MAX_DEPTH = 16
@@ -35,7 +37,7 @@ class Topology:
     def __post_init__(self) -> None:
         if not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
             raise ValueError(
-                f"depth must be an integer between 1 and {MAX_DEPTH}, got {self.depth}."
+                f"depth must be an integer between 1 and {MAX_DEPTH}, got {shown(self.depth)}."
             )
 
     @classmethod

@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple
 
 from softsplit.capacity.arguments import tree_depth, true_or_false, whole_number
 from softsplit.capacity.growth import TreeSize, grid_degree, soft_tree_growth
+from softsplit.messages import shown
 
 Kind = Literal["exact", "lower", "upper"]
 Method = Literal["best", "lb-vc"]
@@ -183,7 +184,7 @@ def vc_lower_bound(
     depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
     levels = feature_levels(binary, levels)
     if method not in METHODS:
-        raise ValueError(f"method must be 'best' or 'lb-vc', got {method!r}.")
+        raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
     if depth == 1:
         return _half_spaces(n_features)
     if method == "lb-vc":

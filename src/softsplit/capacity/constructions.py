@@ -40,6 +40,7 @@ from softsplit.capacity.bounds import (
     grid_plan,
     paper_plan,
 )
+from softsplit.messages import shown
 from softsplit.tree import FloatArray, Topology, TreeParameters
 
 MOST_NUMBERS = 1e8
@@ -221,7 +222,7 @@ def required_steepness(
 
 def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> GridPlan:
     if method not in METHODS:
-        raise ValueError(f"method must be 'best' or 'lb-vc', got {method!r}.")
+        raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
     if method == "lb-vc" and depth > 1:
         return GridPlan(0, paper_plan(depth, n_features), levels)
     return grid_plan(depth, n_features, levels)
@@ -346,7 +347,7 @@ def root_gate(n_features: int, rule: Literal["centred", "paper"] = "centred") ->
     elif rule == "paper":
         weights, threshold = np.full(p, (p - 1) / p), 1.0 / p
     else:
-        raise ValueError(f"rule must be 'centred' or 'paper', got {rule!r}.")
+        raise ValueError(f"rule must be 'centred' or 'paper', got {shown(rule)}.")
     return RootGate(
         weights,
         threshold,

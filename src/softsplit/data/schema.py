@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.data.coding import PlainCoding, as_text
 from softsplit.data.files import Table, as_numbers
+from softsplit.messages import shown
 from softsplit.tree import FloatArray
 
 MissingRule = Literal["error", "drop", "fill"]
@@ -275,7 +276,7 @@ def _check_request(
     if coding not in SCHEMA_CODINGS:
         raise ValueError(f"coding {coding!r} is unknown; choose {', '.join(SCHEMA_CODINGS)}.")
     if missing not in get_args(MissingRule):
-        raise ValueError(f"missing must be 'error', 'drop' or 'fill', got {missing!r}.")
+        raise ValueError(f"missing must be 'error', 'drop' or 'fill', got {shown(missing)}.")
 
 
 def _require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "column") -> None:

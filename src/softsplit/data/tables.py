@@ -13,6 +13,7 @@ import pandas as pd
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
 from softsplit.data.files import read_table, typed
+from softsplit.messages import shown
 
 MANY_LEVELS = 50
 """A text column with more levels than this, and few rows for each, is no category."""
@@ -91,7 +92,7 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
     if missing not in ("refuse", "drop"):
-        raise ValueError(f"missing must be 'refuse' or 'drop', got {missing!r}.")
+        raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}.")
     counts = frame.isna().sum()
     holes = ", ".join(f"{column!r} ({count})" for column, count in counts[counts > 0].items())
     if holes and missing == "refuse":

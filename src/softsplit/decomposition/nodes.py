@@ -28,6 +28,7 @@ from softsplit.decomposition.run import Run, best_start, with_better_leaves
 from softsplit.decomposition.stopping import Chooser, MacroIterations, StoppingRule
 from softsplit.decomposition.trace import DecompositionTrace, TracedSolution
 from softsplit.decomposition.working_sets import SingleBranches, View, WorkingSets
+from softsplit.messages import shown
 from softsplit.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solver, Start, Status, make_solver
 from softsplit.solvers.stages import Polish
@@ -148,17 +149,18 @@ class NodeDecomposition(BaseEstimator):
         self._check_initialisation()
         if self.working_sets is not None and not _offers(self.working_sets, "blocks"):
             raise ValueError(
-                f"working_sets must be a rule such as SingleBranches(), got {self.working_sets!r}."
+                "working_sets must be a rule such as SingleBranches(), got "
+                f"{shown(self.working_sets)}."
             )
         if not isinstance(self.stopping, Sequence):
-            raise ValueError(f"stopping must be a sequence of rules, got {self.stopping!r}.")
+            raise ValueError(f"stopping must be a sequence of rules, got {shown(self.stopping)}.")
         for rule in self.stopping:
             if not _offers(rule, "reached"):
                 raise ValueError(
-                    f"stopping must hold rules such as MacroIterations(5), got {rule!r}."
+                    f"stopping must hold rules such as MacroIterations(5), got {shown(rule)}."
                 )
         if not isinstance(self.watch, EvaluationSet | None):
-            raise ValueError(f"watch must be an EvaluationSet(X, y), got {self.watch!r}.")
+            raise ValueError(f"watch must be an EvaluationSet(X, y), got {shown(self.watch)}.")
 
     def _check_initialisation(self) -> None:
         value = self.initialisation
@@ -168,7 +170,8 @@ class NodeDecomposition(BaseEstimator):
             good = isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
         if not good:
             raise ValueError(
-                f"initialisation must be a number of iterations >= 0 or 'neutral', got {value!r}."
+                "initialisation must be a number of iterations >= 0 or 'neutral', got "
+                f"{shown(value)}."
             )
 
     def _check_rows(self, problem: TrainingProblem) -> None:
@@ -278,5 +281,5 @@ def _check_block(topology: Topology, block: Block) -> None:
     ):
         raise ValueError(
             f"a working-set rule must list Blocks of branches 0 to {n_branches - 1} and leaves 0 "
-            f"to {n_leaves - 1}, got {block!r}."
+            f"to {n_leaves - 1}, got {shown(block)}."
         )

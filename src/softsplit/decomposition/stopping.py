@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from softsplit.arguments import positive_integer, positive_number
 from softsplit.decomposition.evaluation import EvaluationSet
 from softsplit.decomposition.trace import TraceRow
+from softsplit.messages import shown
 from softsplit.optimality import kkt
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE
@@ -107,7 +108,8 @@ class ValidationAccuracy:
     def __post_init__(self) -> None:
         if not isinstance(self.rows, EvaluationSet):
             raise ValueError(
-                f"rows of ValidationAccuracy must be an EvaluationSet(X, y), got {self.rows!r}."
+                "rows of ValidationAccuracy must be an EvaluationSet(X, y), got "
+                f"{shown(self.rows)}."
             )
         positive_integer("patience of ValidationAccuracy", self.patience)
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.optimality import branch_stationarity
 from softsplit.problem import TrainingProblem
 from softsplit.tree import Block, Topology, TreeParameters
@@ -93,7 +94,7 @@ class Subtrees:
 
     def __post_init__(self) -> None:
         if not isinstance(self.height, int) or self.height < 1:
-            raise ValueError(f"height must be a positive integer, got {self.height!r}.")
+            raise ValueError(f"height must be a positive integer, got {shown(self.height)}.")
 
     def blocks(self, view: View) -> list[Block]:
         depth = view.topology.depth
@@ -122,7 +123,7 @@ class LargestViolation:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ValueError(f"share must lie in [0, 1], got {self.share!r}.")
+            raise ValueError(f"share must lie in [0, 1], got {shown(self.share)}.")
 
     def blocks(self, view: View) -> list[Block]:
         residuals = branch_stationarity(view.problem, view.tree)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.decomposition import DecompositionTrace
+from softsplit.messages import shown
 from softsplit.plots.canvas import axes
 
 GREEN, BLUE, YELLOW, INK = "#3f8f4f", "#3b6fb6", "#f2c230", "#333333"
@@ -46,11 +47,13 @@ def decomposition_trace(
     if not runs or any(len(run) == 0 for run in runs):
         raise ValueError("decomposition_trace needs at least one trace with a row.")
     if accuracy not in ("test_accuracy", "train_accuracy"):
-        raise ValueError(f"accuracy must be 'test_accuracy' or 'train_accuracy', got {accuracy!r}.")
+        raise ValueError(
+            f"accuracy must be 'test_accuracy' or 'train_accuracy', got {shown(accuracy)}."
+        )
     if len({run.initialised for run in runs}) > 1:
         raise ValueError("traces with and without an initialisation cannot be averaged.")
     if baseline_seconds is not None and not 0 < baseline_seconds < np.inf:
-        raise ValueError(f"baseline_seconds must be a number > 0, got {baseline_seconds!r}.")
+        raise ValueError(f"baseline_seconds must be a number > 0, got {shown(baseline_seconds)}.")
     first = 0 if runs[0].initialised else 1
     if all(len(run) <= first for run in runs):
         raise ValueError("decomposition_trace needs at least one macro-iteration.")

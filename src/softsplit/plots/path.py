@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.plots.canvas import COLOURS, INK, SEQUENTIAL, axes, plain, stacked_axes
 from softsplit.selection import StrengthPathResult
 from softsplit.tree import FloatArray
@@ -210,7 +211,7 @@ class StrengthGridDisplay:
         """
         value = value or ("cost" if X is None else "accuracy")
         if value not in GRID_VALUES:
-            raise ValueError(f"value must be one of {', '.join(GRID_VALUES)}, got {value!r}.")
+            raise ValueError(f"value must be one of {', '.join(GRID_VALUES)}, got {shown(value)}.")
         if value == "accuracy" and X is None:
             raise ValueError("the accuracy needs rows: give X and y.")
         frame = path.to_frame()

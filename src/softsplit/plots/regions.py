@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.plots.canvas import INK, axes, class_colours, plain
 from softsplit.reading.summary import NUMBER
 from softsplit.report.text import fitted_tree
@@ -79,7 +80,7 @@ class DecisionRegionsDisplay:
         tree = fitted_tree(estimator)
         model, rows = tree._model(), tree._check(X)
         if not isinstance(resolution, int) or resolution < 2:
-            raise ValueError(f"resolution must be an integer >= 2, got {resolution!r}.")
+            raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)
         grid = _range(model, rows, first, resolution), _range(model, rows, second, resolution)
         plane = np.repeat(np.median(rows, axis=0)[None, :], len(grid[0]) * len(grid[1]), axis=0)
@@ -157,7 +158,7 @@ def _pair(tree: Any, features: Any) -> tuple[int, int]:
     for feature in features:
         column = names.index(feature) if feature in names else feature
         if not isinstance(column, int | np.integer) or not 0 <= column < n:
-            raise ValueError(f"features must name two columns of X, got {feature!r}.")
+            raise ValueError(f"features must name two columns of X, got {shown(feature)}.")
         found.append(int(column))
     if len(found) != 2 or found[0] == found[1]:
         raise ValueError("features must name two different columns of X.")

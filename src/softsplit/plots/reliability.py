@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.plots.canvas import PALE, axes, class_colours, plain
 from softsplit.tree import FloatArray
 
@@ -92,9 +93,9 @@ class ReliabilityDisplay:
         ax : matplotlib axes, optional
         """
         if kind not in ("auto", "classes", "confidence"):
-            raise ValueError(f"kind must be 'auto', 'classes' or 'confidence', got {kind!r}.")
+            raise ValueError(f"kind must be 'auto', 'classes' or 'confidence', got {shown(kind)}.")
         if not isinstance(n_bins, int) or n_bins < 1:
-            raise ValueError(f"n_bins must be an integer >= 1, got {n_bins!r}.")
+            raise ValueError(f"n_bins must be an integer >= 1, got {shown(n_bins)}.")
         proba, classes, y = estimator.predict_proba(X), estimator.classes_, np.asarray(y)
         if y.shape != (len(proba),):
             raise ValueError(f"y must hold {len(proba)} labels, one per row of X.")
@@ -106,10 +107,10 @@ class ReliabilityDisplay:
             hits = classes[called] == y
             return cls([ReliabilityCurve.of("predicted class", best, hits, n_bins)]).plot(ax)
         # Of two classes one curve says all: that of the second, as scikit-learn has it.
-        shown = [1] if len(classes) == 2 else range(len(classes))
+        drawn = [1] if len(classes) == 2 else range(len(classes))
         labels = classes.tolist()
         curves = [
-            ReliabilityCurve.of(str(labels[k]), proba[:, k], y == classes[k], n_bins) for k in shown
+            ReliabilityCurve.of(str(labels[k]), proba[:, k], y == classes[k], n_bins) for k in drawn
         ]
         return cls(curves).plot(ax)
 

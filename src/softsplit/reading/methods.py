@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.model import TreeModel
@@ -71,7 +72,7 @@ class ReadingMixin:
             At most one; raise it with ``X`` to remove branches that hardly matter.
         """
         if not isinstance(tol, int | float) or not 0 <= tol <= 1:
-            raise ValueError(f"tol must be a number from 0 to 1, got {tol!r}.")
+            raise ValueError(f"tol must be a number from 0 to 1, got {shown(tol)}.")
         rows = None if X is None else self._check(X)
         model = self._model()
         scaled = None if rows is None else model.scaled(rows).T

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.messages import shown
 from softsplit.reading.text import tree_markdown, tree_text
 
 
@@ -76,11 +77,11 @@ def fitted_tree(estimator: Any) -> SoftTreeClassifier:
 
 def _at_least_one(name: str, value: int | None) -> int | None:
     if value is not None and (not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} must be an integer >= 1 or None, got {value!r}.")
+        raise ValueError(f"{name} must be an integer >= 1 or None, got {shown(value)}.")
     return value
 
 
 def _digits(precision: int) -> int:
     if not isinstance(precision, int) or not 1 <= precision <= 17:
-        raise ValueError(f"precision must be an integer from 1 to 17, got {precision!r}.")
+        raise ValueError(f"precision must be an integer from 1 to 17, got {shown(precision)}.")
     return precision

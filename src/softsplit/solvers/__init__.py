@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from softsplit.messages import shown
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.ipopt import IpoptSolver
 from softsplit.solvers.native import NativeSolver
@@ -34,7 +35,7 @@ def make_solver(
         raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
     if missing:
         raise ValueError(
-            f"solver must be a name or an object with {', '.join(missing)}, got {solver!r}."
+            f"solver must be a name or an object with {', '.join(missing)}, got {shown(solver)}."
         )
     return solver
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
 from softsplit.solvers.ipopt_bridge import IpoptRun, import_casadi, run_ipopt
@@ -69,7 +70,7 @@ class IpoptSolver:
     def __post_init__(self) -> None:
         if self.strategy not in ("substituted", "explicit"):
             raise ValueError(
-                f"strategy must be 'substituted' or 'explicit', got {self.strategy!r}."
+                f"strategy must be 'substituted' or 'explicit', got {shown(self.strategy)}."
             )
 
     @property
