@@ -22,7 +22,7 @@ from softsplit.routing import split_scores, tree_pass
 from softsplit.samples import Samples
 from softsplit.tree import FloatArray, TreeParameters
 
-ROWS = 131_072
+ROWS = 16_384
 """Rows evaluated at a time, so that a million of them need no array of scores."""
 
 

@@ -18,6 +18,8 @@ moves anything. They need no labels and no random permutation, and do not depend
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from softsplit.reading.model import node_answers, node_reach
@@ -31,32 +33,38 @@ def feature_importances(
     parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Importances, (n_features,), from scaled rows (n_features, n_rows) and their weights."""
-    gates = gate_probabilities(split_scores(parameters, features), steepness)[0]
-    stakes = _stakes(gates, parameters.leaf_classes) * weights
-    importance = np.zeros(parameters.n_features)
-    for t in range(len(gates)):
-        used = np.flatnonzero(parameters.weights[:, t])
-        total = float(stakes[t].sum())
-        if not len(used) or total <= 0:
-            continue
-        share = stakes[t] / total
-        moved = total * float(share @ np.abs(gates[t] - share @ gates[t]))
-        rows = features[used]
-        spread = np.abs(rows - (rows @ share)[:, None]) @ share
-        effect = np.abs(parameters.weights[used, t]) * spread
-        if effect.sum() > 0:
-            importance[used] += moved * effect / effect.sum()
+    shape = parameters.weights.shape
+    totals, gate_means, means = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape)
+    for rows, gates, stakes in _parts(parameters, steepness, features, weights):
+        totals += stakes.sum(axis=1)
+        gate_means += np.sum(stakes * gates, axis=1)
+        means += rows @ stakes.T
+    share = 1.0 / np.where(totals > 0, totals, np.inf)  # a branch without stakes moves nothing
+    gate_means, means = gate_means * share, means * share
+    moved, spread = np.zeros(shape[1]), np.zeros(shape)
+    used = np.argwhere(parameters.weights)
+    for rows, gates, stakes in _parts(parameters, steepness, features, weights):
+        moved += np.sum(stakes * np.abs(gates - gate_means[:, None]), axis=1)
+        for j, t in used:
+            spread[j, t] += np.abs(rows[j] - means[j, t]) @ stakes[t]
+    effect = np.abs(parameters.weights) * spread
+    importance: FloatArray = effect @ (moved / np.maximum(effect.sum(axis=0), 1e-300))
     return importance / importance.sum() if importance.sum() > 0 else importance
 
 
-def _stakes(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-    """r_ti d_ti: what hangs on the decision of each branch, (n_branches, n_rows)."""
-    n_branches, n_rows = gates.shape
-    stakes = np.empty((n_branches, n_rows))
-    for low in range(0, n_rows, ROWS_AT_ONCE):
-        part = gates[:, low : low + ROWS_AT_ONCE]
-        reach, answers = node_reach(part), node_answers(part, leaf_classes)
-        for t in range(n_branches):
+def _parts(
+    parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """Rows, their gates p_ti and their stakes w_i r_ti d_ti, some rows at a time.
+
+    The stakes say how much hangs on the decision of each branch.
+    """
+    for low in range(0, features.shape[1], ROWS_AT_ONCE):
+        rows = features[:, low : low + ROWS_AT_ONCE]
+        gates = gate_probabilities(split_scores(parameters, rows), steepness)[0]
+        reach, answers = node_reach(gates), node_answers(gates, parameters.leaf_classes)
+        stakes = np.empty_like(gates)
+        for t in range(len(gates)):
             apart = np.abs(answers[2 * t + 1] - answers[2 * t + 2]).sum(axis=0) / 2
-            stakes[t, low : low + ROWS_AT_ONCE] = reach[t] * apart
-    return stakes
+            stakes[t] = reach[t] * apart * weights[low : low + ROWS_AT_ONCE]
+        yield rows, gates, stakes
