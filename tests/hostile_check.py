@@ -48,6 +48,10 @@ INTERNALS = re.compile(
 
 LONGEST = 400
 
+UNKNOWN_TEXT = "; go on with --unknown blank or --unknown none."
+NO_NUMBER = " where numbers are needed."
+"""How ``predict`` refuses values that training has not seen."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -227,22 +231,33 @@ def table_outcome(case: HostileTable, folder: Path) -> Outcome:
     watch = Stopwatch()
     fit = ["fit", data, "--target", case.target, "--model", model, "--quiet", "--jobs", 1]
     limits = [float(v) for o, v in zip(case.options, case.options[1:], strict=False) if "time" in o]
-    sentence = _command(*fit, *case.options)[1]
+    sentence = command(*fit, *case.options)[1]
     late = watch.beyond(limits[-1])
     assert model.exists() == (not sentence)
     if sentence:
         return Outcome(0, sentence, *late)
-    answers, sentence = _command("predict", model, data, "--proba", "--quiet", "--missing", "blank")
+    rules = ["--missing", "blank", "--quiet"]
+    answers, sentence = command("predict", model, data, "--proba", *rules)
+    if sentence and _left_rows_out(case) and sentence.endswith(UNKNOWN_TEXT):
+        rules += ["--unknown", "blank"]  # a text that only rows left out of training have
+        answers, sentence = command("predict", model, data, "--proba", *rules)
+    if sentence and _left_rows_out(case) and sentence.endswith(NO_NUMBER):
+        return Outcome(1, "", *late)  # the same of a column of numbers: no option takes it
     assert not sentence, f"a file that was fitted is not predicted: {sentence}"
     table = pd.read_csv(io.StringIO(answers), keep_default_na=False)
     chances = table.iloc[:, 2:].apply(pd.to_numeric).dropna()
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6 * (1 + chances.shape[1]))
-    explained, sentence = _command("explain", model, data, "--json", "--missing", "blank", "-q")
+    explained, sentence = command("explain", model, data, "--json", *rules)
     assert not sentence and json.loads(explained)
     return Outcome(1, "", *late)
 
 
-def _command(*arguments: object) -> tuple[str, str]:
+def _left_rows_out(case: HostileTable) -> bool:
+    """Whether training may have left out rows with missing values, as it was told to."""
+    return "--missing" in case.options
+
+
+def command(*arguments: object) -> tuple[str, str]:
     """What a command says on standard output, and the sentence it is refused with."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

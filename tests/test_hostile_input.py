@@ -11,9 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hostile_cases import HostileCase, problems, tables
-from hostile_check import is_one_sentence, outcome, table_outcome
-from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model, strength_path
+from hostile_cases import HostileCase, HostileTable, problems, tables
+from hostile_check import command, is_one_sentence, outcome, table_outcome
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_text,
+    loads_model,
+    strength_path,
+)
+from softsplit.optimality import kkt
+from softsplit.tree import TreeParameters
 
 
 @given(case=problems())
@@ -161,3 +170,96 @@ def test_a_path_whose_largest_strength_underflows_falls_back_on_the_papers():
     path = strength_path(X, [0, 0, 1, 1], estimator=quick(scale="none", tol=1e-12), n_points=2,
                          sample_weight=np.full(4, 1e-149))  # fmt: skip
     assert all(np.isfinite(point.solution.objective) for point in path.points)
+
+
+MIXED = np.array(["none", 1, "none", 1] * 3, dtype=object)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["text first", "number first"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y: quick().fit(X, y),
+        lambda X, y: quick(class_weight={1: 2.0}).fit(X, y),
+        lambda X, y: SoftTreeClassifierCV(random_state=0).fit(X, y),
+        lambda X, y: strength_path(X, y, estimator=quick()),
+    ],
+    ids=["fit", "class weights", "choice", "path"],
+)
+def test_labels_of_text_and_numbers_get_one_sentence(call, first):
+    y = MIXED[first:]
+    with pytest.raises(ValueError, match="y holds text beside other labels, such as 'none' and 1;"):
+        call(np.arange(float(len(y)))[:, None], y)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda X, y: quick(n_starts=10**400).fit(X, y),
+            "n_starts .* of at most 100,000, got 1000",
+        ),
+        (lambda X, y: quick(max_iter=10**400).fit(X, y), "max_iter .* at most 1,000,000,000, got"),
+        (
+            lambda X, y: strength_path(X, y, estimator=quick(), n_points=10**400),
+            "n_points .* of at most 100,000",
+        ),
+        (
+            lambda X, y: SoftTreeClassifierCV(n_strengths=10**400, random_state=0).fit(X, y),
+            "n_strengths .* of at most 100,000",
+        ),
+    ],
+    ids=["starts", "iterations", "points", "strengths"],
+)
+def test_counts_beyond_all_patience_get_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as refused:
+        call(np.arange(12.0)[:, None], np.arange(12) % 2)
+    assert is_one_sentence(str(refused.value))
+
+
+def test_a_far_row_in_a_test_fold_is_scored_quietly():
+    """The fold's scaling does not know the row: its score times the steepness overflowed."""
+    X = np.where(np.arange(12) == 11, 1e306, np.arange(12.0) / 1000)[:, None]
+    model = SoftTreeClassifierCV(
+        depths=[1], scales=["minmax"], steepnesses=[1e12], strengths=[0.0, 0.1], cv=2, n_starts=1,
+        random_state=0,
+    )  # fmt: skip
+    assert model.fit(X, np.arange(12) > 5).best_score_ > 0.5
+
+
+def test_a_rate_that_no_variable_moves_gets_no_multiplier():
+    """Its slopes are about 1e-292 where all gates are shut, and a quotient of slopes overflowed."""
+    X, y = np.linspace(0, 1, 12)[:, None], np.arange(12) % 2
+    model = quick(penalty="log", local_strength=1e12, steepness=1e12, depth=1, min_class_rate=1.0)
+    problem = model._prepare(X, y, None)
+    shut = TreeParameters(np.array([[0.5]]), np.array([-0.5]), np.eye(2))
+    found = kkt(problem, shut)
+    np.testing.assert_array_equal(found.multipliers, 0.0)
+    assert np.isfinite(found.residual)
+
+
+def test_long_names_and_many_strange_values_are_cut_on_the_command_line(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    long = "a" * 300
+    path.write_text(f"{long},b,y\n,1,n\n,2,y\n,3,n\n")
+    said = command("fit", path, "-t", "y", "-m", model, "-q")[1]
+    assert said.endswith("... holds no values; leave it out with --drop and its name.")
+    rows = [(f"{'left' if i % 2 else 'right'} {i % 5} of the house", i % 2) for i in range(60)]
+    table = [f"{text},{text},{'yn'[k]}" for text, k in rows]
+    path.write_text("\n".join([f"{long},{long}b,y", *table]))
+    fit = ("fit", path, "-t", "y", "-m", model, "-q", "--depth", 1, "--strength", 0, "--seed", 0)
+    assert not command(*fit)[1]
+    path.write_text(path.read_text().replace(" of the house", f" of the {'very ' * 40}old house"))
+    said = command("predict", model, path, "-q")[1]
+    assert "; so does another column" in said and said.endswith(
+        "--unknown blank or --unknown none."
+    )
+
+
+def test_a_text_that_only_rows_left_out_have_is_answered_as_told(tmp_path):
+    rows = [f"{'red' if i % 2 else 'blue'},{'yn'[i % 2]}" for i in range(20)]
+    content = "\n".join(["c0,y", *rows, "green,"]).encode()
+    given = ("--depth", "1", "--strength", "0.1", "--time-limit", "5")
+    assert table_outcome(HostileTable(content, "y", (*given, "--missing", "drop")), tmp_path).trees
+    refused = table_outcome(HostileTable(content, "y", given), tmp_path)
+    assert "values are missing" in refused.sentence

@@ -9,6 +9,12 @@ import numpy as np
 
 from softsplit.messages import shown
 
+MOST_STEPS = 1_000_000_000
+"""Steps that are only counted; nobody waits for more."""
+
+MOST_RUNS = 100_000
+"""Runs, or points of a path, that are planned before the first of them starts."""
+
 
 def positive_number(name: str, value: Any, zero: bool = False) -> float:
     """``value`` as a float, or a sentence that names the parameter."""
@@ -30,8 +36,12 @@ def _as_float(value: Any) -> float:
         return float("inf")
 
 
-def positive_integer(name: str, value: Any) -> int:
+def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
         raise ValueError(f"{name} must be a positive integer, got {shown(value)}.")
+    if int(value) > most:
+        raise ValueError(
+            f"{name} must be a positive integer of at most {most:,}, got {shown(value)}."
+        )
     return int(value)

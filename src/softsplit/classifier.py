@@ -15,14 +15,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import warm_up
 from softsplit.fitted_tree import FittedTreeMixin
-from softsplit.inputs import refuse_infinite, refuse_text
+from softsplit.inputs import refuse_infinite, refuse_mixed_labels, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
-from softsplit.reading.model import FAR
+from softsplit.reading.model import scaled_rows
 from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling, fit_scaling
@@ -231,7 +231,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
             warm_up()
         return RunSettings(
             solver=solver,
-            n_starts=positive_integer("n_starts", self.n_starts),
+            n_starts=positive_integer("n_starts", self.n_starts, MOST_RUNS),
             n_jobs=settings.make_jobs(self.n_jobs),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             budget=self._budget(),
@@ -245,9 +245,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
 
     def _other_rows(self, X: Any) -> FloatArray:
         """Rows that need not be training rows, in the units of the splits."""
-        with np.errstate(over="ignore"):
-            scaled: FloatArray = np.clip(self.scaling_.transform(self._check(X)), -FAR, FAR)
-        return scaled
+        return scaled_rows(self.scaling_, self._check(X))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
         """Validate and scale; the training problem of these parameters."""
@@ -306,6 +304,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
                 self, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
             )
         refuse_infinite(X, getattr(self, "feature_names_in_", None))
+        refuse_mixed_labels(y)
         check_classification_targets(y)
         weight = settings.make_weights(
             _check_sample_weight(

@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softsplit import settings
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.candidate_search import Search
 from softsplit.chosen_tree import ChosenTreeMixin
 from softsplit.classifier import RunSettings, SoftTreeClassifier
@@ -258,7 +258,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
     def _fractions(self, unit: float) -> tuple[float, ...]:
         """Strengths in units of the cost without features, in ascending order."""
         if self.strengths is None:
-            count = positive_integer("n_strengths", self.n_strengths)
+            count = positive_integer("n_strengths", self.n_strengths, MOST_RUNS)
             return tuple(np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, count).tolist())
         given = _values("strengths", self.strengths)
         values = sorted({positive_number("strengths", s, zero=True) for s in given})

@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.problem import TrainingProblem
+from softsplit.reading.model import scaled_rows
 from softsplit.routing import leaf_probabilities, split_scores
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
@@ -279,7 +280,7 @@ class _TestRows:
 
     @classmethod
     def of(cls, model: SoftTreeClassifier, data: TrainingData, scorer: Scorer | None) -> _TestRows:
-        return cls(model, data, scorer, model.scaling_.transform(data.X).T)
+        return cls(model, data, scorer, scaled_rows(model.scaling_, data.X).T)
 
     def score(self, solution: Solution) -> float:
         if self.scorer is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.messages import shown
 from softsplit.tree import FloatArray
 
 
@@ -16,7 +17,7 @@ def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
     if np.all(np.isfinite(X)):
         return
     row, column = np.argwhere(~np.isfinite(X))[0]
-    label = column if names is None else repr(str(names[column]))
+    label = column if names is None else shown(str(names[column]))
     what = "NaN" if np.isnan(X[row, column]) else "infinity"
     raise ValueError(
         f"X holds {what} in column {label}, row {row}; impute it or drop the row before calling "
@@ -47,6 +48,20 @@ def refuse_text(X: Any) -> None:
             )
 
 
+def refuse_mixed_labels(y: NDArray[Any]) -> None:
+    """Text beside something else: such labels have no order, so no first class."""
+    if y.dtype != object:
+        return
+    text = next((label for label in y if isinstance(label, str)), None)
+    other = [label for label in y if not isinstance(label, str)]
+    if text is not None and other:
+        raise ValueError(
+            f"y holds text beside other labels, such as {shown(str(text))} and "
+            f"{shown(getattr(other[0], 'item', lambda: other[0])())}; make the labels all text or "
+            "all numbers."
+        )
+
+
 def _as_array(X: Any) -> NDArray[Any]:
     """Nested lists as numpy would read them."""
     try:
@@ -63,9 +78,11 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
         names = [str(name) for name in X.columns]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise ValueError(f"X has several columns named {repeated[0]!r}; rename all but one.")
+            raise ValueError(
+                f"X has several columns named {shown(repeated[0])}; rename all but one."
+            )
         position = X.iloc if hasattr(X, "iloc") else X
-        return [(repr(name), position[:, j]) for j, name in enumerate(names)]
+        return [(shown(name), position[:, j]) for j, name in enumerate(names)]
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
         return [(str(j), X[:, j]) for j in range(X.shape[1])]
     return []

@@ -27,4 +27,9 @@ def shown(value: Any, length: int = 60) -> str:
         text = " ".join(repr(value).split())
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return "a very long integer"
+    return cut(text, length)
+
+
+def cut(text: str, length: int = 60) -> str:
+    """A text, not longer than that."""
     return text if len(text) <= length else f"{text[:length]}..."

@@ -31,6 +31,9 @@ ACTIVE_RATE = 1e-5
 
 RIDGE = 1e-7
 
+NO_SLOPE = 1e-150
+"""A rate whose slope is below this part of the objective's is moved by no variable."""
+
 SMALL_WEIGHT = 1e-4
 """Weights below this do not help to determine the multipliers: they may be zeros."""
 
@@ -125,7 +128,7 @@ def rate_multipliers(
         columns.append(stack(base.weights - shifted.weights, base.thresholds - shifted.thresholds))
     matrix = np.column_stack(columns)
     scale = np.max(np.abs(matrix), initial=0.0)
-    if scale > 0:
+    if scale > NO_SLOPE * np.max(np.abs(target), initial=0.0):
         # A little ridge: a rate that no variable moves must not get a huge multiplier.
         ridged = np.vstack([matrix / scale, RIDGE * np.eye(len(active))])
         padded = np.concatenate([target / scale, np.zeros(len(active))])

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_score
 from sklearn.utils import _safe_indexing, check_random_state
 
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.decomposition import NodeDecomposition
 from softsplit.messages import shown
@@ -88,7 +88,8 @@ def select_proximal(
     if not values:
         raise ValueError("proximals is empty; name at least one value.")
     random = check_random_state(random_state)
-    seeds = [int(s) for s in random.randint(2**31 - 1, size=positive_integer("n_runs", n_runs))]
+    count = positive_integer("n_runs", n_runs, MOST_RUNS)
+    seeds = [int(s) for s in random.randint(2**31 - 1, size=count)]
     outer_folds = list(_folds(outer, y, random).split(X, y))
     inner_seed = int(random.randint(2**31 - 1))
     rows = []

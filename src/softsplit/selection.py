@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.arguments import positive_integer, positive_number
+from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.messages import shown
 from softsplit.penalties import Penalty, PenaltyPair
@@ -118,7 +118,7 @@ def strength_path(
     run = base._run_settings()
     problem = base._prepare(X, y, sample_weight)
     run = run._replace(solver=base._adapted(run.solver))
-    grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points))
+    grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points, MOST_RUNS))
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
     wanted = sum(map(len, pairs))
@@ -129,7 +129,7 @@ def strength_path(
             found = walk(
                 [with_strengths(problem, *pair) for pair in row],
                 run.solver,
-                keep=positive_integer("keep", keep),
+                keep=positive_integer("keep", keep, MOST_RUNS),
                 n_starts=run.n_starts,
                 seed=run.seed,
                 budget=run.budget,

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from softsplit.data.schema import InputSchema, Learned, Rows
 
 
+NAME_LENGTH = 60
+"""Longer names are cut in sentences, so that they cannot be copied from there."""
+
+
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
     """The table; said before the work starts, since loading pandas takes a moment."""
     if not quiet:
@@ -129,7 +133,8 @@ def with_options(message: str, training: bool = True) -> str:
         "say with the option missing what to do with such rows", f"go on with {ways}"
     )
     if found := re.match(r"column (?P<name>.+) holds .*; leave it out", message):
-        message = message.replace("; leave it out", f"; leave it out with --drop {found['name']}")
+        name = found["name"] if len(found["name"]) <= NAME_LENGTH else "and its name"
+        message = message.replace("; leave it out", f"; leave it out with --drop {name}")
     if "which the training data did not have" in message:
         message = message.removesuffix(".") + "; go on with --unknown blank or --unknown none."
     return message

@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from softsplit.messages import shown
+
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
@@ -114,7 +116,7 @@ def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     names = [str(column) for column in frame.columns]
     repeated = next((n for n in names if names.count(n) > 1), None)
     if repeated is not None:
-        raise ValueError(f"{name} has several columns named {repeated!r}; rename all but one.")
+        raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
     return frame.set_axis(names, axis=1).reset_index(drop=True)
 
 
@@ -125,7 +127,7 @@ def _decoded(name: str, content: bytes, encoding: str | None) -> str:
     try:
         text = content.decode(encoding)
     except LookupError:
-        raise ValueError(f"encoding {encoding!r} is unknown; try utf-8 or cp1252.") from None
+        raise ValueError(f"encoding {shown(encoding)} is unknown; try utf-8 or cp1252.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name} is not text in {encoding} (byte {error.start}); save it as UTF-8, or name its "
@@ -154,7 +156,7 @@ def _check_header(name: str, text: str, separator: str) -> None:
     header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
     repeated = next((f for f in header if f and header.count(f) > 1), None)
     if repeated is not None:
-        raise ValueError(f"{name} has several columns named {repeated!r}; rename all but one.")
+        raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
     for place, field in enumerate(header):
         if not field and place > 0:
             raise ValueError(

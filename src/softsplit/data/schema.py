@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.data.coding import PlainCoding, as_text
 from softsplit.data.files import Table, as_numbers
-from softsplit.messages import shown
+from softsplit.messages import cut, shown
 from softsplit.tree import FloatArray
 
 MissingRule = Literal["error", "drop", "fill"]
@@ -30,7 +30,8 @@ MANY_LEVELS = 50
 ROWS_PER_LEVEL = 20
 """A text column of more than MANY_LEVELS levels, and fewer rows than this for each, is a name."""
 MOST_LEVELS = 1000
-SHOWN = 8
+SHOWN, KNOWN = 8, 5
+"""Columns, and levels of one, that a sentence lists."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,9 @@ class InputSchema:
         if holes and missing == "error":
             raise ValueError(missing_sentence(holes))
         if strangers and unknown == "error":
-            raise ValueError("; ".join(strangers) + ".")
+            others = len(strangers) - 1
+            more = f"; so do {others} other columns" if others > 1 else "; so does another column"
+            raise ValueError(f"{strangers[0]}{more if others else ''}.")
         return Rows(np.hstack(blocks), complete)
 
 
@@ -208,7 +211,7 @@ def learn(
         raise ValueError("the table has no rows.")
     counts = {str(c): int(n) for c, n in frame.isna().sum().items() if n}
     for name in (str(c) for c in frame.columns if c != target and frame[c].isna().all()):
-        raise ValueError(f"column {name!r} holds no values; leave it out.")
+        raise ValueError(f"column {shown(name)} holds no values; leave it out.")
     if counts and missing == "error":
         raise ValueError(missing_sentence(counts))
     kept = frame[target].notna() if missing == "fill" else frame.notna().all(axis=1)
@@ -222,13 +225,13 @@ def learn(
     rows = Table(table.name, complete, table.decimal_comma)
     names = [str(c) for c in complete.columns if c != target]
     if not names:
-        raise ValueError(f"there is no column beside the target {target!r}.")
+        raise ValueError(f"there is no column beside the target {shown(target)}.")
     columns = tuple(_learned(rows, name, name in categorical) for name in names)
     schema = InputSchema(target, columns, coding, missing)
     features = schema.feature_names
     twice = next((f for f, count in Counter(features).items() if count > 1), None)
     if twice is not None:
-        raise ValueError(f"two columns give a feature {twice!r}; rename one of them.")
+        raise ValueError(f"two columns give a feature {shown(twice)}; rename one of them.")
     coded = schema.code(rows, missing="fill" if missing == "fill" else "error")
     return Learned(schema, coded.X, labels, counts, len(frame) - len(complete))
 
@@ -242,7 +245,9 @@ def labels_of(table: Table, target: str, classes: Collection[str]) -> NDArray[An
     labels[known.to_numpy()] = _texts(column[known], table.decimal_comma)
     odd = next((v for v in labels if v is not None and v not in set(classes)), None)
     if odd is not None:
-        raise ValueError(f"class {odd!r} in column {target!r} is none of the model's classes.")
+        raise ValueError(
+            f"class {shown(odd)} in column {shown(target)} is none of the model's classes."
+        )
     return labels
 
 
@@ -256,9 +261,9 @@ def missing_sentence(counts: dict[str, int]) -> str:
 
 def _listed(counts: dict[str, int]) -> str:
     most = sorted(counts.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name!r} ({count})" for name, count in most[:SHOWN])
+    first = ", ".join(f"{shown(name, 20)} ({count})" for name, count in most[:SHOWN])
     more = f" and {len(most) - SHOWN} more columns" if len(most) > SHOWN else ""
-    return f"in column {shown}{more}"
+    return f"in column {first}{more}"
 
 
 def _check_request(
@@ -272,9 +277,9 @@ def _check_request(
     _require_columns(frame, [target], "target")
     _require_columns(frame, [*categorical, *drop])
     if target in drop or target in categorical:
-        raise ValueError(f"target {target!r} cannot be a feature or be left out.")
+        raise ValueError(f"target {shown(target)} cannot be a feature or be left out.")
     if coding not in SCHEMA_CODINGS:
-        raise ValueError(f"coding {coding!r} is unknown; choose {', '.join(SCHEMA_CODINGS)}.")
+        raise ValueError(f"coding {shown(coding)} is unknown; choose {', '.join(SCHEMA_CODINGS)}.")
     if missing not in get_args(MissingRule):
         raise ValueError(f"missing must be 'error', 'drop' or 'fill', got {shown(missing)}.")
 
@@ -284,10 +289,11 @@ def _require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "co
     for name in wanted:
         if name not in names:
             close = get_close_matches(name, names, n=1)
-            listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {listed}."
+            listed = ", ".join(cut(known, 20) for known in names[:SHOWN])
+            listed += ", ..." if len(names) > SHOWN else ""
+            hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
             what_else = "is not a column of the table" if what == "target" else "is not there"
-            raise ValueError(f"{what} {name!r} {what_else}; {hint}")
+            raise ValueError(f"{what} {shown(name)} {what_else}; {hint}")
 
 
 def _texts(column: pd.Series, decimal_comma: bool) -> NDArray[Any]:
@@ -301,19 +307,20 @@ def _labels(column: pd.Series, target: str, decimal_comma: bool) -> NDArray[Any]
     numbers = as_numbers(column, decimal_comma)
     if numbers is not None and np.any(numbers != np.floor(numbers)):
         raise ValueError(
-            f"target {target!r} holds fractions, which are no classes; softsplit trains "
+            f"target {shown(target)} holds fractions, which are no classes; softsplit trains "
             "classifiers."
         )
     labels = _texts(column, decimal_comma).astype(str)
     count = len(np.unique(labels))
     if count < 2:
         raise ValueError(
-            f"target {target!r} holds one class, {str(labels[0])!r}; a classifier needs two."
+            f"target {shown(target)} holds one class, {shown(str(labels[0]))}; a classifier needs "
+            "two."
         )
     if count > MOST_CLASSES:
         raise ValueError(
-            f"target {target!r} holds {count} different values; softsplit trains classifiers of at "
-            f"most {MOST_CLASSES} classes."
+            f"target {shown(target)} holds {count} different values; softsplit trains classifiers "
+            f"of at most {MOST_CLASSES} classes."
         )
     return labels
 
@@ -323,22 +330,22 @@ def _learned(table: Table, name: str, categorical: bool) -> Column:
     known = column.dropna()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         raise ValueError(
-            f"column {name!r} holds dates; turn it into numbers, such as days since a day."
+            f"column {shown(name)} holds dates; turn it into numbers, such as days since a day."
         )
     numbers = None if categorical else as_numbers(known, table.decimal_comma)
     if numbers is not None:
         if not np.all(np.isfinite(numbers)):
-            raise ValueError(f"column {name!r} holds infinity; replace it.")
+            raise ValueError(f"column {shown(name)} holds infinity; replace it.")
         return Column(name, None, float(np.median(numbers)))
     texts = _texts(known, table.decimal_comma).astype(str)
     levels, counts = np.unique(texts, return_counts=True)
     sparse = len(levels) > MANY_LEVELS and len(known) < ROWS_PER_LEVEL * len(levels)
     if sparse or len(levels) > MOST_LEVELS:
         odd = _odd_number(known) if not categorical else None
-        hint = f" (or is {odd!r} a typing error in a column of numbers?)" if odd else ""
+        hint = f" (or is {shown(odd)} a typing error in a column of numbers?)" if odd else ""
         raise ValueError(
-            f"column {name!r} holds {len(levels)} different texts in {len(known)} rows, which is a "
-            f"name rather than a category; leave it out{hint}."
+            f"column {shown(name)} holds {len(levels)} different texts in {len(known)} rows, which "
+            f"is a name rather than a category; leave it out{hint}."
         )
     return Column(name, tuple(levels.tolist()), str(levels[np.argmax(counts)]))
 
@@ -362,18 +369,20 @@ def _values(table: Table, column: Column) -> tuple[NDArray[Any], NDArray[np.bool
     if numbers is None:
         parsed = pd.to_numeric(known, errors="coerce")
         odd = known[parsed.isna()].iloc[0] if parsed.isna().any() else known.iloc[0]
-        raise ValueError(f"column {column.name!r} holds {odd!r} where numbers are needed.")
+        raise ValueError(
+            f"column {shown(column.name)} holds {shown(odd)} where numbers are needed."
+        )
     if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"column {column.name!r} holds infinity; replace it.")
+        raise ValueError(f"column {shown(column.name)} holds infinity; replace it.")
     values[~absent] = numbers.to_numpy()
     return values, absent
 
 
 def _stranger(column: Column, values: NDArray[Any], odd: NDArray[np.bool_]) -> str:
     assert column.levels is not None
-    shown = ", ".join(map(repr, column.levels[:SHOWN]))
-    more = ", ..." if len(column.levels) > SHOWN else ""
+    known = ", ".join(shown(level, 16) for level in column.levels[:KNOWN])
+    more = ", ..." if len(column.levels) > KNOWN else ""
     return (
-        f"column {column.name!r} holds {values[odd][0]!r}, which the training data did not have "
-        f"({int(odd.sum())} rows; known: {shown}{more})"
+        f"column {shown(column.name)} holds {shown(values[odd][0])}, which the training data did "
+        f"not have ({int(odd.sum())} rows; known: {known}{more})"
     )

@@ -80,14 +80,16 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
     names = [str(column) for column in frame.columns]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"there are several columns named {repeated[0]!r}; rename all but one.")
+        raise ValueError(
+            f"there are several columns named {shown(repeated[0])}; rename all but one."
+        )
     for what, wanted in [("target", target), *(("categorical column", c) for c in categorical)]:
         if wanted not in frame.columns:
             close = get_close_matches(str(wanted), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names)}."
-            raise ValueError(f"{what} {wanted!r} is not a column; {hint}")
+            hint = f"did you mean {shown(close[0])}?" if close else f"there are {', '.join(names)}."
+            raise ValueError(f"{what} {shown(wanted)} is not a column; {hint}")
     if target in categorical:
-        raise ValueError(f"target {target!r} cannot be a feature as well.")
+        raise ValueError(f"target {shown(target)} cannot be a feature as well.")
 
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
@@ -122,25 +124,26 @@ def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> 
         values = frame[column]
         if pd.api.types.is_datetime64_any_dtype(values.dtype):
             raise ValueError(
-                f"column {column!r} holds dates; turn it into numbers, such as days since a day."
+                f"column {shown(column)} holds dates; turn it into numbers, such as days "
+                "since a day."
             )
         if column not in categorical:
             if not np.all(np.isfinite(values.to_numpy(dtype=float))):
-                raise ValueError(f"column {column!r} holds infinity; replace it.")
+                raise ValueError(f"column {shown(column)} holds infinity; replace it.")
             continue
         levels = values.nunique()
         if levels > max(MANY_LEVELS, len(frame) // 2):
             raise ValueError(
-                f"column {column!r} holds {levels} different texts in {len(frame)} rows, which is "
-                "a name rather than a category; drop it."
+                f"column {shown(column)} holds {levels} different texts in {len(frame)} rows, "
+                "which is a name rather than a category; drop it."
             )
 
 
 def _check_target(labels: pd.Series) -> None:
     if pd.api.types.is_float_dtype(labels.dtype) and np.any(labels != np.floor(labels)):
         raise ValueError(
-            f"target {labels.name!r} holds fractions, which are no classes; softsplit trains "
+            f"target {shown(labels.name)} holds fractions, which are no classes; softsplit trains "
             "classifiers."
         )
     if labels.nunique() < 2:
-        raise ValueError(f"target {labels.name!r} holds one class; a classifier needs two.")
+        raise ValueError(f"target {shown(labels.name)} holds one class; a classifier needs two.")

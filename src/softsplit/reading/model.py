@@ -27,6 +27,14 @@ CHUNK = 65_536
 """Rows predicted at once: the arrays of a chunk stay small however long X is."""
 
 
+def scaled_rows(
+    scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """Rows that need not be training rows in scaled units, none of them beyond FAR."""
+    with np.errstate(over="ignore"):
+        return np.clip(scaling.transform(X, used), -FAR, FAR)
+
+
 @dataclass(frozen=True)
 class TreeModel:
     """Everything a reader of the tree can ask for.
@@ -80,8 +88,7 @@ class TreeModel:
     def scaled(self, X: FloatArray) -> FloatArray:
         """Rows in scaled units; columns that the tree does not use may be 0."""
         used = np.any(self.parameters.weights, axis=1)
-        with np.errstate(over="ignore"):
-            return np.clip(self.scaling.transform(X, used), -FAR, FAR)
+        return scaled_rows(self.scaling, X, used)
 
     def scores(self, X: FloatArray) -> FloatArray:
         """z_t of every row, (n_branches, n_rows)."""
