@@ -1,9 +1,10 @@
-"""What the library says without being asked: single lines, through the log."""
+"""What the library says: single lines through the log, and values as they stand in a sentence."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+from typing import Any
 
 logger = logging.getLogger("softsplit")
 
@@ -18,3 +19,9 @@ def announce(message: str) -> None:
     name = multiprocessing.current_process().name
     if multiprocessing.parent_process() is None or name.endswith("-1"):
         logger.warning("softsplit: %s", message)
+
+
+def shortened(value: Any, length: int = 40) -> str:
+    """A value as it may stand in a sentence, however long it is."""
+    text = repr(value[: length + 1] if isinstance(value, str | list | tuple) else value)
+    return text if len(text) <= length else f"{text[:length]}..."

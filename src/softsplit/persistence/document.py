@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.messages import shortened
 from softsplit.persistence.estimators import classifier_of
 from softsplit.persistence.input_section import read_input, written_input
 from softsplit.persistence.reader import (
@@ -24,7 +25,6 @@ from softsplit.persistence.reader import (
     items,
     real,
     reals,
-    shortened,
     text,
     whole,
 )
@@ -41,6 +41,12 @@ MAX_COEFFICIENTS = 50_000_000
 
 SUM_OF_SHARES = 1e-3
 """How far the class shares of a leaf may be from adding up to one."""
+
+MAX_LABEL_CHARACTERS = 50_000_000
+"""Classes times the longest label: an array of strings gives every label that much room."""
+
+MAX_NESTING = 20
+"""Lists in lists among the training parameters; a cost matrix has two."""
 
 LARGEST = 1e300
 PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
@@ -132,9 +138,10 @@ def _read_classes(value: Any) -> NDArray[Any]:
     if len(listed) < 2:
         raise ModelFileError("the model file has fewer than two classes.")
     if kind in ("string", "object"):
-        labels = np.array(
-            [text(v, where) for v in listed], dtype=None if kind == "string" else object
-        )
+        strings = [text(v, where) for v in listed]
+        if len(strings) * max(map(len, strings)) > MAX_LABEL_CHARACTERS:
+            raise ModelFileError("the class labels of the model file are too long to be loaded.")
+        labels = np.array(strings, dtype=None if kind == "string" else object)
     elif kind == "integer":
         labels = np.array([whole(v, where, -(2**63), 2**63 - 1) for v in listed], dtype=np.int64)
     elif kind == "number":
@@ -340,9 +347,11 @@ def _read_training(value: Any) -> dict[str, Any]:
     return read
 
 
-def _read_plain(value: Any, where: str) -> Any:
+def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
+    if depth > MAX_NESTING:
+        raise ModelFileError(f"{where} of the model file is nested too deeply for a parameter.")
     if isinstance(value, list):
-        return [_read_plain(v, where) for v in value]
+        return [_read_plain(v, where, depth + 1) for v in value]
     if isinstance(value, dict):
         pairs = items(entries(value, where, ("pairs",))["pairs"], where)
         read = {}
@@ -350,6 +359,8 @@ def _read_plain(value: Any, where: str) -> Any:
             key, content = items(pair, where, 2)
             if isinstance(key, list | dict):
                 raise ModelFileError(f"{where} of the model file has a key that is no plain value.")
-            read[key] = _read_plain(content, where)
+            read[key] = _read_plain(content, where, depth + 1)
         return read
+    if isinstance(value, str):
+        return text(value, where)
     return real(value, where) if isinstance(value, float) else value

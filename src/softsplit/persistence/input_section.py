@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from softsplit.data.schema import SCHEMA_CODINGS, Column, InputSchema, MissingRule
-from softsplit.persistence.reader import ModelFileError, entries, items, real, shortened, text
+from softsplit.messages import shortened
+from softsplit.persistence.reader import ModelFileError, entries, items, real, text
 
 MISSING_RULES = ("error", "drop", "fill")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shortened
 from softsplit.tree import FloatArray
 
 
@@ -30,22 +31,18 @@ def parse(text: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ModelFileError(f"the model file has the key {shortened(twice)} twice in one object.")
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ModelFileError(
+                f"the model file has the key {shortened(name)} twice in one object."
+            )
+        made[name] = value
     return made
 
 
 def _refuse(name: str) -> Any:
     raise ModelFileError(f"the model file holds {name}; all numbers must be finite.")
-
-
-def shortened(value: Any, length: int = 40) -> str:
-    """A value as it may stand in a sentence, however long it is."""
-    text = repr(value[: length + 1] if isinstance(value, str | list) else value)
-    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def entries(
@@ -116,7 +113,11 @@ def reals(
 
 
 def text(value: Any, where: str) -> str:
-    """A string."""
+    """A string that can be written and shown: JSON also has escapes for halves of a character."""
     if not isinstance(value, str):
         raise ModelFileError(f"{where} of the model file must be a string, not {shortened(value)}.")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ModelFileError(
+            f"{where} of the model file holds half of a character: {shortened(value)}."
+        )
     return value
