@@ -6,6 +6,7 @@ it can shrink; a long run seeds its own, so that an input is known by its number
 
 from __future__ import annotations
 
+import copy
 import functools
 import gzip
 import io
@@ -168,7 +169,7 @@ def _change_somewhere(place: Any, rng: random.Random) -> None:
     elif what == 1 and isinstance(place, list):
         place.extend(place[:] * rng.choice([1, 50]))
     elif what == 2 and isinstance(place, dict):
-        place[rng.choice(["extra", "", "__class__", "pairs"])] = rng.choice(JUNK)
+        place[rng.choice(["extra", "", "__class__", "pairs"])] = copy.deepcopy(rng.choice(JUNK))
     elif what == 3:
         nested: Any = place[key]
         for _ in range(rng.choice([1, 5, 300])):
@@ -177,7 +178,7 @@ def _change_somewhere(place: Any, rng: random.Random) -> None:
     elif what == 4 and type(inner) in (int, float):
         place[key] = inner * rng.choice([-1, 0, 1e-300, 1e300, 1 + 1e-9, 2])
     else:
-        place[key] = rng.choice(JUNK)
+        place[key] = copy.deepcopy(rng.choice(JUNK))
 
 
 def mutated_lines(valid: list[bytes], rng: random.Random) -> bytes:
