@@ -4,7 +4,7 @@
 
 Every input is known by its kind and number: ``--kind csv --only 4711`` reads that one alone. A
 process that dies is a finding; the next one goes on behind the input that killed it. Of the inputs
-of a kind every fourth takes its decisions from Hypothesis, the others from Python's generator.
+of a kind every tenth takes its decisions from Hypothesis, the others from Python's generator.
 Files that were wrong are kept in ``--keep``.
 """
 
@@ -91,8 +91,8 @@ def main() -> None:
 
 
 def numbered(kind: str, number: int) -> bytes:
-    """The input of that number: every fourth is drawn by Hypothesis."""
-    if number % 4:
+    """The input of that number: every tenth is drawn by Hypothesis."""
+    if number % 10:
         return mutated_file(kind, random.Random(f"{kind}-{number}"))
     made: list[bytes] = []
 

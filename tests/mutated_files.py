@@ -172,10 +172,10 @@ def _change_somewhere(place: Any, rng: random.Random) -> None:
         place[rng.choice(["extra", "", "__class__", "pairs"])] = copy.deepcopy(rng.choice(JUNK))
     elif what == 3:
         nested: Any = place[key]
-        for _ in range(rng.choice([1, 5, 300])):
+        for _ in range(rng.choice([1, 5, 200])):
             nested = [nested]
         place[key] = nested
-    elif what == 4 and type(inner) in (int, float):
+    elif what == 4 and type(inner) in (int, float) and abs(inner) < 1e300:
         place[key] = inner * rng.choice([-1, 0, 1e-300, 1e300, 1 + 1e-9, 2])
     else:
         place[key] = copy.deepcopy(rng.choice(JUNK))
