@@ -74,8 +74,10 @@ def kill(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str,
     rows, gained, finished = set(whole), [], 0
     store = folder / "killed-0.sqlite"
     for i in range(times):
-        gained.append(kill_once(store, rng.uniform(0.2, 9.0), rows, rng.choice([1, 2])))
-        if store.exists() and i % 10 == 9:
+        working = i % 5 > 0  # one in five at any moment, before the first row as well
+        seconds = rng.uniform(0.0, 1.5) if working else rng.uniform(0.2, 6.0)
+        gained.append(kill_once(store, seconds, rows, rng.choice([1, 2]), working=working))
+        if i % 5 == 4:
             with Store(store) as opened:
                 run_experiment(small(), opened)
             assert contents(store) == whole, "a run that was killed ended with other rows"

@@ -66,10 +66,17 @@ def rows_of(store: Path) -> set[tuple[object, ...]]:
 # --- killed -------------------------------------------------------------------------------------
 
 
-def kill_once(store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int) -> int:
-    """Kill a run after so many seconds; rows gained. Nothing may be lost, doubled or wrong."""
+def kill_once(
+    store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int, *, working: bool = False
+) -> int:
+    """Kill a run after so many seconds; rows gained. Nothing may be lost, doubled or wrong.
+
+    With ``working`` the seconds count from the first row that the run adds.
+    """
     before = rows_of(store) if store.exists() else set()
     run = start_run(store, jobs=jobs)
+    while working and run.poll() is None and not (store.exists() and rows_of(store) - before):
+        time.sleep(0.05)
     try:
         run.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
