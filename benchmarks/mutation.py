@@ -41,7 +41,13 @@ TESTS = {
 EVERY = {"routing": 6, "penalties": 8, "constraints": 2, "sparsity": 1}
 """Of the mutants of a module every so many-th is tried."""
 
-LEFT_OUT = ("NumberReplacer_bits", "AddNot_", "RemoveDecorator", "VariableReplacer", "VariableInserter")
+LEFT_OUT = (
+    "NumberReplacer_bits",
+    "AddNot_",
+    "RemoveDecorator",
+    "VariableReplacer",
+    "VariableInserter",
+)
 LIBRARIES = (
     "numpy", "scipy.optimize", "scipy.sparse", "sklearn", "pandas", "numba", "hypothesis", "pytest",
     "sklearn.utils.validation", "joblib", "threadpoolctl", "hypothesis.strategies",
