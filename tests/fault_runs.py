@@ -7,6 +7,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -159,6 +160,19 @@ class KillAfter(Silence):
             os.kill(self.pid, signal.SIGKILL)
 
 
+def _wait_for_port(port: int, seconds: float = 120.0) -> None:
+    """A busy machine may take longer to start a scheduler than a run waits for one."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
 @contextmanager
 def cluster(port: int) -> Iterator[tuple[str, int]]:
     """A scheduler and a worker in processes of their own: address, and the scheduler's number."""
@@ -179,6 +193,7 @@ def cluster(port: int) -> Iterator[tuple[str, int]]:
          "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"], **options,
     )  # fmt: skip
     try:
+        _wait_for_port(port)
         yield address, scheduler.pid
     finally:
         for process in (worker, scheduler):
