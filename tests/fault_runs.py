@@ -56,12 +56,12 @@ def whole_run(store: Path) -> list[tuple[object, ...]]:
 
 def rows_of(store: Path) -> set[tuple[object, ...]]:
     """What is recorded; nothing if there is no store yet."""
-    try:
-        return set(contents(store))
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
+    if not store.exists():
         return set()
+    with sqlite3.connect(store) as base:
+        made = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'cells'").fetchone()[0]
+    base.close()
+    return set(contents(store)) if made else set()
 
 
 # --- killed -------------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ def kill_once(
 
     With ``working`` the seconds count from the first row that the run adds.
     """
-    before = rows_of(store) if store.exists() else set()
+    before = rows_of(store)
     run = start_run(store, jobs=jobs)
-    while working and run.poll() is None and not (store.exists() and rows_of(store) - before):
+    while working and run.poll() is None and not (rows_of(store) - before):
         time.sleep(0.05)
     try:
         run.wait(timeout=seconds)
