@@ -170,7 +170,7 @@ def test_fixed_leaves_alone_meet_the_rates_or_do_not():
         leaf_step(np.ones((2, 2)), shares, rates + 1e-3, fixed, current)
 
 
-def test_a_rate_missed_by_rounding_counts_as_met():
+def test_the_cheapest_leaves_may_miss_a_rate_by_rounding():
     costs = np.array([[0.0, 1.0], [1.0, 0.0]])
     shares = np.array([[0.7, 0.3], [0.4, 0.6]])
     short = np.array([0.7, 0.6]) + 0.5 * RATE_SLACK
