@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-accuracy bench-selection picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-accuracy bench-selection bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -46,6 +46,36 @@ bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table,
 bench-selection: $(VENV)/.test ## tree chosen by cross-validation beside L1 logistic regression (hours; may be resumed)
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+
+bench-faults: $(VENV)/.test ## killed, starved, damaged and interrupted runs (half an hour): PART=kill, disk, damage, ...
+	$(BIN)/python benchmarks/faults.py $(PART) $(ARGS)
+
+bench-hostile: $(VENV)/.test ## 100,000 damaged files for the readers (half an hour)
+	$(BIN)/python benchmarks/hostile_files.py $(ARGS)
+
+bench-load: $(VENV)/.test ## 2,000 fits in one process, predictions of ten million rows: PART=fits or predict
+	$(BIN)/python benchmarks/load.py $(PART) $(ARGS)
+
+bench-mutation: $(VENV)/.test ## faults put into the mathematics, which the tests must notice: PART=routing, ...
+	$(BIN)/python benchmarks/mutation.py $(PART) $(ARGS)
+
+# Compiled code is seen only when it runs as plain Python, which most tests are too long for.
+KERNEL_TESTS := tests/test_routing.py tests/test_penalties.py tests/test_sparsity.py
+coverage: $(VENV)/.test ## lines and branches that the tests run, in build/coverage
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-branch --cov-report= $(KERNEL_TESTS)
+	$(BIN)/python -m pytest -q --cov --cov-branch --cov-append --cov-report=term --cov-report=html:build/coverage $(ARGS)
+
+audit: $(VENV)/.test ## known weaknesses of the dependencies; needs a network
+	$(BIN)/pip-audit --skip-editable $(ARGS)
+
+# Old libraries warn of deprecations in new tools, so that warnings are no errors here.
+test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.toml allows, in build/oldest
+	@mkdir -p build
+	@test -d build/oldest || $(PYTHON) -m venv build/oldest
+	@$(BIN)/python tests/lower_bounds.py > build/oldest.txt
+	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' \
+		build hatchling hypothesis jsonschema matplotlib onnxruntime playwright polars pytest pytest-xdist skops
+	build/oldest/bin/python -m pytest -n auto -W default $(ARGS)
 
 # The theme announces its successor on every build; that is no news for readers of these pages.
 docs: export NO_MKDOCS_2_WARNING := 1

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import random_case, random_tree
-from softsplit.constraints import InfeasibleLeafStep, Violation, leaf_step, violation
+from softsplit.constraints import (
+    RATE_SLACK,
+    InfeasibleLeafStep,
+    Violation,
+    leaf_step,
+    violation,
+)
 
 RATES = np.array([0.5, 0.6, 0.7])
 MINIMUM = np.array([0.4, 0.6, 0.1])
@@ -150,3 +156,22 @@ def test_with_every_leaf_fixed_nothing_changes():
     found = leaf_step(np.ones((2, 2)), np.eye(2), np.zeros(2), np.zeros(2, bool), current)
     np.testing.assert_array_equal(found, current)
     assert found is not current
+
+
+def test_fixed_leaves_alone_meet_the_rates_or_do_not():
+    """No leaf is free: the tree stays as it is, or the rates are out of reach."""
+    shares = np.array([[0.9, 0.1], [0.2, 0.8]])
+    current = np.array([[0.8, 0.1], [0.2, 0.9]])
+    rates = np.sum(shares * current, axis=1)  # 0.73 and 0.76
+    fixed = np.zeros(2, dtype=bool)
+    kept = leaf_step(np.ones((2, 2)), shares, rates - 1e-3, fixed, current)
+    np.testing.assert_array_equal(kept, current)
+    with pytest.raises(InfeasibleLeafStep, match="the fixed leaves do not meet"):
+        leaf_step(np.ones((2, 2)), shares, rates + 1e-3, fixed, current)
+
+
+def test_the_cheapest_leaves_may_miss_a_rate_by_rounding():
+    costs = np.array([[0.0, 1.0], [1.0, 0.0]])
+    shares = np.array([[0.7, 0.3], [0.4, 0.6]])
+    short = np.array([0.7, 0.6]) + 0.5 * RATE_SLACK
+    np.testing.assert_array_equal(leaf_step(costs, shares, short), np.eye(2))

@@ -200,3 +200,10 @@ def test_bad_arguments_are_refused_in_one_sentence(make, message):
     with pytest.raises(ValueError) as refusal:
         make()
     assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("make", [power, inverse_power, logarithmic])
+@pytest.mark.parametrize("offset", [0.0, np.inf, np.nan])
+def test_an_offset_is_a_positive_number(make, offset):
+    with pytest.raises(ValueError, match=r"offset must be positive and finite, got (0|inf|nan)"):
+        make(offset=offset)

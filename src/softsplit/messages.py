@@ -1,4 +1,4 @@
-"""What the library says without being asked, and how it quotes what it was given: single lines."""
+"""What the library says: single lines through the log, and values as they stand in a sentence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def announce(message: str) -> None:
 def shown(value: Any, length: int = 60) -> str:
     """A value as it may stand in a sentence: on one line, and not longer than that."""
     try:
-        text = " ".join(repr(value).split())
+        # Of what is very long only the beginning is written out at all.
+        begin = value[: length + 1] if isinstance(value, str | list | tuple) else value
+        text = " ".join(repr(begin).split())
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return "a very long integer"
     return cut(text, length)

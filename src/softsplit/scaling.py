@@ -123,7 +123,9 @@ class LinearScaling:
         return len(self.low)
 
     def transform(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> FloatArray:
-        return (X - self.low) / self.span
+        scaled: FloatArray = X - self.low
+        scaled /= self.span
+        return scaled
 
     def to_original(self, feature: int, scaled: float) -> float:
         if not np.isfinite(self.span[feature]):

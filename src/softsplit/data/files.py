@@ -12,6 +12,8 @@ import io
 import re
 import sys
 import warnings
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,15 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 HEADER_BYTES = 1 << 20
+MAX_RATIO = 200
+"""A compressed file that unpacks to more than so many times its size is no table of anyone's."""
+
+ALWAYS_UNPACKED = 1 << 26
+"""Bytes that are unpacked whatever the ratio."""
+
+LONGEST_NAME = 500
+"""Characters of a column's name; more are a quotation mark that was never closed."""
+
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
@@ -79,11 +90,26 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
         )
     content = path.read_bytes()
     if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError):
-            raise ValueError(f"file {path.name!r} is not compressed as its name says.") from None
+        content = _unpacked(path.name, content)
     return _parsed(path.name, content, encoding)
+
+
+def _unpacked(name: str, content: bytes) -> bytes:
+    most = max(ALWAYS_UNPACKED, MAX_RATIO * len(content))
+    parts, size = [], 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            while size <= most and (part := file.read(1 << 20)):
+                parts.append(part)
+                size += len(part)
+    except (OSError, EOFError, zlib.error):
+        raise ValueError(f"file {name!r} is not compressed as its name says.") from None
+    if size > most:
+        raise ValueError(
+            f"file {name!r} unpacks to more than {MAX_RATIO} times its size; if you trust it, "
+            "unpack it yourself."
+        )
+    return b"".join(parts)
 
 
 def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
@@ -102,22 +128,46 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
 
 def _parquet(name: str, content: bytes) -> pd.DataFrame:
     try:
-        return pd.read_parquet(io.BytesIO(content))
+        import pyarrow.parquet
     except ImportError:
         raise ImportError(
             "reading Parquet needs pyarrow; install it with: pip install 'softsplit[parquet]'."
         ) from None
+    try:
+        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        table.validate(full=True)  # text that is no text would otherwise be found much later
+        return table.to_pandas()
     except Exception as error:  # pyarrow has its own family of errors
         what = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise ValueError(f"{name} cannot be read as Parquet: {what}.") from None
 
 
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that came before; in one pass, since a file may have a million columns."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
 def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     names = [str(column) for column in frame.columns]
-    repeated = next((n for n in names if names.count(n) > 1), None)
+    for place, column in enumerate(names):
+        _check_length(name, place, column)
+    repeated = first_repeated(names)
     if repeated is not None:
         raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
     return frame.set_axis(names, axis=1).reset_index(drop=True)
+
+
+def _check_length(name: str, place: int, column: str) -> None:
+    if len(column) > LONGEST_NAME:
+        raise ValueError(
+            f"the name of column {place + 1} of {name} has {len(column)} characters, more than "
+            f"{LONGEST_NAME}; the first line must name all columns."
+        )
 
 
 def _decoded(name: str, content: bytes, encoding: str | None) -> str:
@@ -154,7 +204,9 @@ def _header(text: str, separator: str) -> list[str]:
 
 def _check_header(name: str, text: str, separator: str) -> None:
     header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
-    repeated = next((f for f in header if f and header.count(f) > 1), None)
+    for place, field in enumerate(header):
+        _check_length(name, place, field)
+    repeated = first_repeated(filter(None, header))
     if repeated is not None:
         raise ValueError(f"{name} has several columns named {shown(repeated)}; rename all but one.")
     for place, field in enumerate(header):

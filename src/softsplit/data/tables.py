@@ -12,8 +12,11 @@ import pandas as pd
 
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
-from softsplit.data.files import read_table, typed
-from softsplit.messages import shown
+from softsplit.data.files import first_repeated, read_table, typed
+from softsplit.messages import cut, shown
+
+SHOWN = 5
+"""Columns that a sentence names."""
 
 MANY_LEVELS = 50
 """A text column with more levels than this, and few rows for each, is no category."""
@@ -78,25 +81,29 @@ def _as_frame(source: Any) -> pd.DataFrame:
 
 def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str]) -> None:
     names = [str(column) for column in frame.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(
-            f"there are several columns named {shown(repeated[0])}; rename all but one."
-        )
+    repeated = first_repeated(names)
+    if repeated is not None:
+        raise ValueError(f"there are several columns named {shown(repeated)}; rename all but one.")
     for what, wanted in [("target", target), *(("categorical column", c) for c in categorical)]:
         if wanted not in frame.columns:
             close = get_close_matches(str(wanted), names, n=1)
-            hint = f"did you mean {shown(close[0])}?" if close else f"there are {', '.join(names)}."
+            hint = f"did you mean {shown(close[0])}?" if close else f"there are {_listed(names)}."
             raise ValueError(f"{what} {shown(wanted)} is not a column; {hint}")
     if target in categorical:
         raise ValueError(f"target {shown(target)} cannot be a feature as well.")
+
+
+def _listed(texts: list[str]) -> str:
+    """As many as a reader takes in."""
+    rest = len(texts) - SHOWN
+    return ", ".join(map(cut, texts[:SHOWN])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}.")
     counts = frame.isna().sum()
-    holes = ", ".join(f"{column!r} ({count})" for column, count in counts[counts > 0].items())
+    holes = _listed([f"{column!r} ({count})" for column, count in counts[counts > 0].items()])
     if holes and missing == "refuse":
         raise ValueError(
             f"values are missing in column {holes}; fill them in, or leave those rows out with "

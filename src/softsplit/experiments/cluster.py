@@ -8,6 +8,9 @@ jobs of a lost worker elsewhere.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +46,10 @@ class Delivery(distributed.WorkerPlugin):
             )
 
 
+class ClusterLost(ValueError):
+    """The scheduler has gone, and with it the jobs it had."""
+
+
 class DaskPool:
     """Jobs on the workers of the scheduler at ``address``."""
 
@@ -54,42 +61,67 @@ class DaskPool:
                 f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
                 "scheduler' and give its address."
             ) from None
+        self._address, self._lost = address, False
         self._running: dict[Any, Job] = {}
         self._name = f"softsplit-{uuid.uuid4()}"
-        self._client.wait_for_workers(1)
-        self._client.register_plugin(Delivery(context, versions()), name=self._name)
+        with self._answering():
+            self._client.wait_for_workers(1)
+            self._client.register_plugin(Delivery(context, versions()), name=self._name)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Say in one sentence that the scheduler is gone."""
+        try:
+            yield
+        except (OSError, CancelledError):  # what is said differs with the moment it went
+            raise self._loss() from None
+
+    def _loss(self) -> ClusterLost:
+        self._lost = True
+        return ClusterLost(
+            f"the Dask scheduler at {self._address!r} was lost; every row recorded so far is kept: "
+            "start a scheduler and workers, and run the same command again."
+        )
 
     def room(self) -> int:
-        threads = sum(self._client.nthreads().values())
+        with self._answering():
+            threads = sum(self._client.nthreads().values())
         return max(1, JOBS_PER_THREAD * threads) - len(self._running)
 
     def submit(self, job: Job) -> None:
-        future = self._client.submit(_run_delivered, job, self._name, pure=False)
+        with self._answering():
+            future = self._client.submit(_run_delivered, job, self._name, pure=False)
         self._running[future] = job
 
     def collect(self) -> list[Finished]:
-        with self._client.as_current():  # the caller may have a client of its own
+        with self._answering(), self._client.as_current():  # the caller may have one of its own
             distributed.wait(list(self._running), return_when="FIRST_COMPLETED")
         finished: list[Finished] = []
         for future in [f for f in self._running if f.done()]:
             job = self._running.pop(future)
             if future.status == "finished":
-                finished.append((job, future.result()))
+                with self._answering():
+                    finished.append((job, future.result()))
                 continue
-            error = future.exception() if future.status == "error" else None
-            if error is not None and not isinstance(error, distributed.KilledWorker):
+            # A lost worker's jobs run elsewhere; a job is cancelled only with its scheduler.
+            if future.status != "error":
+                raise self._loss()
+            error = future.exception()
+            if not isinstance(error, distributed.KilledWorker):
                 raise error
             # Dask gives up a job after some workers died with it. It is then tried step by step.
-            if error is None or job.strikes == 0:
-                finished.append((replace(job, strikes=job.strikes + (error is not None)), []))
+            if job.strikes == 0:
+                finished.append((replace(job, strikes=1), []))
             else:
                 finished.append((job, [job.failed(CRASHED, "several workers died of it")]))
         return finished
 
     def close(self) -> None:
-        self._client.cancel(list(self._running), force=True)
-        self._client.unregister_worker_plugin(self._name)
-        self._client.close()
+        if not self._lost:
+            with suppress(OSError, CancelledError):
+                self._client.cancel(list(self._running), force=True)
+                self._client.unregister_worker_plugin(self._name)
+        self._client.close(timeout=PATIENCE)
 
 
 def _run_delivered(job: Job, name: str) -> list[Row]:

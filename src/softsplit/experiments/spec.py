@@ -7,16 +7,38 @@ that does.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from softsplit.experiments.models import MODELS, RegularisedModel, Scope
+from softsplit.messages import shown
 
+MAX_BYTES = 65_536
+"""Larger files are refused before they are parsed: the shipped specs take a hundredth of that."""
+
+MOST_DOTS = 400
+"""In one line: the parser's memory grows with the square of the parts of a dotted key."""
+
+MOST_CELLS = 100_000_000
+"""Trainings of one spec; the whole protocol of the paper is a thousandth of that."""
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]{0,99}")
+
+
+def _file_name(name: str) -> str:
+    """Files are called after a spec: its name must not lead to another folder."""
+    if not PLAIN_NAME.fullmatch(name):
+        raise ValueError(f"{shown(name)} cannot name a file; use letters, digits, '_', '-' and '.'")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -111,9 +133,9 @@ class Spec(Section):
     whose trees, chosen by inner folds, shall stand beside the peers.
     """
 
-    name: str
+    name: FileName
     title: str
-    store: str | None = None
+    store: FileName | None = None
     datasets: tuple[str | OwnData, ...]
     models: tuple[str | OwnModel, ...] = ()
     solvers: tuple[str, ...] = ("native",)
@@ -146,12 +168,28 @@ class Spec(Section):
         ):
             twice = sorted({name for name in names if list(names).count(name) > 1})
             if twice:
-                raise ValueError(f"{what} {twice[0]!r} is named twice")
+                raise ValueError(f"{what} {shown(twice[0])} is named twice")
         for fold in self.only_folds or ():
             if fold >= self.folds.count:
                 raise ValueError(
                     f"only_folds names {fold}, and the last one is {self.folds.count - 1}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _of_a_size_that_can_be_run(self) -> Self:
+        strengths = len(self.grid.strengths)
+        scopes = [self.model(name).scope for name in self.model_names]
+        steps = sum(strengths**2 if scope == "both" else strengths for scope in scopes)
+        inner = 0 if self.inner is None else self.inner.folds * self.inner.starts
+        trees = (self.starts + inner) * len(self.solvers) * steps
+        folds = self.folds.count if self.only_folds is None else len(self.only_folds)
+        cells = len(self.datasets) * folds * (trees + len(self.peers))
+        if cells > MOST_CELLS:
+            raise ValueError(
+                f"these are {cells:.1e} trainings, more than {MOST_CELLS:.0e}; lower the number of "
+                "starts, folds or strengths"
+            )
         return self
 
     @property
@@ -199,7 +237,7 @@ def load_spec(name: str) -> Spec:
         path = Path(name)
         if not path.is_file():
             raise ValueError(f"there is no spec file {name!r}.")
-        return parse_spec(path.read_text(encoding="utf-8"), path.name)
+        return parse_spec(_file_text(path), path.name)
     if name not in shipped_specs():
         close = get_close_matches(name, shipped_specs(), n=1)
         hint = f"did you mean {close[0]!r}?" if close else "or give the path of a .toml file."
@@ -210,14 +248,32 @@ def load_spec(name: str) -> Spec:
     return parse_spec(text.read_text(encoding="utf-8"), f"{name}.toml")
 
 
+def _file_text(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError(f"{path.name} is larger than {MAX_BYTES} bytes, too large for a spec.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path.name} is not text in UTF-8 (byte {error.start}); save it as UTF-8."
+        ) from None
+
+
 def parse_spec(text: str, where: str) -> Spec:
-    """The spec in ``text``; ``where`` is what an error calls it."""
+    """The spec in ``text``; ``where`` is what an error calls it. Nothing in it is run."""
+    if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        raise ValueError(f"{where} has a line with more than {MOST_DOTS} dots; divide the line.")
     try:
         return Spec.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{where} is not valid TOML: {error}.") from None
     except ValidationError as error:
         raise ValueError(f"{where}: {_first_problem(error)}") from None
+    except RecursionError:
+        raise ValueError(f"{where} is nested too deeply for a spec.") from None
+    except ValueError as error:  # of the TOML, or of a number that Python does not read
+        what = str(error).split(";")[0].rstrip(".")
+        raise ValueError(f"{where} is not valid TOML: {what}.") from None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -231,7 +287,7 @@ def _first_problem(error: ValidationError) -> str:
     problem = problems[0]
     place = ".".join(str(part) for part in problem["loc"] if part not in (*tables, "str"))
     message = problem["msg"].removeprefix("Value error, ").rstrip(".")
-    given = "" if isinstance(problem["input"], dict) else f", got {problem['input']!r}"
+    given = "" if isinstance(problem["input"], dict) else f", got {shown(problem['input'])}"
     said = message if problem["type"] == "value_error" else f"{message}{given}"
     return f"{place}: {said}." if place else f"{said}."
 
@@ -239,6 +295,6 @@ def _first_problem(error: ValidationError) -> str:
 def _refuse_unknown(what: str, name: str, known: list[str]) -> None:
     if name in known:
         return
-    close = get_close_matches(str(name), known, n=1)
+    close = get_close_matches(str(name)[:100], known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    raise ValueError(f"{what} {name!r} is unknown; {hint}")
+    raise ValueError(f"{what} {shown(name)} is unknown; {hint}")

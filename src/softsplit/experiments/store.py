@@ -3,26 +3,37 @@
 A run that is killed at any moment leaves the rows of the cells that were finished, each whole. A
 cell that comes twice is kept once. Beside the rows stand the specs they were made for, the versions
 of the software that made them, and a digest of the data.
+
+Every row carries a sum of its content, which is looked at when the store is opened: a file that was
+damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Self, get_args, get_type_hints
+from typing import Any, Self, get_args, get_type_hints
 
 import pandas as pd
 
 from softsplit.experiments.cells import Cell, Chain
-from softsplit.experiments.rows import Outcome, Row
+from softsplit.experiments.rows import TIMES, Outcome, Row
 from softsplit.experiments.spec import Spec
 
 KEY = Cell._fields
 RESULTS = tuple(field.name for field in fields(Outcome))
 SQL_TYPES = {float: "REAL", int: "INTEGER", str: "TEXT", bytes: "BLOB"}
+SUMMED = tuple(name for name in KEY + RESULTS if name not in TIMES)
+"""Columns under the sum of a row: all but the times, in which two runs of a cell differ."""
+
+PATIENCE = 60.0
+"""Seconds to wait while another run writes to the store."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +57,18 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._base = sqlite3.connect(self.path, isolation_level=None, timeout=60.0)
         try:
-            self._base.execute("PRAGMA journal_mode = WAL")
-            self._base.execute("PRAGMA synchronous = NORMAL")
+            self._base = sqlite3.connect(self.path, isolation_level=None, timeout=PATIENCE)
+        except sqlite3.Error as error:
+            raise StoreError(_sentence(self.path, error)) from None
+        try:
+            self._execute("PRAGMA journal_mode = WAL")
+            self._execute("PRAGMA synchronous = NORMAL")
             self._make_tables()
-        except sqlite3.DatabaseError as error:
+            self._check()
+        except BaseException:
             self._base.close()
-            raise StoreError(f"{str(self.path)!r} is no store of results: {error}.") from None
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -64,6 +79,35 @@ class Store:
     def close(self) -> None:
         self._base.close()
 
+    def _execute(self, command: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of the answer, or a ``StoreError`` that says what to do."""
+        return self._run(command, values)[0]
+
+    def _run(self, command: str, values: Sequence[Any] = ()) -> tuple[list[Any], int]:
+        try:
+            cursor = self._base.execute(command, values)
+            return cursor.fetchall(), cursor.rowcount
+        except sqlite3.Error as error:
+            raise StoreError(_sentence(self.path, error)) from None
+        except UnicodeDecodeError:
+            raise StoreError(_damaged(self.path, "it holds text that is none")) from None
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError):
+            raise StoreError(_damaged(self.path, f"{what} cannot be read")) from None
+
+    def _check(self) -> None:
+        """Refuse a file that was damaged: a flipped bit must not end up in a table."""
+        if self._execute("PRAGMA integrity_check(1)")[0][0] != "ok":
+            raise StoreError(_damaged(self.path, "its pages do not fit together"))
+        for *values, known in self._execute(f"SELECT {', '.join(SUMMED)}, sum FROM cells"):
+            if known is not None and known != _sum(values):
+                cell = ", ".join(str(value) for value in values[1 : len(KEY)])
+                raise StoreError(_damaged(self.path, f"the row of {cell} was changed"))
+
     def _make_tables(self) -> None:
         columns = [
             f"{name} {SQL_TYPES[hint]} NOT NULL" for name, hint in get_type_hints(Cell).items()
@@ -71,29 +115,33 @@ class Store:
         for name, hint in get_type_hints(Outcome).items():
             kind = (get_args(hint) or (hint,))[0]
             columns.append(f"{name} {SQL_TYPES[kind]}")
-        self._base.execute(
+        columns.append("sum INTEGER")
+        self._execute(
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
         )
+        if "sum" not in {row[1] for row in self._execute("PRAGMA table_info(cells)")}:
+            self._execute("ALTER TABLE cells ADD COLUMN sum INTEGER")  # a store of an older version
         for table in ("specs", "versions", "datasets", "skipped", "runs"):
-            self._base.execute(
+            self._execute(
                 f"CREATE TABLE IF NOT EXISTS {table} (name TEXT PRIMARY KEY, content TEXT NOT NULL)"
             )
 
     def write(self, row: Row) -> bool:
         """Add a row in a transaction of its own; False if the cell was there already."""
-        values = [*row.cell, *(getattr(row.outcome, name) for name in RESULTS)]
-        done = self._base.execute(
-            f"INSERT INTO cells ({', '.join(KEY + RESULTS)}) "
-            f"VALUES ({', '.join('?' * len(values))}) ON CONFLICT DO NOTHING",
-            values,
+        found = row.cell._asdict() | {name: getattr(row.outcome, name) for name in RESULTS}
+        found["sum"] = _sum([found[name] for name in SUMMED])
+        _, n_changed = self._run(
+            f"INSERT INTO cells ({', '.join(found)}) "
+            f"VALUES ({', '.join('?' * len(found))}) ON CONFLICT DO NOTHING",
+            list(found.values()),
         )
-        return done.rowcount == 1
+        return n_changed == 1
 
     def finished(self, protocols: Iterable[str]) -> set[Cell]:
         """The cells that have a row."""
         marks = list(protocols)
-        found = self._base.execute(
+        found = self._execute(
             f"SELECT {', '.join(KEY)} FROM cells WHERE protocol IN ({', '.join('?' * len(marks))})",
             marks,
         )
@@ -104,23 +152,21 @@ class Store:
         condition = " AND ".join(f"{name} = ?" for name in KEY)
         found: dict[int, bytes] = {}
         for index in indices:
-            row = self._base.execute(
-                f"SELECT tree FROM cells WHERE {condition}", chain.cell(index)
-            ).fetchone()
-            if row is not None and row[0] is not None:
-                found[index] = row[0]
+            rows = self._execute(f"SELECT tree FROM cells WHERE {condition}", chain.cell(index))
+            if rows and rows[0][0] is not None:
+                found[index] = rows[0][0]
         return found
 
     def frame(self, protocols: Iterable[str]) -> pd.DataFrame:
         """Keys and results of all rows of these protocols, without the trees."""
         marks = list(protocols)
         columns = [name for name in KEY + RESULTS if name != "tree"]
-        return pd.read_sql_query(
+        found = self._execute(
             f"SELECT {', '.join(columns)} FROM cells "
             f"WHERE protocol IN ({', '.join('?' * len(marks))}) ORDER BY {', '.join(KEY)}",
-            self._base,
-            params=marks,
+            marks,
         )
+        return pd.DataFrame.from_records(found, columns=columns, coerce_float=True)
 
     def add_spec(self, spec: Spec) -> None:
         self._put("specs", spec.name, spec.model_dump_json())
@@ -133,7 +179,8 @@ class Store:
                 f"store {str(self.path)!r} holds no experiment {name!r}; run it first: softsplit "
                 f"experiment run {name}."
             )
-        return Spec.model_validate_json(content)
+        with self._readable("the spec"):
+            return Spec.model_validate_json(content)
 
     def same_spec(self, spec: Spec) -> Spec:
         """The stored spec of that name, which must be this one, with or without its inner folds."""
@@ -148,9 +195,10 @@ class Store:
     def check_versions(self, versions: dict[str, str], accept_others: bool = False) -> None:
         """Refuse to mix rows of different software; remember the versions of this run."""
         text = json.dumps(versions, sort_keys=True)
-        known = [row[0] for row in self._base.execute("SELECT content FROM versions")]
+        known = [row[0] for row in self._execute("SELECT content FROM versions")]
         if known and text not in known and not accept_others:
-            before = json.loads(known[-1])
+            with self._readable("the record of versions"):
+                before = dict(json.loads(known[-1]))
             names = sorted(versions.keys() | before.keys())
             changed = ", ".join(
                 f"{name} {before.get(name)} -> {versions.get(name)}"
@@ -176,12 +224,12 @@ class Store:
 
     def skip(self, reasons: dict[str, str]) -> None:
         """Remember why methods were left out of the last run."""
-        self._base.execute("DELETE FROM skipped")
+        self._execute("DELETE FROM skipped")
         for name, reason in reasons.items():
             self._put("skipped", name, reason)
 
     def skipped(self) -> dict[str, str]:
-        return dict(self._base.execute("SELECT name, content FROM skipped ORDER BY name"))
+        return dict(self._execute("SELECT name, content FROM skipped ORDER BY name"))
 
     def log_run(self, run: RunRecord) -> None:
         """Remember that a run took place, whether or not it came to its end."""
@@ -189,16 +237,69 @@ class Store:
 
     def runs(self, spec_name: str) -> list[RunRecord]:
         """The runs of a spec that wrote rows, in the order of time."""
-        found = self._base.execute("SELECT content FROM runs ORDER BY name")
-        records = [RunRecord(**json.loads(content)) for (content,) in found]
+        found = self._execute("SELECT content FROM runs ORDER BY name")
+        with self._readable("the record of runs"):
+            records = [RunRecord(**json.loads(content)) for (content,) in found]
         return [record for record in records if record.spec == spec_name]
 
     def _put(self, table: str, name: str, content: str) -> None:
-        self._base.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, content))
+        self._execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (name, content))
 
     def _get(self, table: str, name: str) -> str | None:
-        row = self._base.execute(f"SELECT content FROM {table} WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._execute(f"SELECT content FROM {table} WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+
+def _sum(values: Iterable[Any]) -> int:
+    """CRC of a row's content, the same before it is stored and after: a NaN is stored as NULL."""
+    total = 0
+    for value in values:
+        if value is None or value != value:
+            part = b"-"
+        elif isinstance(value, str):
+            part = value.encode()
+        elif isinstance(value, bytes):
+            part = value
+        else:  # SQLite knows neither -0.0 nor, in a column of floats, 1 beside 1.0
+            part = struct.pack("<d", float(value) + 0.0)
+        total = zlib.crc32(part, zlib.crc32(b"|", total))
+    return total
+
+
+def _sentence(path: Path, error: sqlite3.Error) -> str:
+    """What SQLite found wrong with the file, and what to do."""
+    code = getattr(error, "sqlite_errorcode", None)
+    kind = None if code is None else code & 0xFF  # without what extends it
+    store = f"store {str(path)!r}"
+    if kind == sqlite3.SQLITE_NOTADB:
+        return f"{str(path)!r} is no store of results: {error}."
+    if kind == sqlite3.SQLITE_CORRUPT:
+        return _damaged(path, str(error))
+    if kind is None:  # not from SQLite itself: what it handed over could not be decoded
+        return _damaged(path, "it holds text that is none")
+    if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return (
+            f"{store} cannot be written ({error}); copy it to a place where you may write, or name "
+            "another store with --store."
+        )
+    if kind in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return (
+            f"{store} cannot be written ({error}), the disk may be full; every row recorded so far "
+            "is kept: make room, and run the same command again."
+        )
+    if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return (
+            f"{store} was held by another program for more than {PATIENCE:g} seconds; end that "
+            "one, and run the same command again."
+        )
+    return f"{store} cannot be used: {error}."
+
+
+def _damaged(path: Path, what: str) -> str:
+    return (
+        f"store {str(path)!r} is damaged: {what}; go back to a copy, or move it away and run the "
+        f"experiment again (sqlite3 {path.name} .recover shows what can still be read)."
+    )
 
 
 def open_store(spec: Spec, path: Path | None = None, *, new: bool = False) -> Store:

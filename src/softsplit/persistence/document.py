@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.messages import shown
 from softsplit.persistence.estimators import classifier_of
 from softsplit.persistence.input_section import read_input, written_input
 from softsplit.persistence.reader import (
@@ -24,7 +25,6 @@ from softsplit.persistence.reader import (
     items,
     real,
     reals,
-    shortened,
     text,
     whole,
 )
@@ -41,6 +41,12 @@ MAX_COEFFICIENTS = 50_000_000
 
 SUM_OF_SHARES = 1e-3
 """How far the class shares of a leaf may be from adding up to one."""
+
+MAX_LABEL_CHARACTERS = 50_000_000
+"""Classes times the longest label: an array of strings gives every label that much room."""
+
+MAX_NESTING = 20
+"""Lists in lists among the training parameters; a cost matrix has two."""
 
 LARGEST = 8e307
 """Numbers of a file may be as large as those of any fitted tree; differences stay finite."""
@@ -86,10 +92,10 @@ def from_document(document: Any) -> SoftTreeClassifier:
         raise ModelFileError(f"this is no model file of softsplit: its format is not {FORMAT!r}.")
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ModelFileError(f"version {shortened(version)} of the model file is no version.")
+        raise ModelFileError(f"version {shown(version)} of the model file is no version.")
     if version > VERSION:
         raise ModelFileError(
-            f"the model file has version {shortened(version)}, this softsplit reads up to "
+            f"the model file has version {shown(version)}, this softsplit reads up to "
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
@@ -134,9 +140,10 @@ def _read_classes(value: Any) -> NDArray[Any]:
     if len(listed) < 2:
         raise ModelFileError("the model file has fewer than two classes.")
     if kind in ("string", "object"):
-        labels = np.array(
-            [text(v, where) for v in listed], dtype=None if kind == "string" else object
-        )
+        strings = [text(v, where) for v in listed]
+        if len(strings) * max(map(len, strings)) > MAX_LABEL_CHARACTERS:
+            raise ModelFileError("the class labels of the model file are too long to be loaded.")
+        labels = np.array(strings, dtype=None if kind == "string" else object)
     elif kind == "integer":
         labels = np.array([whole(v, where, -(2**63), 2**63 - 1) for v in listed], dtype=np.int64)
     elif kind == "number":
@@ -144,7 +151,7 @@ def _read_classes(value: Any) -> NDArray[Any]:
     elif kind == "boolean" and all(type(v) is bool for v in listed):
         labels = np.array(listed, dtype=np.bool_)
     else:
-        raise ModelFileError(f"classes of the model file do not fit their type {shortened(kind)}.")
+        raise ModelFileError(f"classes of the model file do not fit their type {shown(kind)}.")
     plain = labels.tolist()
     if any(a >= b for a, b in pairwise(plain)):
         raise ModelFileError("the classes of the model file must be distinct and in order.")
@@ -169,7 +176,7 @@ def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatAr
     kinds = [text(v, "features.kinds") for v in items(found["kinds"], "features.kinds", n)]
     for kind in kinds:
         if kind not in KINDS:
-            raise ModelFileError(f"features.kinds of the model file holds {shortened(kind)}.")
+            raise ModelFileError(f"features.kinds of the model file holds {shown(kind)}.")
     mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LARGEST, LARGEST)
     shares = found["importances"]
     importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
@@ -330,7 +337,7 @@ def _read_training(value: Any) -> dict[str, Any]:
     for name in items(found["omitted"], "training.omitted"):
         if text(name, "training.omitted") not in PARAMETERS:
             raise ModelFileError(
-                f"training.omitted of the model file has an unknown name {shortened(name)}."
+                f"training.omitted of the model file has an unknown name {shown(name)}."
             )
     read: dict[str, Any] = {
         "parameters": {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
@@ -342,9 +349,11 @@ def _read_training(value: Any) -> dict[str, Any]:
     return read
 
 
-def _read_plain(value: Any, where: str) -> Any:
+def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
+    if depth > MAX_NESTING:
+        raise ModelFileError(f"{where} of the model file is nested too deeply for a parameter.")
     if isinstance(value, list):
-        return [_read_plain(v, where) for v in value]
+        return [_read_plain(v, where, depth + 1) for v in value]
     if isinstance(value, dict):
         pairs = items(entries(value, where, ("pairs",))["pairs"], where)
         read = {}
@@ -352,6 +361,8 @@ def _read_plain(value: Any, where: str) -> Any:
             key, content = items(pair, where, 2)
             if isinstance(key, list | dict):
                 raise ModelFileError(f"{where} of the model file has a key that is no plain value.")
-            read[key] = _read_plain(content, where)
+            read[key] = _read_plain(content, where, depth + 1)
         return read
+    if isinstance(value, str):
+        return text(value, where)
     return real(value, where) if isinstance(value, float) else value

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from softsplit.data.schema import SCHEMA_CODINGS, Column, InputSchema, MissingRule
-from softsplit.persistence.reader import ModelFileError, entries, items, real, shortened, text
+from softsplit.messages import shown
+from softsplit.persistence.reader import ModelFileError, entries, items, real, text
 
 MISSING_RULES = ("error", "drop", "fill")
 
@@ -32,9 +33,9 @@ def read_input(value: Any, names: tuple[str, ...]) -> InputSchema:
     found = entries(value, "input", ("target", "coding", "missing", "columns"))
     coding, missing = text(found["coding"], "input.coding"), text(found["missing"], "input.missing")
     if coding not in SCHEMA_CODINGS:
-        raise ModelFileError(f"input.coding of the model file is unknown: {shortened(coding)}.")
+        raise ModelFileError(f"input.coding of the model file is unknown: {shown(coding)}.")
     if missing not in MISSING_RULES:
-        raise ModelFileError(f"input.missing of the model file is unknown: {shortened(missing)}.")
+        raise ModelFileError(f"input.missing of the model file is unknown: {shown(missing)}.")
     listed = items(found["columns"], "input.columns")
     columns = tuple(_read_column(v, f"input.columns[{i}]") for i, v in enumerate(listed))
     target = text(found["target"], "input.target")

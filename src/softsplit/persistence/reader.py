@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import shown
 from softsplit.tree import FloatArray
 
 
@@ -30,22 +31,16 @@ def parse(text: str) -> Any:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ModelFileError(f"the model file has the key {shortened(twice)} twice in one object.")
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ModelFileError(f"the model file has the key {shown(name)} twice in one object.")
+        made[name] = value
     return made
 
 
 def _refuse(name: str) -> Any:
     raise ModelFileError(f"the model file holds {name}; all numbers must be finite.")
-
-
-def shortened(value: Any, length: int = 40) -> str:
-    """A value as it may stand in a sentence, however long it is."""
-    text = repr(value[: length + 1] if isinstance(value, str | list) else value)
-    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def entries(
@@ -61,7 +56,7 @@ def entries(
     known = {*needed, *optional}
     for name in value:
         if name not in known:
-            raise ModelFileError(f"{where} of the model file has an unknown key {shortened(name)}.")
+            raise ModelFileError(f"{where} of the model file has an unknown key {shown(name)}.")
     return value
 
 
@@ -79,7 +74,7 @@ def items(value: Any, where: str, length: int | None = None) -> list[Any]:
 def real(value: Any, where: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number between bounds."""
     if type(value) not in (int, float):
-        raise ModelFileError(f"{where} of the model file must be a number, not {shortened(value)}.")
+        raise ModelFileError(f"{where} of the model file must be a number, not {shown(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -98,7 +93,7 @@ def whole(value: Any, where: str, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise ModelFileError(
             f"{where} of the model file must be an integer from {low} to {high}, "
-            f"not {shortened(value)}."
+            f"not {shown(value)}."
         )
     return value
 
@@ -116,7 +111,11 @@ def reals(
 
 
 def text(value: Any, where: str) -> str:
-    """A string."""
+    """A string that can be written and shown: JSON also has escapes for halves of a character."""
     if not isinstance(value, str):
-        raise ModelFileError(f"{where} of the model file must be a string, not {shortened(value)}.")
+        raise ModelFileError(f"{where} of the model file must be a string, not {shown(value)}.")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ModelFileError(
+            f"{where} of the model file holds half of a character: {shown(value)}."
+        )
     return value

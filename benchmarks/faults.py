@@ -1,0 +1,194 @@
+"""Runs killed, starved, damaged and interrupted; what is recorded must stand it.
+
+    python benchmarks/faults.py --write          all parts, some ten minutes on two cores
+    python benchmarks/faults.py kill --times 50
+
+Parts: kill, disk, damage, together, scheduler, interrupt. A full disk is a limit on the size of
+files (RLIMIT_FSIZE), which needs no root; writing beyond it fails as on a full device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from pages import keep, markdown
+
+from experiment_parts import contents, small
+from fault_runs import (
+    KillAfter,
+    cluster,
+    damaged,
+    interrupt,
+    kill_once,
+    rows_of,
+    start_run,
+    use_damaged,
+    whole_run,
+)
+from softsplit.experiments.cluster import ClusterLost
+from softsplit.experiments.runner import run_experiment
+from softsplit.experiments.store import Store
+
+Rows = list[tuple[object, ...]]
+DAMAGED_PER_KILL = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="one part only")
+    parser.add_argument("--times", type=int, default=50, help="kills; other parts follow from it")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
+    args = parser.parse_args()
+    os.environ.pop("SOFTSPLIT_DATA", None)
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        whole = whole_run(folder / "whole.sqlite")
+        for name in [args.part] if args.part else PARTS:
+            began = time.perf_counter()
+            rng = random.Random(f"{name}-{args.seed}")
+            figures[name] = PARTS[name](folder, whole, args.times, rng)
+            figures[name]["seconds"] = round(time.perf_counter() - began)
+            print(f"{name}: {figures[name]}", file=sys.stderr)
+    table = markdown(
+        ["fault", "times", "what came of it"],
+        [[name, f.pop("times"), ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in f.items())]
+         for name, f in ((name, dict(f)) for name, f in figures.items())],
+    )  # fmt: skip
+    keep("faults", figures, table, write=args.write and args.part is None)
+
+
+def kill(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """SIGKILL at random moments; a store that is full is put aside and compared, bit for bit."""
+    rows, gained, finished = set(whole), [], 0
+    store = folder / "killed-0.sqlite"
+    for i in range(times):
+        working = i % 5 > 0  # one in five at any moment, before the first row as well
+        seconds = rng.uniform(0.0, 1.5) if working else rng.uniform(0.2, 6.0)
+        gained.append(kill_once(store, seconds, rows, rng.choice([1, 2]), working=working))
+        if i % 5 == 4:
+            with Store(store) as opened:
+                run_experiment(small(), opened)
+            assert contents(store) == whole, "a run that was killed ended with other rows"
+            finished += 1
+            store = folder / f"killed-{i}.sqlite"
+    return {
+        "times": times,
+        "rows_recorded_by_killed_runs": sum(gained),
+        "kills_that_left_new_rows": sum(g > 0 for g in gained),
+        "stores_finished_bit_for_bit": finished,
+        "rows_lost": 0,
+        "rows_doubled": 0,
+    }
+
+
+def disk(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """A disk that is full at some size; the run says so and is taken up when there is room."""
+    said, kept = 0, []
+    times = max(1, times // 5)
+    for i in range(times):
+        store = folder / f"full-{i}.sqlite"
+        run = start_run(store, file_limit=rng.randrange(8_000, 900_000))
+        _, sentence = run.communicate()
+        said += run.returncode == 2 and "the disk may be full" in sentence
+        found = rows_of(store)
+        assert found <= set(whole), "a row differs from that of an undisturbed run"
+        kept.append(len(found))
+        with Store(store) as opened:
+            run_experiment(small(), opened)
+        assert contents(store) == whole
+    return {
+        "times": times,
+        "said_so_in_one_sentence": said,
+        "rows_kept_median": statistics.median(kept),
+        "taken_up_bit_for_bit": times,
+    }
+
+
+def damage(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """Cut, flipped, overwritten and zeroed stores: refused, or all rows are right."""
+    content = (folder / "whole.sqlite").read_bytes()
+    times = times * DAMAGED_PER_KILL
+    ends = collections.Counter(
+        use_damaged(damaged(content, rng), folder / "damaged.sqlite", whole) for _ in range(times)
+    )
+    return {"times": times, **ends, "wrong_rows": 0}
+
+
+def together(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """Two runs on one store."""
+    times = max(1, times // 10)
+    for i in range(times):
+        store = folder / f"shared-{i}.sqlite"
+        first = start_run(store)
+        time.sleep(rng.uniform(0, 2))
+        second = start_run(store)
+        for run in (first, second):
+            _, said = run.communicate()
+            assert run.returncode == 0, said
+        assert contents(store) == whole
+    return {"times": times, "bit_for_bit": times}
+
+
+def scheduler(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """The scheduler of a Dask cluster killed; what is left runs here."""
+    times, said, kept = max(1, times // 10), 0, []
+    for i in range(times):
+        store = folder / f"dask-{i}.sqlite"
+        with cluster(21_000 + i + os.getpid() % 10_000) as (address, pid), Store(store) as opened:
+            progress = KillAfter(rng.randrange(1, 60), pid)
+            try:
+                run_experiment(small(), opened, dask=address, progress=progress)
+            except ClusterLost:
+                said += 1
+        kept.append(len(contents(store)))
+        assert set(contents(store)) <= set(whole) and kept[-1] == progress.seen
+        with Store(store) as opened:
+            run_experiment(small(), opened)
+        assert contents(store) == whole
+    return {"times": times, "said_so_in_one_sentence": said, "rows_kept": kept,
+            "taken_up_bit_for_bit": times}  # fmt: skip
+
+
+def interrupts(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """SIGINT to fits, paths and searches: the best so far, or word that there is nothing yet."""
+    ends: collections.Counter[str] = collections.Counter()
+    seconds = []
+    each = max(1, times // 5)
+    for work in ("fit", "path", "cv"):
+        for _ in range(each):
+            end, said, took = interrupt(work, rng.uniform(0.0, 8.0))
+            ends[f"{work}_{end.replace(' ', '_')}"] += 1
+            seconds.append(took)
+            assert (end == "kept") == ("interrupted" in said), said
+    return {
+        "times": 3 * each,
+        **ends,
+        "seconds_to_stop_median": round(statistics.median(seconds), 2),
+        "most": round(max(seconds), 2),
+    }
+
+
+PARTS = {
+    "kill": kill,
+    "disk": disk,
+    "damage": damage,
+    "together": together,
+    "scheduler": scheduler,
+    "interrupt": interrupts,
+}
+
+if __name__ == "__main__":
+    main()

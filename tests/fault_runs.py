@@ -1,0 +1,253 @@
+"""Runs that are killed, starved and interrupted, for the tests and for benchmarks/faults.py."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from experiment_parts import SMALL, contents, small
+from softsplit.experiments.runner import Silence, run_experiment
+from softsplit.experiments.store import Store, StoreError
+
+
+def environment() -> dict[str, str]:
+    """Bundled data only, whatever the machine has."""
+    return {name: value for name, value in os.environ.items() if name != "SOFTSPLIT_DATA"}
+
+
+def start_run(store: Path, *, jobs: int = 1, file_limit: int | None = None, prefix=()):
+    """``softsplit experiment run`` of the small experiment, in a process of its own."""
+    spec = store.with_name("small.toml")
+    spec.write_text(SMALL)
+
+    def limit() -> None:
+        # Writing beyond it fails as on a full disk, without being root; Python ignores the signal.
+        if file_limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
+    command = [sys.executable, "-m", "softsplit", "experiment", "run", str(spec)]
+    return subprocess.Popen(
+        [*prefix, *command, "--store", str(store), "--jobs", str(jobs)],
+        env=environment(),
+        preexec_fn=limit,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def whole_run(store: Path) -> list[tuple[object, ...]]:
+    """All rows, of a run that nothing disturbs."""
+    with Store(store) as opened:
+        run_experiment(small(), opened)
+    return contents(store)
+
+
+def rows_of(store: Path) -> set[tuple[object, ...]]:
+    """What is recorded; nothing if there is no store yet."""
+    if not store.exists():
+        return set()
+    with sqlite3.connect(store) as base:
+        made = base.execute("SELECT count(*) FROM sqlite_master WHERE name = 'cells'").fetchone()[0]
+    base.close()
+    return set(contents(store)) if made else set()
+
+
+# --- killed -------------------------------------------------------------------------------------
+
+
+def kill_once(
+    store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int, *, working: bool = False
+) -> int:
+    """Kill a run after so many seconds; rows gained. Nothing may be lost, doubled or wrong.
+
+    With ``working`` the seconds count from the first row that the run adds.
+    """
+    before = rows_of(store)
+    run = start_run(store, jobs=jobs)
+    while working and run.poll() is None and not (rows_of(store) - before):
+        time.sleep(0.05)
+    try:
+        run.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGKILL)
+    run.communicate()
+    if not store.exists():
+        return 0
+    found = contents(store) if rows_of(store) else []
+    assert len(found) == len(set(found)), "a row is doubled"
+    assert before <= set(found), "a recorded row was lost"
+    assert set(found) <= whole, "a row differs from that of an undisturbed run"
+    with Store(store):  # its own check of every row
+        return len(found) - len(before)
+
+
+# --- a disk that is full, a store that cannot be written ----------------------------------------
+
+
+def as_a_user() -> list[str]:
+    """A command before the command that takes away what root may do beyond others' rights."""
+    if os.geteuid() != 0:
+        return []
+    program = shutil.which("setpriv")
+    if program is None:
+        raise FileNotFoundError("setpriv")
+    taken = "-dac_override,-dac_read_search"
+    return [program, "--bounding-set", taken, "--inh-caps", taken]
+
+
+# --- a damaged file -----------------------------------------------------------------------------
+
+
+def damaged(content: bytes, rng: random.Random) -> bytes:
+    """A store as a failing disk, an interrupted copy or a wrong program leaves it."""
+    what = rng.randrange(4)
+    if what == 0:
+        return content[: rng.randrange(1, len(content))]
+    place = rng.randrange(len(content))
+    if what == 1:
+        return (
+            content[:place]
+            + bytes([content[place] ^ (1 << rng.randrange(8))])
+            + content[place + 1 :]
+        )
+    noise = rng.randbytes(rng.choice([1, 4, 64, 4096]))
+    if what == 2:
+        return (content[:place] + noise + content[place + len(noise) :])[: len(content)]
+    return content[:place] + bytes(len(noise)) + content[place + len(noise) :]
+
+
+def use_damaged(content: bytes, store: Path, whole: list[tuple[object, ...]]) -> str:
+    """Go on with a damaged store: "refused" with a sentence, or all rows are the right ones."""
+    for path in store.parent.glob(f"{store.name}*"):
+        path.unlink()
+    store.write_bytes(content)
+    try:
+        with Store(store) as opened:
+            run_experiment(small(), opened)
+            opened.runs("small")
+    except StoreError as error:
+        said = str(error)
+        assert "\n" not in said and said.endswith(".") and str(store) in said
+        return "refused"
+    assert contents(store) == whole, "a damaged store gave wrong rows"
+    return "unharmed"
+
+
+# --- a cluster ----------------------------------------------------------------------------------
+
+
+class KillAfter(Silence):
+    """Kills a process after so many rows."""
+
+    def __init__(self, count: int, pid: int) -> None:
+        self.count, self.pid, self.seen = count, pid, 0
+
+    def advance(self, row: object, work: float) -> None:
+        self.seen += 1
+        if self.seen == self.count:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _wait_for_port(port: int, seconds: float = 120.0) -> None:
+    """A busy machine may take longer to start a scheduler than a run waits for one."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+@contextmanager
+def cluster(port: int) -> Iterator[tuple[str, int]]:
+    """A scheduler and a worker in processes of their own: address, and the scheduler's number."""
+    address = f"tcp://127.0.0.1:{port}"
+    # A worker loads what the experiment names, and the data from where the run has it.
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    options = {
+        "env": environment() | {"PYTHONPATH": paths},
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port",
+         str(port), "--no-dashboard"], **options,
+    )  # fmt: skip
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1",
+         "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "60"], **options,
+    )  # fmt: skip
+    try:
+        _wait_for_port(port)
+        yield address, scheduler.pid
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------
+
+LONG_WORK = """
+import sys, time, warnings
+import numpy as np
+from sklearn.datasets import load_wine
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+
+X, y = load_wine(return_X_y=True)
+warnings.simplefilter("ignore")
+SoftTreeClassifier(n_starts=1, max_iter=5, random_state=0).fit(X, y)  # machine code is loaded
+warnings.simplefilter("default")
+began = time.perf_counter()
+print("begin", flush=True)
+try:
+    if sys.argv[1] == "fit":
+        tree = SoftTreeClassifier(depth=3, n_starts=5000, random_state=0).fit(X, y)
+        np.testing.assert_allclose(tree.predict_proba(X).sum(axis=1), 1.0)
+        assert tree.score(X, y) > 0.5
+    elif sys.argv[1] == "path":
+        base = SoftTreeClassifier(depth=3, n_starts=3, random_state=0)
+        path = strength_path(X, y, estimator=base, strengths=np.geomspace(1e-3, 50, 4000))
+        assert len(path) >= 1 and all(p.classifier.score(X, y) > 0.1 for p in path.points)
+    else:
+        tree = SoftTreeClassifierCV(cv=10, n_starts=200, n_jobs=1, random_state=0).fit(X, y)
+        assert tree.score(X, y) > 0.3
+    print("kept", flush=True)
+except KeyboardInterrupt:
+    print("nothing yet", flush=True)
+"""
+
+
+def interrupt(work: str, seconds: float) -> tuple[str, str, float]:
+    """SIGINT to a process that fits, so long after it began: end, what it said, seconds to stop."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", LONG_WORK, work],
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "begin\n"
+    time.sleep(seconds)
+    sent = time.perf_counter()
+    run.send_signal(signal.SIGINT)
+    out, said = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    return out.strip(), said, time.perf_counter() - sent

@@ -1,0 +1,184 @@
+"""Whatever stops a run or a fit: nothing recorded is lost, doubled or wrong.
+
+Many more of the same are in benchmarks/faults.py.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+
+import pytest
+
+from experiment_parts import contents, small
+from fault_runs import (
+    KillAfter,
+    as_a_user,
+    cluster,
+    damaged,
+    interrupt,
+    kill_once,
+    start_run,
+    use_damaged,
+    whole_run,
+)
+from softsplit.experiments import store as store_module
+from softsplit.experiments.runner import run_experiment
+from softsplit.experiments.store import Store, StoreError
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and limits of Unix")
+
+
+@pytest.fixture(autouse=True)
+def bundled_data(monkeypatch):
+    monkeypatch.delenv("SOFTSPLIT_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The store of a run that nothing disturbed, and its rows."""
+    path = tmp_path_factory.mktemp("whole") / "small.sqlite"
+    before = os.environ.pop("SOFTSPLIT_DATA", None)
+    rows = whole_run(path)
+    if before is not None:
+        os.environ["SOFTSPLIT_DATA"] = before
+    return path, rows
+
+
+def test_runs_killed_at_random_moments(whole, tmp_path):
+    rng, path = random.Random(0), tmp_path / "killed.sqlite"
+    for jobs in (1, 2):
+        kill_once(path, rng.uniform(1.0, 6.0), set(whole[1]), jobs)
+    with Store(path) as store:
+        run_experiment(small(), store)
+    assert contents(path) == whole[1]
+
+
+def test_a_full_disk(whole, tmp_path):
+    path = tmp_path / "full.sqlite"
+    run = start_run(path, file_limit=400_000)
+    _, said = run.communicate()
+    assert run.returncode == 2
+    assert "cannot be written (" in said and "the disk may be full" in said
+    assert said.endswith("is kept: make room, and run the same command again.\n"), said
+    kept = set(contents(path))
+    assert 0 < len(kept) < len(whole[1]) and kept <= set(whole[1])
+    with Store(path) as store:
+        run_experiment(small(), store)
+    assert contents(path) == whole[1]
+
+
+def test_a_store_that_cannot_be_written(whole, tmp_path):
+    try:
+        prefix = as_a_user()
+    except FileNotFoundError:
+        pytest.skip("root may write everything, and there is no setpriv to be less than root")
+    path = tmp_path / "fixed.sqlite"
+    path.write_bytes(whole[0].read_bytes())
+    path.chmod(0o444)
+    before = path.read_bytes()
+    run = start_run(path, prefix=prefix)
+    _, said = run.communicate()
+    assert run.returncode == 2
+    assert "cannot be written (attempt to write a readonly database); copy it to a place" in said
+    assert path.read_bytes() == before
+
+
+def test_a_folder_in_place_of_a_store(tmp_path):
+    with pytest.raises(StoreError, match=r"cannot be written .unable to open database file.; copy"):
+        Store(tmp_path)
+
+
+def test_a_damaged_store_is_refused_or_unharmed(whole, tmp_path):
+    ends = [
+        use_damaged(
+            damaged(whole[0].read_bytes(), random.Random(seed)), tmp_path / "d.sqlite", whole[1]
+        )
+        for seed in range(60)
+    ]
+    assert ends.count("refused") > 20
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("cells", "test_accuracy = test_accuracy + 1e-15"), "the row of .* was changed"),
+        (("cells", "tree = zeroblob(length(tree))"), "the row of .* was changed"),
+        (("cells", "status = 'OPTIMAL '"), "the row of .* was changed"),
+        (("runs", "content = '{'"), "the record of runs cannot be read"),
+        (("runs", "content = '{\"a\": 1}'"), "the record of runs cannot be read"),
+        (("specs", "content = '[]'"), "the spec cannot be read"),
+        (("versions", "content = 'x'"), "the record of versions cannot be read"),
+    ],
+)
+def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
+    path = tmp_path / "changed.sqlite"
+    path.write_bytes(whole[0].read_bytes())
+    with sqlite3.connect(path) as base:
+        base.execute("UPDATE {} SET {} WHERE rowid = 1".format(*change))
+    base.close()
+    message = f"is damaged: {sentence}; go back to a copy"
+    with pytest.raises(StoreError, match=message), Store(path) as store:
+        store.runs("small")
+        store.spec("small")
+        store.check_versions({})
+
+
+def test_a_store_of_an_older_version_is_read(whole, tmp_path):
+    path = tmp_path / "old.sqlite"
+    path.write_bytes(whole[0].read_bytes())
+    with sqlite3.connect(path) as base:
+        base.execute("ALTER TABLE cells DROP COLUMN sum")
+        base.execute("DELETE FROM cells WHERE rowid > 90")
+    base.close()
+    with Store(path) as store:
+        run_experiment(small(), store)
+    kept = [row[:-1] for row in contents(path)]
+    assert kept == [row[:-1] for row in whole[1]]
+
+
+def test_two_runs_on_one_store(whole, tmp_path):
+    path = tmp_path / "shared.sqlite"
+    runs = [start_run(path), start_run(path)]
+    for run in runs:
+        _, said = run.communicate()
+        assert run.returncode == 0, said
+    assert contents(path) == whole[1]
+
+
+def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "PATIENCE", 0.1)
+    path = tmp_path / "held.sqlite"
+    Store(path).close()
+    with sqlite3.connect(path, isolation_level=None) as other, Store(path) as store:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match=r"was held by another program for more than 0\.1 sec"):
+            store.skip({})
+        other.execute("ROLLBACK")
+    other.close()
+
+
+def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 8.0)
+    path = tmp_path / "dask.sqlite"
+    port = 20_000 + os.getpid() % 20_000
+    with cluster(port) as (address, scheduler), Store(path) as store:
+        progress = KillAfter(5, scheduler)
+        sentence = r"scheduler at 'tcp://.*' was lost; every row recorded so far is kept: start a"
+        with pytest.raises(ValueError, match=sentence):
+            run_experiment(small(), store, dask=address, progress=progress)
+    assert progress.seen >= 5
+    kept = contents(path)
+    assert len(kept) == progress.seen and set(kept) <= set(whole[1])
+    with Store(path) as store:
+        run_experiment(small(), store)
+    assert contents(path) == whole[1]
+
+
+@pytest.mark.parametrize("work", ["fit", "path", "cv"])
+def test_ctrl_c_keeps_the_best_so_far(work):
+    end, said, _ = interrupt(work, 2.0 if work != "cv" else 6.0)
+    assert end == "kept", said
+    assert "interrupted" in said and "Traceback" not in said
