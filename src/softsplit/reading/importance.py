@@ -33,7 +33,7 @@ def feature_importances(
     parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Importances, (n_features,), from scaled rows (n_features, n_rows) and their weights."""
-    shape = parameters.weights.shape
+    shape, weights = parameters.weights.shape, weights / weights.sum()
     totals, gate_means, means = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape)
     for rows, gates, stakes in _parts(parameters, steepness, features, weights):
         totals += stakes.sum(axis=1)
@@ -48,7 +48,8 @@ def feature_importances(
         for j, t in used:
             spread[j, t] += np.abs(rows[j] - means[j, t]) @ stakes[t]
     effect = np.abs(parameters.weights) * spread
-    importance: FloatArray = effect @ (moved / np.maximum(effect.sum(axis=0), 1e-300))
+    sums = effect.sum(axis=0)
+    importance: FloatArray = (effect / np.where(sums > 0, sums, 1.0)) @ moved
     return importance / importance.sum() if importance.sum() > 0 else importance
 
 
