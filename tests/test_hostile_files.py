@@ -137,9 +137,9 @@ def test_sentences_name_few_columns(tmp_path):
     path = tmp_path / "holes.csv"
     names = [f"column {i}" for i in range(30)]
     path.write_text(",".join(names) + "\n" + ",".join(["?"] * 30) + "\n")
-    with pytest.raises(ValueError, match=r"'column 9' \(1\) and 20 more; fill them in"):
+    with pytest.raises(ValueError, match=r"'column 4' \(1\) and 25 more; fill them in"):
         read_dataset(path, "column 0")
-    with pytest.raises(ValueError, match=r"there are column 0, .* column 9 and 20 more"):
+    with pytest.raises(ValueError, match=r"there are column 0, .* column 4 and 25 more"):
         read_dataset(path, "q")
 
 
@@ -169,7 +169,7 @@ def test_a_damaged_archive_is_named(tmp_path):
         (b"a" + b".a" * 20_000 + b"=1", rf"s\.toml has a line with more than {MOST_DOTS} dots"),
         (b"#" * 65_537, r"s\.toml is larger than 65536 bytes, too large for a spec\."),
         (b"seed = " + b"9" * 5000, r"s\.toml is not valid TOML: Exceeds the limit"),
-        (b"a" * 1000 + b" = 1", r"s\.toml: key 'a{39}\.\.\. is unknown"),
+        (b"a" * 1000 + b" = 1", r"s\.toml: key 'a{59}\.\.\. is unknown"),
     ],
 )
 def test_hostile_specs_are_refused_in_one_sentence(content, sentence, tmp_path):

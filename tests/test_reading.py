@@ -414,3 +414,17 @@ def test_a_chosen_tree_is_read_through_the_search(tmp_path):
     np.testing.assert_array_equal(
         load_model(tmp_path / "tree.json").predict_proba(X), search.predict_proba(X)
     )
+
+
+def test_importances_of_a_branch_that_hardly_matters():
+    """Stakes so small that one over them is infinite."""
+    tree = TreeParameters(
+        np.array([[1.0, 0.5, 0.5]]),
+        np.array([0.5, 0.0, 0.0]),
+        np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]]),
+    )
+    features, weights = np.array([[0.49, 0.45]]), np.array([1e149, 2e149])
+    found = feature_importances(tree, 512.0, features * 1e-3, weights)
+    np.testing.assert_allclose(found, 1)
+    steep = feature_importances(tree, 1455.0, features, weights)
+    assert np.all(np.isfinite(steep))

@@ -20,13 +20,16 @@ from softsplit.tree import Topology
 
 N_ROWS = 30
 
+MOST_ITERATIONS = 1000
+"""Enough for each kind of hop to have its turn."""
+
 
 @cache
 def warm_up() -> None:
     """Train tiny trees in every way in which larger ones are trained, once in a process."""
     solver = NativeSolver()
     for problem in tiny_problems():
-        budget = Budget(max_iter=200)
+        budget = Budget(max_iter=MOST_ITERATIONS)
         found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
         best = hop(problem, solver, found, budget=budget)
         solver.solve(problem, Start(best.parameters), budget)

@@ -37,7 +37,7 @@ def refuse_text(X: Any) -> None:
             f"Expected 2D array, got {made.ndim}D array instead: Reshape your data with "
             "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row."
         )
-    if np.iscomplexobj(made):
+    if getattr(getattr(made, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers.")
     for label, column in _columns(made):
         kind = _kind_of_column(column)

@@ -39,8 +39,8 @@ def feature_importances(
         totals += stakes.sum(axis=1)
         gate_means += np.sum(stakes * gates, axis=1)
         means += rows @ stakes.T
-    share = 1.0 / np.where(totals > 0, totals, np.inf)  # a branch without stakes moves nothing
-    gate_means, means = gate_means * share, means * share
+    some = np.where(totals > 0, totals, 1.0)  # a branch without stakes moves nothing
+    gate_means, means = gate_means / some, means / some
     moved, spread = np.zeros(shape[1]), np.zeros(shape)
     used = np.argwhere(parameters.weights)
     for rows, gates, stakes in _parts(parameters, steepness, features, weights):
