@@ -215,3 +215,10 @@ def test_rows_of_zero_weight_change_nothing():
     tree = fit(outlier, labels, sample_weight=weight)
     np.testing.assert_array_equal(tree.weights_, fit().weights_)
     assert tree.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("state", [np.zeros((2, 2)), "0", -1, 2**40, 0.5])
+def test_a_random_state_that_is_none_is_refused(state):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=r"random_state must be None, an integer .*, got .*\.$"):
+        SoftTreeClassifier(random_state=state).fit(X, y)

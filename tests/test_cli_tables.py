@@ -181,6 +181,23 @@ def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
     assert model.exists() and not out.exists()
 
 
+@pytest.mark.parametrize("kept", [1, 3])
+def test_ctrl_c_in_the_path_of_the_report_keeps_what_was_walked(tmp_path, monkeypatch, light, kept):
+    whole = reporting.path_trees
+
+    def cut_short(base, X, y, fractions, budget):
+        trees = whole(base, X, y, fractions, budget)
+        budget.cancel.requested = True
+        return trees[:kept]
+
+    monkeypatch.setattr(reporting, "path_trees", cut_short)
+    path, page = written(tmp_path, "plain"), tmp_path / "r.html"
+    result = invoke("fit", path, "-t", "risk", "-r", page, *QUICK)
+    assert result.exit_code == 130, result.output
+    assert "interrupted: accuracies in the report are incomplete." in result.stderr
+    assert page.exists()
+
+
 def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, light):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

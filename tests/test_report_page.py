@@ -7,6 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+import softsplit
 from browser import chromium_path
 from softsplit.cli import app, reporting
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people
@@ -79,7 +80,7 @@ def shown(page) -> dict[str, str]:
     facts = panels.locator("[data-fact]")
     said = {f.get_attribute("data-fact"): f.inner_text() for f in facts.all()}
     said["tree"] = panels.locator("svg.tree").inner_html()
-    said["python"] = panels.locator("pre code").inner_text()
+    said["python"] = panels.locator("pre code").first.inner_text()
     said["point"] = panels.get_attribute("data-point")
     return said
 
@@ -132,7 +133,7 @@ def test_the_python_line_is_copied_and_is_python(opened):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.locator("#slider").press("Home")
     line = shown(page)["python"]
-    button = page.locator(".panel:visible button.copy")
+    button = page.locator(".panel:visible button.copy").first
     button.click()
     page.wait_for_function(
         "document.querySelector('.panel:not([hidden]) .copy').textContent == 'Copied'"
@@ -143,10 +144,24 @@ def test_the_python_line_is_copied_and_is_python(opened):
     compile(line, "line", "eval")
 
 
+def test_the_very_tree_can_be_copied(opened):
+    page = opened()
+    for key in ("Home", "End"):
+        page.locator("#slider").press(key)
+        panel = page.locator(".panel:visible")
+        panel.locator("summary", has_text="Exactly this tree").click()
+        line = panel.locator("details pre code").inner_text()
+        found = {"softsplit": softsplit}
+        exec(line, found)
+        tree = found["tree"]
+        assert shown(page)["features"].startswith(f"{len(tree.selected_features_)} of ")
+        assert f"global_strength={tree.global_strength!r}" in shown(page)["python"]
+
+
 def test_copying_works_without_a_clipboard(opened):
     page = opened()
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
-    page.locator(".panel:visible button.copy").click()
+    page.locator(".panel:visible button.copy").first.click()
     page.wait_for_function(
         "document.querySelector('.panel:not([hidden]) .copy').textContent == 'Copied'"
     )

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from softsplit.messages import shown
 
@@ -45,3 +46,15 @@ def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
             f"{name} must be a positive integer of at most {most:,}, got {shown(value)}."
         )
     return int(value)
+
+
+def drawn_seed(random_state: Any) -> int:
+    """A seed from what scikit-learn takes for a random state, or a sentence."""
+    try:
+        random = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            "random_state must be None, an integer from 0 to 4294967295 or a "
+            f"numpy.random.RandomState, got {shown(random_state)}."
+        ) from None
+    return int(random.randint(np.iinfo(np.int32).max))

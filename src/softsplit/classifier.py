@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
-from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
+from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import warm_up
 from softsplit.fitted_tree import FittedTreeMixin
@@ -233,7 +232,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
             solver=solver,
             n_starts=positive_integer("n_starts", self.n_starts, MOST_RUNS),
             n_jobs=settings.make_jobs(self.n_jobs),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=drawn_seed(self.random_state),
             budget=self._budget(),
         )
 

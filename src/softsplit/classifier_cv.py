@@ -336,9 +336,11 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         self.cv_results_ = board.table()
         if budget.exhausted:
             reason = "interrupted" if budget.cancel.requested else "the time limit was reached"
+            outcome = f"the choice is among the {len(board.marks)} trees that were compared by then"
+            if not board.marks:
+                outcome = "nothing was compared, and the first settings are used; raise time_limit"
             warnings.warn(
-                f"SoftTreeClassifierCV: {reason}; the choice is among the {len(board.marks)} trees "
-                "that were compared by then.",
+                f"SoftTreeClassifierCV: {reason}; {outcome}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

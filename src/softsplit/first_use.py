@@ -1,7 +1,7 @@
 """Machine code is made ready before a clock runs.
 
-Compiled functions are made, or loaded from disk, when they are first called: half a minute on a new
-installation, a second later on. That is no training, and a time limit must not be spent on it.
+Compiled functions are made, or loaded from disk, when they are first called: about a minute on a
+new installation, a second later on. That is no training, and no time limit must be spent on it.
 """
 
 from __future__ import annotations

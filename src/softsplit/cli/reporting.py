@@ -106,6 +106,7 @@ def walk_path(
     if own is not None:
         place = grid.index(own)
         trees = [*trees[:place], tree, *trees[place + 1 :]]
+        place = min(place, len(trees) - 1)  # a path that was cut short ends with the tree itself
         grid = grid[: len(trees)] if place < len(trees) - 1 else [*grid[: len(trees) - 1], own]
     else:
         grid, place = grid[: len(trees)], len(trees) - 1

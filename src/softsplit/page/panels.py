@@ -167,16 +167,26 @@ def _rates(parent: ET.Element, subject: Subject, counts: NDArray[np.int64]) -> N
 
 
 def _python(parent: ET.Element, subject: Subject, point: int) -> None:
-    add(parent, "h3", {}, "Fit it in Python")
+    add(parent, "h3", {}, "In Python")
+    _code(parent, "Python line that fits a tree at this strength", subject.python_line(point))
+    said = (
+        "The line trains a tree with these settings anew, from several starts and with a search. "
+        "It mostly ends at a lower objective than the path above, which may mean fewer features "
+        "and another accuracy. X and y are the coded columns and the target."
+    )
+    whole = subject.python_tree(point)
+    add(parent, "p", {"class": "quiet"}, said)
+    if whole is None:
+        return
+    more = add(parent, "details")
+    add(more, "summary", {}, "Exactly this tree, as one line")
+    _code(more, "Python line that holds this tree", whole)
+    add(more, "p", {"class": "quiet"}, "After import softsplit; nothing is trained.")
+
+
+def _code(parent: ET.Element, label: str, line: str) -> None:
+    """A line of Python that can be copied."""
     box = add(parent, "div", {"class": "code"})
-    shown = {
-        "class": "scroll", "tabindex": "0", "role": "region",
-        "aria-label": "Python line for this tree",
-    }  # fmt: skip
-    add(add(box, "pre", shown), "code", {}, subject.python_line(point))
+    shown = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}
+    add(add(box, "pre", shown), "code", {}, line)
     add(box, "button", {"type": "button", "class": "copy"}, "Copy")
-    add(
-        parent, "p", {"class": "quiet"},
-        "The line searches more thoroughly than the path above, so that its tree may differ a "
-        "little. X and y are the coded columns and the target.",
-    )  # fmt: skip

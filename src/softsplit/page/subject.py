@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,11 @@ from softsplit.classifier import SoftTreeClassifier
 from softsplit.data.schema import InputSchema
 from softsplit.page.assessment import Assessment
 from softsplit.page.intervals import Interval, difference, share
+from softsplit.persistence import dumps_model
 from softsplit.tree import FloatArray
+
+LONGEST_TREE = 30_000
+"""Characters of a tree that the page offers to be copied; ranks of many features take more."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,11 @@ class Subject:
         given["random_state"] = tree.random_state
         arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
         return f"SoftTreeClassifier({arguments}).fit(X, y)"
+
+    def python_tree(self, point: int) -> str | None:
+        """The line of Python that holds the tree of a point; None if it would be very long."""
+        text = json.dumps(json.loads(dumps_model(self.trees[point])), separators=(",", ":"))
+        return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
 
 
 def _plain(value: Any) -> Any:
