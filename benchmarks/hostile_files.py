@@ -159,7 +159,7 @@ def read_batch(kind: str, first: int, last: int, folder: Path) -> None:
                 json.dumps({"next": number, **counts, "sentences": sorted(sentences)})
             )
             content = numbered(kind, number)
-            faulthandler.dump_traceback_later(3 * SECONDS, exit=True)  # a hang in compiled code
+            faulthandler.dump_traceback_later(30 * SECONDS, exit=True)  # a hang in compiled code
             began = time.perf_counter()
             try:
                 said = read_hostile(kind, content, Path(place))
