@@ -268,6 +268,7 @@ def test_progress_shows_each_candidate(wine, capsys):
     text = capsys.readouterr().err
     assert "minmax scaling, depth 2, steepness 512, global l0  score 0." in text
     assert "quantile scaling" in text
+    assert text.strip().splitlines()[-1].startswith("chosen: ")
 
 
 @pytest.mark.parametrize(

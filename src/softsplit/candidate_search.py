@@ -103,11 +103,16 @@ class Search:
         for candidate in candidates:
             keys = [key for key in self.board.marks if key[0] == candidate]
             if keys:
-                self.seen.add(candidate)
                 best = self.board.best(keys)
-                self.observer.candidate_judged(
-                    candidate.label, self.board.mean(best), self.board.mean(best, "n_features")
-                )
+                again = ", at all strengths" if candidate in self.seen else ""
+                self.seen.add(candidate)
+                self.tell(candidate.label + again, best)
+
+    def tell(self, label: str, key: tuple[Candidate, float]) -> None:
+        """Score and features of a row of the board, to whoever looks on."""
+        self.observer.candidate_judged(
+            label, self.board.mean(key), self.board.mean(key, "n_features")
+        )
 
 
 def _screen(fractions: tuple[float, ...]) -> tuple[float, ...]:

@@ -355,6 +355,8 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
         self.best_index_ = list(board.marks).index(chosen)
         self.best_score_ = board.mean(chosen)
+        part = f"strength {chosen[1]:.3g} of the cost without features"
+        search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
         return chosen
 
     def _refit_budget(self, whole: Budget) -> Budget:

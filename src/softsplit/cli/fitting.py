@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.classifier_cv import SoftTreeClassifierCV
 from softsplit.cli.inputs import framed
+from softsplit.cross_validation import strengths
 from softsplit.data.schema import Learned
 from softsplit.first_use import warm_up
 
@@ -28,7 +29,6 @@ FEWEST_ROWS = 500
 SCALES, STEEPNESSES = ("minmax", "quantile"), (512.0, 128.0)
 LEAST_SECONDS = 5.0
 STARTS = 5
-SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _worth_telling(notes: list[str]) -> list[str]:
 
 def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
     assert wishes.strength is not None
-    local, overall = (share * wishes.strength for share in SHARES[wishes.scope])
+    local, overall = strengths(wishes.scope, wishes.strength)
     tree = SoftTreeClassifier(
         depth=wishes.depth if wishes.depth is not None else "auto",
         scale=wishes.scale or SCALES[0],

@@ -57,10 +57,10 @@ def path(
     if not quiet:
         say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
     from softsplit.classifier import SoftTreeClassifier
-    from softsplit.cli.fitting import SHARES
     from softsplit.cli.reporting import make_subject, walk_path
+    from softsplit.cross_validation import strengths
 
-    local, overall = SHARES[scope.value]
+    local, overall = strengths(scope.value, 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "minmax",
