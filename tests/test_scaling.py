@@ -234,3 +234,13 @@ def scaled_value(tree, feature, value):
     row = np.zeros((1, tree.n_features_in_))
     row[0, feature] = value
     return tree.scaling_.transform(row)[0, feature]
+
+
+def test_a_thinned_scaling_is_the_same_where_it_is_used():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 2, 80), np.ones(80), rng.random(80)])
+    whole = QuantileScaling.fit(X)
+    used = np.array([True, False, False, False])
+    thin = whole.thinned(used)
+    assert [len(thin.curve(j)[0]) for j in range(4)] == [len(whole.curve(0)[0]), 2, 1, 2]
+    np.testing.assert_array_equal(thin.transform(X)[:, 0], whole.transform(X)[:, 0])

@@ -171,6 +171,14 @@ class QuantileScaling:
     def n_features(self) -> int:
         return len(self.starts) - 1
 
+    def thinned(self, used: NDArray[np.bool_]) -> QuantileScaling:
+        """The same for the features that are ``used``; of the others only the ends are kept."""
+        kept = np.repeat(used, np.diff(self.starts))
+        kept[self.starts[:-1]] = kept[self.starts[1:] - 1] = True
+        counts = np.add.reduceat(kept.astype(np.int64), self.starts[:-1])
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return QuantileScaling(self.knots[kept], self.ranks[kept], starts)
+
     def curve(self, feature: int) -> tuple[FloatArray, FloatArray]:
         """Knots and ranks of one feature."""
         span = slice(self.starts[feature], self.starts[feature + 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,10 @@ from softsplit.data.schema import InputSchema
 from softsplit.page.assessment import Assessment
 from softsplit.page.intervals import Interval, difference, share
 from softsplit.persistence import dumps_model
+from softsplit.scaling import QuantileScaling
 from softsplit.tree import FloatArray
 
-LONGEST_TREE = 30_000
+LONGEST_TREE = 200_000
 """Characters of a tree that the page offers to be copied; ranks of many features take more."""
 
 
@@ -112,7 +114,10 @@ class Subject:
 
     def python_tree(self, point: int) -> str | None:
         """The line of Python that holds the tree of a point; None if it would be very long."""
-        text = json.dumps(json.loads(dumps_model(self.trees[point])), separators=(",", ":"))
+        tree = copy(self.trees[point])
+        if isinstance(tree.scaling_, QuantileScaling):
+            tree.scaling_ = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
+        text = json.dumps(json.loads(dumps_model(tree)), separators=(",", ":"))
         return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
 
 
