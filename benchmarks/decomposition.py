@@ -24,8 +24,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from decomposition_report import ALONE, draw, report_parts, write_page
+from decomposition_report import ALONE, draw, report_parts
 from decomposition_runs import Book, Job
+from pages import write_page
 from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 

@@ -7,7 +7,6 @@ What is printed is what is written there.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -107,19 +106,6 @@ def step_table(rows: list[dict[str, float]]) -> str:
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def write_page(page: Path, texts: dict[str, str]) -> None:
-    """Put every text in its place on the page; a part without a place is an error."""
-    content = page.read_text(encoding="utf-8")
-    for part, text in texts.items():
-        place = re.compile(f"(<!-- begin {part} -->\n).*?(<!-- end {part} -->)", re.DOTALL)
-        if not place.search(content):
-            raise SystemExit(
-                f"{page} has no lines '<!-- begin {part} -->' and '<!-- end {part} -->'."
-            )
-        content = place.sub(lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", content)
-    page.write_text(content, encoding="utf-8")
 
 
 def draw(book: Book, part: str, name: str, depth: int | None, folder: Path) -> None:

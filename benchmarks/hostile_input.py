@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from decomposition_report import write_page  # noqa: E402
+from pages import write_page  # noqa: E402
 
 import softsplit  # noqa: E402
 from hostile_cases import HostileCase, problems, tables  # noqa: E402

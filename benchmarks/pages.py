@@ -24,12 +24,20 @@ def keep(part: str, figures: dict[str, Any], table: str, *, write: bool) -> None
     figures = {"machine": platform.machine(), "python": platform.python_version(), **figures}
     text = json.dumps(figures, indent=2) + "\n"
     (FIGURES / f"{part}.json").write_text(text, encoding="utf-8")
-    content = PAGE.read_text(encoding="utf-8")
-    place = re.compile(f"(<!-- begin {part} -->\n).*?(<!-- end {part} -->)", re.DOTALL)
-    if not place.search(content):
-        raise SystemExit(f"{PAGE.name} has no lines '<!-- begin {part} -->' and '... end ...'.")
-    content = place.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", content)
-    PAGE.write_text(content, encoding="utf-8")
+    write_page(PAGE, {part: table})
+
+
+def write_page(page: Path, texts: dict[str, str]) -> None:
+    """Put every text in its place on the page; a part without a place is an error."""
+    content = page.read_text(encoding="utf-8")
+    for part, text in texts.items():
+        place = re.compile(f"(<!-- begin {part} -->\n).*?(<!-- end {part} -->)", re.DOTALL)
+        if not place.search(content):
+            raise SystemExit(
+                f"{page} has no lines '<!-- begin {part} -->' and '<!-- end {part} -->'."
+            )
+        content = place.sub(lambda found, text=text: f"{found[1]}\n{text}\n\n{found[2]}", content)
+    page.write_text(content, encoding="utf-8")
 
 
 def markdown(columns: list[str], rows: list[list[Any]]) -> str:

@@ -120,8 +120,9 @@ def test_decomposition_page_is_what_the_script_prints(tmp_path):
     """The tables of the page are made of the runs beside it, and of nothing else."""
     sys.path.insert(0, str(FOLDER))
     try:
-        from decomposition_report import report_parts, write_page
+        from decomposition_report import report_parts
         from decomposition_runs import Book
+        from pages import write_page
     finally:
         sys.path.remove(str(FOLDER))
     results = FOLDER.parent / "docs" / "results"

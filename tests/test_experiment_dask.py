@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 
 import pytest
 
 from experiment_parts import contents, small
-from softsplit.experiments.runner import Silence, run_experiment
+from fault_runs import KillAfter
+from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
 distributed = pytest.importorskip("distributed")
-
-
-class KillAfter(Silence):
-    """Kills a process after so many rows."""
-
-    def __init__(self, count: int, pid: int) -> None:
-        self.count, self.pid, self.seen = count, pid, 0
-
-    def advance(self, row: object, work: float) -> None:
-        self.seen += 1
-        if self.seen == self.count:
-            os.kill(self.pid, signal.SIGKILL)
 
 
 def test_a_lost_worker_changes_nothing(tmp_path, monkeypatch):
