@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,6 @@ from helpers import SURROGATES, random_case, surrogate_id
 from native_cases import make_engine, make_problem
 from softsplit.penalties import inverse_power, linear
 from softsplit.routing import split_scores
-from softsplit.samples import CHUNK
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.base import Cancel
 from softsplit.solvers.descent import NEVER, Limits
@@ -163,13 +160,3 @@ def test_a_look_costs_no_budget():
     assert np.isfinite(engine.descend(pack(start), start.leaf_classes, LOOK))
     with pytest.raises(OutOfBudget):
         engine.descend(pack(start), start.leaf_classes, LOOK._replace(max_iter=1))
-
-
-@pytest.mark.parametrize("rows", [50, 2 * CHUNK + 17])
-def test_second_moments_are_those_of_the_rows_with_a_one(rows):
-    samples = make_problem(rows=rows).samples
-    weights = np.random.default_rng(0).uniform(0.5, 2.0, samples.n_rows)
-    samples = replace(samples, weights=weights)
-    design = np.vstack([samples.features, np.ones(samples.n_rows)])
-    dense = np.einsum("i,ji,ki->jk", samples.weights, design, design)
-    np.testing.assert_allclose(samples.second_moments, dense, rtol=1e-10)

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from helpers import random_rows, random_tree
 from softsplit.loss import ExpectedCost, evaluate
-from softsplit.samples import Samples
+from softsplit.samples import FEW, Samples
 
 FIELDS = ["features", "starts", "weights", "class_totals"]
 seeds = st.integers(0, 10**6)
@@ -164,3 +164,16 @@ def test_single_precision_gives_the_same_bits_as_the_same_numbers_in_double(seed
     single = Samples.from_arrays(X, y, 2, transform=halve)
     assert_same_bits(single, Samples.from_arrays(X.astype(float), y, 2, transform=halve))
     assert single.features.dtype == np.float64
+
+
+def test_few_rows_of_each_class_are_its_first():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [FEW + 50, 7, FEW])
+    samples = Samples.from_arrays(rng.uniform(size=(len(y), 2)), y, 3, rng.uniform(1, 2, len(y)))
+    few = samples.few
+    assert np.diff(few.starts).tolist() == [FEW, 7, FEW]
+    kept = np.r_[:FEW, FEW + 50 : samples.n_rows]
+    np.testing.assert_array_equal(few.features, samples.features[:, kept])
+    np.testing.assert_array_equal(few.weights, samples.weights[kept])
+    np.testing.assert_allclose(few.class_totals[1:], samples.class_totals[1:])
+    assert few.few is few

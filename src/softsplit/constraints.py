@@ -53,7 +53,12 @@ def violation(
 
 def _worst(*excesses: FloatArray) -> float:
     """Largest positive excess, zero if there is none; NaN if any entry is (unlike ``max``)."""
-    return float(np.max([np.max(excess, initial=0.0) for excess in excesses]))
+    worst = 0.0
+    for excess in excesses:
+        largest = float(excess.max(initial=0.0))
+        if largest > worst or np.isnan(largest):
+            worst = largest
+    return worst
 
 
 class InfeasibleLeafStep(ValueError):
@@ -98,8 +103,8 @@ def leaf_step(
 def cheapest_assignment(costs: FloatArray) -> FloatArray:
     """Minimum cost with every class on a leaf: best class per leaf, then least regret."""
     n_classes, n_leaves = costs.shape
-    chosen = np.argmin(costs, axis=0)
-    if np.any(np.bincount(chosen, minlength=n_classes) == 0):
+    chosen = costs.argmin(axis=0)
+    if len(set(chosen.tolist())) < n_classes:
         # Each class claims one leaf of its own; a leaf pays what it loses against its best.
         classes, leaves = linear_sum_assignment(costs - np.min(costs, axis=0))
         chosen[leaves] = classes

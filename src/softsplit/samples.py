@@ -17,10 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
+from softsplit.gram import Gram
 from softsplit.tree import FloatArray
 
 CHUNK = 16_384
 """Rows handled at a time where a copy of all of them would take too much memory."""
+
+FEW = 200
+"""Rows of a class that are enough to tell where it lies."""
 
 
 @dataclass(frozen=True)
@@ -62,23 +66,22 @@ class Samples:
         return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
 
     @cached_property
-    def second_moments(self) -> FloatArray:
-        """Weighted sum of (x, 1)(x, 1)' over the rows, (n_features + 1, n_features + 1)."""
-        moments = np.zeros((self.n_features + 1, self.n_features + 1))
-        for begin in range(0, self.n_rows, CHUNK):  # in chunks: no second copy of all rows
-            part, weights = self.features[:, begin : begin + CHUNK], self.weights[begin:][:CHUNK]
-            weighted = part * weights
-            moments[:-1, :-1] += weighted @ part.T
-            moments[-1, :-1] += weighted.sum(axis=1)
-            moments[-1, -1] += weights.sum()
-        moments[:-1, -1] = moments[-1, :-1]
-        return moments
+    def gram(self) -> Gram:
+        """The Gram matrix of the rows, which every descent on them needs."""
+        return Gram(self.features, self.weights)
 
     @cached_property
-    def squares(self) -> FloatArray:
-        """The diagonal of the second moments, (n_features + 1,), without the rest of them."""
-        squares = np.einsum("ji,ji,i->j", self.features, self.features, self.weights)
-        return np.append(squares, self.weights.sum())
+    def few(self) -> Samples:
+        """At most FEW rows of each class, the first ones."""
+        if np.all(np.diff(self.starts) <= FEW):
+            return self
+        counts = np.minimum(np.diff(self.starts), FEW)
+        pairs = zip(self.starts[:-1], counts, strict=True)
+        rows = np.concatenate([np.arange(low, low + count) for low, count in pairs])
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        features = np.ascontiguousarray(self.features[:, rows])
+        weights = self.weights[rows]
+        return Samples(features, starts, weights, np.add.reduceat(weights, starts[:-1]))
 
     @classmethod
     def from_arrays(

@@ -11,7 +11,7 @@ import numpy as np
 from softsplit.forest import Forest
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.descent import Limits, Smooth
-from softsplit.solvers.engine import Engine, Meter, gram_diagonal
+from softsplit.solvers.engine import Engine, Meter
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray
 
@@ -33,7 +33,7 @@ class BlockEngine(Engine):
         self.ended = False
         self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
         # Newton steps come first here. A Gram matrix for each block would cost more than it saves.
-        self._inverse, self._diagonal = np.zeros((0, 0)), 1.0 / gram_diagonal(problem.samples)
+        self._inverse, self._diagonal = np.zeros((0, 0)), problem.samples.gram.diagonal
         self.work = self._workspace(np.ones(len(self.collapsed.branches), dtype=bool))
         self._plain = self._smooth_part()
         self.forget(problem.steepness)

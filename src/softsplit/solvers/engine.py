@@ -27,12 +27,11 @@ from softsplit.solvers.descent import (
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray, TreeParameters
 
-GRAM_RIDGE = 0.3
-GRAM_LIMIT = 600
-"""Most features for which the Gram matrix is inverted; beyond, only its diagonal is used."""
-
 SLICE_SECONDS = 0.2
 """Compiled code cannot look at the clock: long descents return to Python this often."""
+
+SLOW_NEWTON = 3e-9
+"""Seconds of a Newton step for each product in it, on a slow machine."""
 
 
 class OutOfBudget(Exception):
@@ -77,7 +76,7 @@ class Engine:
         self.ended = False
         """Whether the last descent ended by itself rather than by its iteration limit."""
         self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
-        self._inverse, self._diagonal = preconditioner(self.samples)
+        self._inverse, self._diagonal = self.samples.gram.inverse, self.samples.gram.diagonal
         self.work = self._workspace(problem.free_branches)
         self._plain = self._smooth_part()
         self.forget(problem.steepness)
@@ -216,6 +215,8 @@ class Engine:
         unit = self.problem.cost_unit
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
         counters = self.work.counters
+        # Newton steps may cost far more than others: the first is then timed by itself.
+        newton_guess = SLOW_NEWTON * theta.size**2 * (self.samples.n_rows + theta.size)
         counters[STALLED] = counters[DONE] = counters[NO_NEWTON] = 0
         if left == 0:
             value, *_ = descend(theta, smooth, sparse, limits, self.work)
@@ -223,7 +224,7 @@ class Engine:
         while True:
             allowed = self.meter.allowance(left, 1e-8 * self.work.scores.size * theta.shape[1])
             before_newton = limits.newton_from - int(counters[DONE])
-            if before_newton >= 0:  # Newton's steps cost far more: the first is timed by itself
+            if before_newton >= 0 and newton_guess * allowed > SLICE_SECONDS:
                 allowed = min(allowed, max(1, before_newton))
             began = time.perf_counter()
             value, iterations, calls, _, ended = descend(
@@ -234,28 +235,6 @@ class Engine:
             if ended or left <= 0:
                 self.ended = bool(ended)
                 return float(value)
-
-
-def gram_diagonal(samples: Samples) -> FloatArray:
-    """Diagonal of the Gram matrix of the rows (x / p, -1), floored, (n_features + 1,)."""
-    scale = np.append(np.full(samples.n_features, 1.0 / samples.n_features), 1.0)
-    square = samples.squares * scale**2
-    return np.maximum(square, 1e-8 * square[-1] / samples.n_features**2)
-
-
-def preconditioner(samples: Samples) -> tuple[FloatArray, FloatArray]:
-    """Inverse of the ridged Gram matrix of the rows (x / p, -1), and of its diagonal.
-
-    Shapes (n_features + 1, n_features + 1), or (0, 0) if there are too many features, and
-    (n_features + 1,).
-    """
-    width, square = samples.n_features + 1, gram_diagonal(samples)
-    if width > GRAM_LIMIT:
-        return np.zeros((0, 0)), 1.0 / square
-    root = np.sqrt(square)
-    unit = np.append(np.full(samples.n_features, 1.0 / samples.n_features), -1.0) / root
-    ridged = samples.second_moments * np.outer(unit, unit) + GRAM_RIDGE * np.eye(width)
-    return np.linalg.inv(ridged) / np.outer(root, root), 1.0 / square
 
 
 def proximal_term(problem: TrainingProblem) -> tuple[float, FloatArray]:

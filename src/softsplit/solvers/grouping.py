@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
 from softsplit.problem import TrainingProblem
+from softsplit.samples import Samples
 from softsplit.solvers.logistic import fitted_split
 from softsplit.tree import FloatArray, Topology, TreeParameters
 
-RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+RIDGES = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
 """Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
 
 LEFT, RIGHT, BOTH = 0, 1, 2
@@ -53,7 +54,7 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
     chosen = _choose_rows(problem)
-    apart = _distances(_class_means(chosen, problem.n_classes))
+    apart = _distances(_class_means(problem.samples.few))
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
@@ -99,19 +100,19 @@ def structure(labels: tuple[int, ...]) -> object:
 
 def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
     """Part the classes branch by branch, so that every class ends on a leaf."""
-    n_classes = len(apart)
-    sides = np.full((topology.n_branches, n_classes), BOTH)
+    n_classes, n_branches = len(apart), topology.n_branches
+    sides = [[BOTH] * n_classes for _ in range(n_branches)]
     groups = [list(range(n_classes))]
-    for t in range(topology.n_branches):
-        capacity = len(topology.leaves_below(2 * t + 1))
+    for t in range(n_branches):
+        capacity = topology.n_leaves >> (t + 1).bit_length()
         left, right = _part(groups[t], capacity, apart, rng)
         for k in groups[t]:
             if k not in right:
-                sides[t, k] = LEFT
+                sides[t][k] = LEFT
             elif k not in left:
-                sides[t, k] = RIGHT
+                sides[t][k] = RIGHT
         groups += [left, right]
-    return Plan(sides, tuple(group[0] for group in groups[topology.n_branches :]))
+    return Plan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
 
 
 def _part(
@@ -123,7 +124,7 @@ def _part(
     """
     if len(classes) == 1:
         return classes, classes
-    order = [classes[k] for k in rng.permutation(len(classes))]
+    order = [classes[k] for k in rng.permutation(len(classes)).tolist()]
     if len(classes) == 2:
         left, right = order[:1], order[1:]
     else:
@@ -158,35 +159,29 @@ def _fit_plan(
         chosen.prices,
         plan.sides,
         rng.standard_exponential((topology.n_branches, len(chosen.labels))),
-        rng.choice(RIDGES, topology.n_branches),
+        RIDGES[rng.integers(len(RIDGES), size=topology.n_branches)],
         rng.uniform(-1, 1, (topology.n_branches, problem.n_features)),
         rng.random(topology.n_branches),
         problem.steepness,
     )
     leaf_classes = np.zeros((problem.n_classes, topology.n_leaves))
-    leaf_classes[list(plan.leaf_labels), np.arange(topology.n_leaves)] = 1.0
+    leaf_classes[plan.leaf_labels, range(topology.n_leaves)] = 1.0
     return TreeParameters(
         np.ascontiguousarray(splits[:, :-1].T), splits[:, -1].copy(), leaf_classes
     )
 
 
-def _choose_rows(problem: TrainingProblem, limit: int = 200) -> Chosen:
-    """Up to ``limit`` rows of each class: their order is as good as random (see samples.py)."""
-    samples = problem.samples
-    dearest = problem.loss.costs.max(axis=1)
-    sizes = np.minimum(np.diff(samples.starts), limit)
-    pairs = zip(samples.starts[:-1], sizes, strict=True)
-    rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
-    labels = np.repeat(np.arange(samples.n_classes), sizes)
-    features = np.ascontiguousarray(samples.features[:, rows])
-    prices = (dearest / max(dearest.max(), 1e-300))[labels]
-    return Chosen(features, labels, samples.weights[rows], prices)
+def _choose_rows(problem: TrainingProblem) -> Chosen:
+    samples, dearest = problem.samples.few, problem.loss.costs.max(axis=1)
+    prices = (dearest / max(dearest.max(), 1e-300))[samples.labels]
+    return Chosen(samples.features, samples.labels, samples.weights, prices)
 
 
-def _class_means(chosen: Chosen, n_classes: int) -> FloatArray:
+def _class_means(samples: Samples) -> FloatArray:
     """Weighted mean of each class, (n_classes, n_features)."""
-    member = (chosen.labels == np.arange(n_classes)[:, None]) * chosen.weights
-    return (member @ chosen.features.T) / member.sum(axis=1, keepdims=True)
+    weighted = samples.features * samples.weights
+    sums = np.add.reduceat(weighted, samples.starts[:-1], axis=1)
+    return np.ascontiguousarray(sums.T / samples.class_totals[:, None])
 
 
 def _distances(means: FloatArray) -> Distances:

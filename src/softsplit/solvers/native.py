@@ -40,6 +40,8 @@ HALF_AS_MANY = 2e5
 """Rows x branches x (features + 10) of a problem that gets half of the most hops."""
 
 LEAF_ROUNDS = 3
+SAME_LEAVES = 1e-6
+"""Leaf classes that differ by no more are the same."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class NativeSolver:
         except InfeasibleLeafStep:
             return tree, Status.INFEASIBLE
         for _ in range(LEAF_ROUNDS):
-            if status is not Status.ACCEPTABLE or np.allclose(best.leaf_classes, leaves):
+            if status is not Status.ACCEPTABLE or _same(best.leaf_classes, leaves):
                 break
             leaves = best.leaf_classes
             try:
@@ -189,6 +191,10 @@ class NativeSolver:
                 break
             best = tree
         return best, status
+
+
+def _same(leaves: FloatArray, others: FloatArray) -> bool:
+    return float(np.abs(leaves - others).max()) <= SAME_LEAVES
 
 
 def _all_zero(problem: TrainingProblem) -> TreeParameters | None:
