@@ -74,14 +74,17 @@ _hooked: list[bool] = []
 
 
 @cache
-def _warmed_up(kind: str) -> None:
-    """Libraries load parts of themselves on first use; that is no doing of the file."""
-    name, _, reader = READERS[kind]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        for content in valid_files(kind):
-            path.write_bytes(content)
-            reader(path)()
+def _warm_up() -> None:
+    """Libraries load parts of themselves on first use; that is no doing of the file.
+
+    All kinds: a damaged Parquet file may be taken for text.
+    """
+    for kind, (name, _, reader) in READERS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            for content in valid_files(kind):
+                path.write_bytes(content)
+                reader(path)()
 
 
 @contextmanager
@@ -171,7 +174,7 @@ def read_hostile(kind: str, content: bytes, folder: Path) -> str:
     name, refusal, reader = READERS[kind]
     path = folder / name
     path.write_bytes(content)
-    _warmed_up(kind)
+    _warm_up()
     with _at_most(SECONDS), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -104,6 +104,15 @@ def test_labels_cannot_ask_for_much_memory(document):
         loads_model(text)
 
 
+@pytest.mark.parametrize("start", [1e300, -1e300, 2.0**63, 0.5, -1.0])
+def test_starts_that_are_no_places_are_refused(document, start):
+    """Some floats fit into no integer."""
+    scaling = {"kind": "quantile", "knots": [0, 1, 0, 1], "ranks": [0, 1, 0, 1]}
+    made = {**document, "scaling": {**scaling, "starts": [0, start, 4]}}
+    with pytest.raises(ModelFileError, match="divide its knots into features"):
+        loads_model(json.dumps(made))
+
+
 def test_halves_of_characters_are_refused(document):
     """They could be neither printed nor saved."""
     names = [*document["features"]["names"][:-1], "\ud800"]
@@ -151,6 +160,20 @@ def test_an_archive_that_unpacks_to_far_too_much_is_refused(tmp_path):
     assert path.stat().st_size < 2**20
     with pytest.raises(ValueError, match=r"'bomb\.csv\.gz' unpacks to more than 200 times its"):
         read_table(path)
+
+
+@pytest.mark.parametrize("label", ["11e999", "-inf"])
+def test_infinity_is_no_class(label, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f"a,y\n1,0\n2,{label}\n")
+    with pytest.raises(ValueError, match=r"^target 'y' holds infinity; replace it\.$"):
+        read_dataset(path, "y")
+
+
+def test_whole_numbers_beyond_integers_are_classes(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n1,1e300\n2,0.0\n")
+    assert read_dataset(path, "y").class_names == ("0.0", "1e+300")
 
 
 def test_a_damaged_archive_is_named(tmp_path):

@@ -237,7 +237,9 @@ def scaling_from(kind: str, arrays: Mapping[str, Any]) -> Scaling:
 
 
 def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) -> QuantileScaling:
-    whole = starts.astype(np.int64) if np.all(np.isfinite(starts)) else np.empty(0, np.int64)
+    # Beyond the number of knots there is nothing to cast: some floats fit into no integer.
+    within = np.all((starts >= 0) & (starts <= len(knots)))
+    whole = starts.astype(np.int64) if within else np.empty(0, np.int64)
     good = len(whole) > 1 and np.array_equal(whole, starts) and np.all(np.diff(whole) > 0)
     if not good or whole[0] != 0 or not whole[-1] == len(knots) == len(ranks):
         raise ValueError("the starts of a quantile scaling must divide its knots into features.")

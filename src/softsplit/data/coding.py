@@ -17,6 +17,9 @@ import pandas as pd
 
 from softsplit.data.dataset import Dataset
 
+LARGEST_WHOLE = 2.0**53
+"""Beyond this floats skip whole numbers, and beyond 2^63 they fit into no integer."""
+
 PlainCoding = Literal["onehot", "drop-first", "binary-once", "ordinal", "none"]
 
 
@@ -68,6 +71,8 @@ def _code_column(name: str, column: pd.Series, coding: PlainCoding) -> dict[str,
 
 def as_text(column: pd.Series) -> pd.Series:
     """Values as text; whole numbers without a decimal point, however they are stored."""
-    if pd.api.types.is_float_dtype(column.dtype) and np.all(column == np.floor(column)):
+    if pd.api.types.is_float_dtype(column.dtype) and np.all(
+        (column == np.floor(column)) & (np.abs(column) <= LARGEST_WHOLE)
+    ):
         column = column.astype("int64")
     return column.astype(str)

@@ -147,6 +147,8 @@ def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> 
 
 
 def _check_target(labels: pd.Series) -> None:
+    if pd.api.types.is_float_dtype(labels.dtype) and np.any(np.isinf(labels)):
+        raise ValueError(f"target {shown(labels.name)} holds infinity; replace it.")
     if pd.api.types.is_float_dtype(labels.dtype) and np.any(labels != np.floor(labels)):
         raise ValueError(
             f"target {shown(labels.name)} holds fractions, which are no classes; softsplit trains "
