@@ -73,17 +73,19 @@ def main() -> None:
 def kill(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
     """SIGKILL at random moments; a store that is full is put aside and compared, bit for bit."""
     rows, gained, finished = set(whole), [], 0
-    store = folder / "killed-0.sqlite"
-    for i in range(times):
-        working = i % 5 > 0  # one in five at any moment, before the first row as well
-        seconds = rng.uniform(0.0, 1.5) if working else rng.uniform(0.2, 6.0)
-        gained.append(kill_once(store, seconds, rows, rng.choice([1, 2]), working=working))
-        if i % 5 == 4:
+    store = folder / "killed.sqlite"
+    while len(gained) < times:
+        working = len(gained) % 5 > 0  # one in five at any moment, before the first row as well
+        seconds = rng.uniform(0.0, 0.5) if working else rng.uniform(0.2, 6.0)
+        new, killed = kill_once(store, seconds, rows, rng.choice([1, 2]), working=working)
+        if killed:
+            gained.append(new)
+        if len(gained) % 5 == 4 or rows_of(store) == rows:
             with Store(store) as opened:
                 run_experiment(small(), opened)
             assert contents(store) == whole, "a run that was killed ended with other rows"
             finished += 1
-            store = folder / f"killed-{i}.sqlite"
+            store = folder / f"killed-{finished}.sqlite"
     return {
         "times": times,
         "rows_recorded_by_killed_runs": sum(gained),

@@ -69,8 +69,10 @@ def rows_of(store: Path) -> set[tuple[object, ...]]:
 
 def kill_once(
     store: Path, seconds: float, whole: set[tuple[object, ...]], jobs: int, *, working: bool = False
-) -> int:
-    """Kill a run after so many seconds; rows gained. Nothing may be lost, doubled or wrong.
+) -> tuple[int, bool]:
+    """Kill a run after so many seconds: rows gained, and whether it had not ended by itself.
+
+    Nothing may be lost, doubled or wrong.
 
     With ``working`` the seconds count from the first row that the run adds.
     """
@@ -83,14 +85,15 @@ def kill_once(
     except subprocess.TimeoutExpired:
         run.send_signal(signal.SIGKILL)
     run.communicate()
+    killed = run.returncode == -signal.SIGKILL
     if not store.exists():
-        return 0
+        return 0, killed
     found = contents(store) if rows_of(store) else []
     assert len(found) == len(set(found)), "a row is doubled"
     assert before <= set(found), "a recorded row was lost"
     assert set(found) <= whole, "a row differs from that of an undisturbed run"
     with Store(store):  # its own check of every row
-        return len(found) - len(before)
+        return len(found) - len(before), killed
 
 
 # --- a disk that is full, a store that cannot be written ----------------------------------------

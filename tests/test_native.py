@@ -312,7 +312,7 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     plain = engine_module.descend
 
     def seen(theta, smooth, sparse, limits, work):
-        before = int(work.counters[DONE])
+        before = int(engine.work.counters[DONE])
         found = plain(theta, smooth, sparse, limits, work)
         slices.append((before, before + found[1]))
         return found

@@ -32,6 +32,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.core import types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
@@ -108,8 +110,8 @@ class Workspace(NamedTuple):
     scores: FloatArray  # (n_branches, n_rows)
     slopes: FloatArray  # (n_branches, n_rows)
     mass: FloatArray  # (n_classes, n_leaves)
-    steps: FloatArray  # (MEMORY, n)
-    changes: FloatArray  # (MEMORY, n)
+    steps: FloatArray  # (MEMORY, n_branches, n_features + 1)
+    changes: FloatArray  # the same
     products: FloatArray  # (MEMORY,): step . change of each pair
     counters: NDArray[np.int64]  # see PAIRS and below
     active: FloatArray  # (n_classes,): multipliers of the rates at the last evaluation
@@ -120,49 +122,97 @@ class Workspace(NamedTuple):
     floor: FloatArray  # (n_features,)
 
 
+@structref.register
+class SmoothType(types.StructRef):
+    """Compiled type of a ``SmoothReference``."""
+
+
+@structref.register
+class WorkspaceType(types.StructRef):
+    """Compiled type of a ``WorkspaceReference``."""
+
+
+class SmoothReference(structref.StructRefProxy):
+    """The fields of a ``Smooth``, for compiled functions.
+
+    They hand it on as one pointer. A named tuple is handed on as all of its arrays, and what calls
+    another function with it takes twice as long to compile.
+    """
+
+
+class WorkspaceReference(structref.StructRefProxy):
+    """The fields of a ``Workspace``, likewise."""
+
+
+structref.define_proxy(SmoothReference, SmoothType, Smooth._fields)
+structref.define_proxy(WorkspaceReference, WorkspaceType, Workspace._fields)
+
+
+@compiled
+def smooth_reference(smooth):  # type: ignore[no-untyped-def]
+    """What ``descend`` takes of a ``Smooth``."""
+    return SmoothReference(
+        smooth.features, smooth.starts, smooth.row_weights, smooth.class_totals,
+        smooth.table, smooth.leaf_classes, smooth.minimum_rates, smooth.multipliers,
+        smooth.rate_weight, smooth.steepness, smooth.logarithmic, smooth.forest,
+        smooth.proximal, smooth.centre,
+    )  # fmt: skip
+
+
+@compiled
+def workspace_reference(work):  # type: ignore[no-untyped-def]
+    """What ``descend`` takes of a ``Workspace``; the arrays are the same."""
+    return WorkspaceReference(
+        work.scores, work.slopes, work.mass, work.steps, work.changes, work.products,
+        work.counters, work.active, work.damping, work.inverse, work.diagonal, work.free,
+        work.floor,
+    )  # fmt: skip
+
+
 @compiled
 def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
     """Smooth part of F at ``theta``; its derivative goes to ``gradient``."""
     n_branches, width = theta.shape
     n_features = width - 1
+    features, scores, slopes, free = smooth.features, work.scores, work.slopes, work.free
     scaled = np.empty((n_branches, n_features))
     for t in range(n_branches):
         for j in range(n_features):
             scaled[t, j] = theta[t, j] / n_features
-    np.dot(scaled, smooth.features, work.scores)
+    np.dot(scaled, features, scores)
     for t in range(n_branches):
         threshold = theta[t, n_features]
-        for i in range(work.scores.shape[1]):
-            work.scores[t, i] -= threshold
+        for i in range(scores.shape[1]):
+            scores[t, i] -= threshold
     if is_collapsed(smooth.forest):
         value = _forest_value(smooth, work)
     else:
         value = _pass(smooth, work, smooth.table, smooth.logarithmic)
         value += _rate_terms(smooth, work)
-    np.dot(work.slopes, smooth.features.T, scaled)
+    np.dot(slopes, features.T, scaled)
     for t in range(n_branches):
         total = 0.0
-        for i in range(work.slopes.shape[1]):
-            total += work.slopes[t, i]
-        gradient[t, n_features] = -total if work.free[t] else 0.0
+        for i in range(slopes.shape[1]):
+            total += slopes[t, i]
+        gradient[t, n_features] = -total if free[t] else 0.0
         for j in range(n_features):
-            gradient[t, j] = scaled[t, j] / n_features if work.free[t] else 0.0
+            gradient[t, j] = scaled[t, j] / n_features if free[t] else 0.0
     if smooth.proximal > 0.0:
-        value += _proximal_term(theta, smooth, work, gradient)
+        value += _proximal_term(theta, smooth.proximal, smooth.centre, free, gradient)
     return value
 
 
 @compiled
-def _proximal_term(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
+def _proximal_term(theta, strength, centre, free, gradient):  # type: ignore[no-untyped-def]
     """psi / 2 |theta - centre|^2 over the free branches; its derivative is added."""
     total = 0.0
     for t in range(theta.shape[0]):
-        if not work.free[t]:
+        if not free[t]:
             continue
         for j in range(theta.shape[1]):
-            gap = theta[t, j] - smooth.centre[t, j]
-            total += 0.5 * smooth.proximal * gap * gap
-            gradient[t, j] += smooth.proximal * gap
+            gap = theta[t, j] - centre[t, j]
+            total += 0.5 * strength * gap * gap
+            gradient[t, j] += strength * gap
     return total
 
 
@@ -211,24 +261,24 @@ def _pass(smooth, work, table, logarithmic):  # type: ignore[no-untyped-def]
 @compiled
 def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
     """Rate terms; where one is active the slopes are recomputed with its multiplier."""
-    n_classes, n_leaves = smooth.table.shape
     if smooth.logarithmic or smooth.rate_weight <= 0.0:
         return 0.0
+    mass, leaf_classes, weight = work.mass, smooth.leaf_classes, smooth.rate_weight
+    n_classes, n_leaves = mass.shape
     total, active = 0.0, False
-    table = smooth.table.copy()
+    table = np.empty((n_classes, n_leaves))
     for k in range(n_classes):
-        rate = 0.0
+        count, rate = smooth.class_totals[k], 0.0
         for leaf in range(n_leaves):
-            rate += work.mass[k, leaf] * smooth.leaf_classes[k, leaf]
-        rate /= smooth.class_totals[k]
+            rate += mass[k, leaf] * leaf_classes[k, leaf]
         m = smooth.multipliers[k]
-        multiplier = max(0.0, m + smooth.rate_weight * (smooth.minimum_rates[k] - rate))
-        total += (multiplier * multiplier - m * m) / (2.0 * smooth.rate_weight)
+        multiplier = max(0.0, m + weight * (smooth.minimum_rates[k] - rate / count))
+        total += (multiplier * multiplier - m * m) / (2.0 * weight)
         work.active[k] = multiplier
-        if multiplier > 0.0:
-            active = True
-            for leaf in range(n_leaves):
-                table[k, leaf] -= multiplier / smooth.class_totals[k] * smooth.leaf_classes[k, leaf]
+        active = active or multiplier > 0.0
+        for leaf in range(n_leaves):
+            price = multiplier / count * leaf_classes[k, leaf]
+            table[k, leaf] = smooth.table[k, leaf] - price
     if active:
         _pass(smooth, work, table, smooth.logarithmic)
     return total
@@ -237,60 +287,71 @@ def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
 @compiled
 def _dot(first, second):  # type: ignore[no-untyped-def]
     total = 0.0
-    for i in range(first.size):
-        total += first[i] * second[i]
+    for t in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            total += first[t, j] * second[t, j]
     return total
 
 
 @compiled
-def _precondition(vector, work, result):  # type: ignore[no-untyped-def]
+def _add(factor, other, result):  # type: ignore[no-untyped-def]
+    """result += factor * other."""
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] += factor * other[t, j]
+
+
+@compiled
+def _copy(other, result):  # type: ignore[no-untyped-def]
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] = other[t, j]
+
+
+@compiled
+def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
     """result = H0 vector, branch by branch."""
-    if work.inverse.shape[0] > 0:
-        np.dot(vector, work.inverse, result)
+    if inverse.shape[0] > 0:
+        np.dot(vector, inverse, result)
     else:
         for t in range(vector.shape[0]):
             for j in range(vector.shape[1]):
-                result[t, j] = vector[t, j] * work.diagonal[j]
+                result[t, j] = vector[t, j] * diagonal[j]
 
 
 @compiled
 def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-untyped-def]
     """result = - P H P slope by the two-loop recursion; returns slope . result."""
     n_branches, width = theta.shape
-    for t in range(n_branches):
-        for j in range(width):
-            vector[t, j] = slope[t, j]
+    _copy(slope, vector)
     project(vector, theta, slope, state)
-    flat, down = vector.reshape(-1), result.reshape(-1)
     stored = work.counters[PAIRS]
     used = min(stored, MEMORY)
     shares = np.empty(MEMORY)
+    steps, changes, products = work.steps, work.changes, work.products
     for back in range(used):
         k = (stored - 1 - back) % MEMORY
-        shares[k] = _dot(work.steps[k], flat) / work.products[k]
-        for i in range(flat.size):
-            flat[i] -= shares[k] * work.changes[k, i]
+        shares[k] = _dot(steps[k], vector) / products[k]
+        _add(-shares[k], changes[k], vector)
     scale = 1.0
     if used > 0:
         last = (stored - 1) % MEMORY
-        change = work.changes[last]
-        _precondition(change.reshape(theta.shape), work, result)
-        scale = work.products[last] / max(_dot(change, down), 1e-300)
-    _precondition(vector, work, result)
-    for i in range(down.size):
-        down[i] *= -scale
+        _precondition(changes[last], work.inverse, work.diagonal, result)
+        scale = products[last] / max(_dot(changes[last], result), 1e-300)
+    _precondition(vector, work.inverse, work.diagonal, result)
+    for t in range(n_branches):
+        for j in range(width):
+            result[t, j] *= -scale
     for back in range(used):
         k = (stored - used + back) % MEMORY
-        b = shares[k] + _dot(work.changes[k], down) / work.products[k]
-        for i in range(down.size):
-            down[i] -= b * work.steps[k, i]
+        _add(-shares[k] - _dot(changes[k], result) / products[k], steps[k], result)
     project(result, theta, slope, state)
     for t in range(n_branches):
         for j in range(width - 1):
             # A coefficient leaves zero only the way that lowers F.
             if theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
                 result[t, j] = 0.0
-    return _dot(slope.reshape(-1), down)
+    return _dot(slope, result)
 
 
 @compiled
@@ -298,10 +359,10 @@ def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
     k = work.counters[PAIRS] % MEMORY
     step, change = work.steps[k], work.changes[k]
-    a, b, c, d = moved.reshape(-1), theta.reshape(-1), new.reshape(-1), old.reshape(-1)
-    for i in range(step.size):
-        step[i] = a[i] - b[i]
-        change[i] = c[i] - d[i]
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            step[t, j] = moved[t, j] - theta[t, j]
+            change[t, j] = new[t, j] - old[t, j]
     curvature = _dot(step, change)
     sizes = np.sqrt(_dot(step, step) * _dot(change, change))
     if curvature > max(1e-10 * sizes, 1e-200):
@@ -317,15 +378,16 @@ def _search(  # type: ignore[no-untyped-def]
     length = 1.0
     if not trusted:
         largest = 0.0
-        for d in direction.reshape(-1):
-            largest = max(largest, abs(d))
+        for t in range(theta.shape[0]):
+            for j in range(theta.shape[1]):
+                largest = max(largest, abs(direction[t, j]))
         length = min(1.0, FIRST_MOVE / max(largest, 1e-300))
-    a, b, g = moved.reshape(-1), theta.reshape(-1), slope.reshape(-1)
     for cut in range(MAX_CUTS):
         clip_trial(theta, direction, slope, state, sparse, work.free, work.floor, length, moved)
         gain = 0.0
-        for i in range(a.size):
-            gain += g[i] * (a[i] - b[i])
+        for t in range(theta.shape[0]):
+            for j in range(theta.shape[1]):
+                gain += slope[t, j] * (moved[t, j] - theta[t, j])
         new = smooth_value(moved, smooth, work, fresh) + penalty_value(moved, sparse, work.floor)
         if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
             return new, cut + 1
@@ -348,9 +410,9 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
     ended by itself. All state is in ``theta`` and ``work``: a descent cut into several calls
     takes the same steps.
     """
-    gradient, fresh = np.empty_like(theta), np.empty_like(theta)
-    slope, direction = np.empty_like(theta), np.empty_like(theta)
-    moved, vector = np.empty_like(theta), np.empty_like(theta)
+    gradient, fresh = np.empty(theta.shape), np.empty(theta.shape)
+    slope, direction = np.empty(theta.shape), np.empty(theta.shape)
+    moved, vector = np.empty(theta.shape), np.empty(theta.shape)
     state = np.empty(theta.shape, dtype=np.int8)
     value = smooth_value(theta, smooth, work, gradient) + penalty_value(theta, sparse, work.floor)
     calls, iteration, residual = 1, 0, np.inf
@@ -361,7 +423,7 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
         newton = work.counters[NO_NEWTON] == 0 and work.counters[DONE] >= limits.newton_from
         if newton:
             newton = newton_direction(theta, slope, state, smooth, sparse, work, direction)
-            newton = newton and _dot(slope.reshape(-1), direction.reshape(-1)) < 0.0
+            newton = newton and _dot(slope, direction) < 0.0
         if not newton and not _direction(theta, slope, state, work, vector, direction) < 0.0:
             work.counters[PAIRS] = 0
             _direction(theta, slope, state, work, vector, direction)
@@ -380,10 +442,8 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
             _store(work, theta, moved, gradient, fresh)
             small = value - new <= max(limits.decrease * abs(new), limits.least)
             work.counters[STALLED] = work.counters[STALLED] + 1 if small else 0
-            for t in range(theta.shape[0]):
-                for j in range(theta.shape[1]):
-                    theta[t, j] = moved[t, j]
-                    gradient[t, j] = fresh[t, j]
+            _copy(moved, theta)
+            _copy(fresh, gradient)
             value = new
             if work.counters[STALLED] >= limits.patience:
                 return value, iteration, calls, residual, True
@@ -403,10 +463,8 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
                 if not new <= value + ROUNDING * abs(value):
                     smooth_value(theta, smooth, work, gradient)  # ``work`` is to describe theta
                     return value, iteration, calls + 1, residual, True
-                for t in range(theta.shape[0]):
-                    for j in range(theta.shape[1]):
-                        theta[t, j] = moved[t, j]
-                        gradient[t, j] = fresh[t, j]
+                _copy(moved, theta)
+                _copy(fresh, gradient)
                 value = new
                 work.counters[NO_NEWTON] = 0
             else:

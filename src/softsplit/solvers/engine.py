@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,10 @@ from softsplit.solvers.descent import (
     Limits,
     Smooth,
     Workspace,
+    WorkspaceReference,
     descend,
+    smooth_reference,
+    workspace_reference,
 )
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray, TreeParameters
@@ -89,8 +93,8 @@ class Engine:
             scores=np.empty((branches, n_rows)),
             slopes=np.empty((branches, n_rows)),
             mass=np.empty((problem.n_classes, problem.topology.n_leaves)),
-            steps=np.zeros((MEMORY, branches * width)),
-            changes=np.zeros((MEMORY, branches * width)),
+            steps=np.zeros((MEMORY, branches, width)),
+            changes=np.zeros((MEMORY, branches, width)),
             products=np.ones(MEMORY),
             counters=np.zeros(4, dtype=np.int64),
             active=np.zeros(problem.n_classes),
@@ -100,6 +104,10 @@ class Engine:
             free=free,
             floor=problem.global_floor,
         )
+
+    @cached_property
+    def _reference(self) -> WorkspaceReference:
+        return workspace_reference(self.work)
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness.
@@ -213,13 +221,14 @@ class Engine:
     def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
         left = limits.max_iter
         unit = self.problem.cost_unit
+        arguments = smooth_reference(smooth), sparse
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
         counters = self.work.counters
         # Newton steps may cost far more than others: the first is then timed by itself.
         newton_guess = SLOW_NEWTON * theta.size**2 * (self.samples.n_rows + theta.size)
         counters[STALLED] = counters[DONE] = counters[NO_NEWTON] = 0
         if left == 0:
-            value, *_ = descend(theta, smooth, sparse, limits, self.work)
+            value, *_ = descend(theta, *arguments, limits, self._reference)
             return float(value)
         while True:
             allowed = self.meter.allowance(left, 1e-8 * self.work.scores.size * theta.shape[1])
@@ -228,7 +237,7 @@ class Engine:
                 allowed = min(allowed, max(1, before_newton))
             began = time.perf_counter()
             value, iterations, calls, _, ended = descend(
-                theta, smooth, sparse, limits._replace(max_iter=allowed), self.work
+                theta, *arguments, limits._replace(max_iter=allowed), self._reference
             )
             self.meter.record(iterations, calls, time.perf_counter() - began)
             left -= iterations

@@ -149,7 +149,7 @@ def _global_row(theta, sparse, free, floor, j, slope, state, scratch):  # type: 
     if top == 0.0:
         _zero_row(free, j, steep, slope, state, scratch)
         return
-    count = 0
+    count = n_branches - n_branches  # of the type of a length: a literal 0 is compiled apart
     for t in range(n_branches):
         if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE):
             scratch[count] = np.copysign(1.0, theta[t, j]) * slope[t, j]

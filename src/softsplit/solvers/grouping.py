@@ -217,7 +217,9 @@ def fit_splits(  # type: ignore[no-untyped-def]
         if total[0] > 0.0 and total[1] > 0.0:
             for i in range(n_rows):
                 weight[i] *= 0.5 / total[int(target[i])] * prices[i]
-            splits[t] = fitted_split(features, target, weight, ridges[t], steepness)
+            split = fitted_split(features, target, weight, ridges[t], steepness)
+            for j in range(n_features + 1):
+                splits[t, j] = split[j]
         else:
             row = _row_by_lot(node, t, int(lots[t] * arrived))
             splits[t, n_features] = 0.0
@@ -226,7 +228,8 @@ def fit_splits(  # type: ignore[no-untyped-def]
                 splits[t, n_features] += directions[t, j] * features[j, row] / n_features
             beyond = abs(splits[t, n_features])
             if beyond > 1.0:  # unscaled features: the same hyperplane, within the box
-                splits[t] /= beyond
+                for j in range(n_features + 1):
+                    splits[t, j] /= beyond
         for i in range(n_rows):
             if node[i] == t:
                 side = sides[t, labels[i]]

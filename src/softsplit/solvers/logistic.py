@@ -94,27 +94,32 @@ def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-u
     for j in range(n_features):
         for k in range(count):
             design[j, k] = features[j, kept[k]]
-    design[n_features, :] = -1.0
-    solution = np.zeros(width)
-    factor, weighted = np.empty(count), np.empty((width, count))
-    slope, memory = np.empty(width), np.zeros(1)
+    ones = np.empty(width)
+    for k in range(count):
+        design[n_features, k] = -1.0
+    for j in range(width):
+        ones[j] = 1.0
+    # One row each, so that all products are of matrices.
+    solution, slope = np.zeros((1, width)), np.empty((1, width))
+    score, factor, weighted = np.empty((1, count)), np.empty(count), np.empty((width, count))
+    matrix, memory = np.empty((width, width)), np.zeros(1)
     for _ in range(steps):
-        score = np.dot(solution, design)
+        np.dot(solution, design, score)
         for k in range(count):
-            p = 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, score[k]))))
-            score[k] = weight[kept[k]] * (target[kept[k]] - p)
+            p = 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, score[0, k]))))
+            score[0, k] = weight[kept[k]] * (target[kept[k]] - p)
             factor[k] = weight[kept[k]] * p * (1.0 - p)
         for j in range(width):
             for k in range(count):
                 weighted[j, k] = design[j, k] * factor[k]
-        matrix = np.dot(weighted, design.T)
-        slope = np.dot(design, score)
+        np.dot(weighted, design.T, matrix)
+        np.dot(score, design.T, slope)
         for j in range(width):
             penalty = ridge if j < n_features else 1e-8
             matrix[j, j] += penalty
-            slope[j] -= penalty * solution[j]
-        if not solve_damped(matrix, slope, np.ones(width), memory):
+            slope[0, j] -= penalty * solution[0, j]
+        if not solve_damped(matrix, slope[0], ones, memory):
             break
         for j in range(width):
-            solution[j] += slope[j]
-    return solution
+            solution[0, j] += slope[0, j]
+    return solution[0]

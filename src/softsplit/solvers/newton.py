@@ -58,7 +58,7 @@ def newton_direction(theta, slope, state, smooth, sparse, work, result):  # type
                 if j < width - 1:
                     matrix[v, v] += curvature(theta, sparse, work.floor, state, t, j)
         _add_branch(theta, slope, state, index, smooth, work, least, t, matrix)
-    if smooth.rate_weight > 0.0 and np.any(work.active > 0.0):
+    if smooth.rate_weight > 0.0:
         _add_rates(theta, slope, state, index, smooth, work, matrix)
     if not solve_damped(matrix, right, scale, work.damping):
         return False
@@ -158,7 +158,7 @@ def _gates_of(scores, rows, steepness, left, right, powers):  # type: ignore[no-
     for r in range(rows.size):
         chosen[r] = scores[rows[r]]
     bits = powers.view(np.int64)
-    open_gates(chosen, 0, rows.size, steepness, left, right, powers, bits)
+    open_gates(chosen, np.int64(0), rows.size, steepness, left, right, powers, bits)
 
 
 @compiled
@@ -167,42 +167,44 @@ def _add_branch(theta, slope, state, index, smooth, work, least, t, matrix):  # 
 
     Rows are taken in chunks, so that their lines stay in the cache and take little memory.
     """
-    counting = _rows_that_count(work.slopes[t], least)
+    features, steepness, parents = smooth.features, smooth.steepness, smooth.forest.parents
+    scores, slopes = work.scores, work.slopes[t]
+    counting = _rows_that_count(slopes, least)
     left, right, powers = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
     for begin in range(0, counting.size, CHUNK):
         rows = counting[begin : begin + CHUNK]
         factor = np.empty(rows.size)
-        lines, variables = _design(theta, slope, state, index, smooth.features, rows, t)
-        _gates_of(work.scores[t], rows, smooth.steepness, left, right, powers)
+        lines, variables = _design(theta, slope, state, index, features, rows, t)
+        _gates_of(scores[t], rows, steepness, left, right, powers)
         for r in range(rows.size):
-            factor[r] = smooth.steepness * (right[r] - left[r]) * work.slopes[t, rows[r]]
-        _add_block(lines, variables, factor, lines, variables, False, matrix)
+            factor[r] = steepness * (right[r] - left[r]) * slopes[rows[r]]
+        _add_block(lines, variables, factor, lines, variables, 0.0, matrix)
         node = t
-        while smooth.forest.parents[node] >= 0:
-            other = smooth.forest.parents[node]
-            _gates_of(work.scores[other], rows, smooth.steepness, left, right, powers)
+        while parents[node] >= 0:
+            other = parents[node]
+            _gates_of(scores[other], rows, steepness, left, right, powers)
             went_left = smooth.forest.on_left[node]
             for r in range(rows.size):
                 gate = right[r] if went_left else -left[r]
-                factor[r] = smooth.steepness * gate * work.slopes[t, rows[r]]
-            above, others = _design(theta, slope, state, index, smooth.features, rows, other)
-            _add_block(lines, variables, factor, above, others, True, matrix)
+                factor[r] = steepness * gate * slopes[rows[r]]
+            above, others = _design(theta, slope, state, index, features, rows, other)
+            _add_block(lines, variables, factor, above, others, 1.0, matrix)
             node = other
 
 
 @compiled
-def _add_block(lines, variables, factor, others, columns, both, matrix):  # type: ignore[no-untyped-def]
-    """matrix[variables, columns] += lines diag(factor) others', and the transpose if ``both``."""
-    weighted = np.empty_like(lines)
+def _add_block(lines, variables, factor, others, columns, mirror, matrix):  # type: ignore[no-untyped-def]
+    """matrix[variables, columns] += lines diag(factor) others', and ``mirror`` x its transpose."""
+    weighted = np.empty(lines.shape)
     for k in range(lines.shape[0]):
         for r in range(factor.size):
             weighted[k, r] = lines[k, r] * factor[r]
-    block = np.dot(weighted, others.T)
+    block = np.empty((variables.size, columns.size))
+    np.dot(weighted, others.T, block)
     for a in range(variables.size):
         for b in range(columns.size):
             matrix[variables[a], columns[b]] += block[a, b]
-            if both:
-                matrix[columns[b], variables[a]] += block[a, b]
+            matrix[columns[b], variables[a]] += mirror * block[a, b]
 
 
 @compiled
@@ -219,8 +221,9 @@ def _add_rates(theta, slope, state, index, smooth, work, matrix):  # type: ignor
             for j in range(width):
                 if index[t, j] >= 0:
                     gradient[index[t, j]] += _sign(theta, slope, state, t, j) * products[t, j]
+        weight = smooth.rate_weight
         for a in range(matrix.shape[0]):
-            step = smooth.rate_weight * gradient[a]
+            step = weight * gradient[a]
             for b in range(matrix.shape[0]):
                 matrix[a, b] += step * gradient[b]
 
@@ -231,7 +234,8 @@ def _rate_gradient(smooth, work, k, gradient):  # type: ignore[no-untyped-def]
 
     Rows are taken in chunks: no array of all rows and branches is needed besides the workspace.
     """
-    n_branches, n_features = work.scores.shape[0], smooth.features.shape[0]
+    every_feature, every_score = smooth.features, work.scores
+    n_branches, n_features = every_score.shape[0], every_feature.shape[0]
     length = min(CHUNK, smooth.starts[k + 1] - smooth.starts[k])
     scores, slopes = np.empty((n_branches, length)), np.empty((n_branches, length))
     features, products = np.empty((n_features, length)), np.empty((n_branches, n_features))
@@ -246,7 +250,7 @@ def _rate_gradient(smooth, work, k, gradient):  # type: ignore[no-untyped-def]
         slopes[:, :] = 0.0  # the last chunk may be shorter
         for j in range(n_features):
             for i in range(size):
-                features[j, i] = smooth.features[j, begin + i]
+                features[j, i] = every_feature[j, begin + i]
             for i in range(size, length):
                 features[j, i] = 0.0
         if collapsed:
@@ -256,10 +260,10 @@ def _rate_gradient(smooth, work, k, gradient):  # type: ignore[no-untyped-def]
         else:
             for t in range(n_branches):
                 for i in range(size):
-                    scores[t, i] = work.scores[t, begin + i]
+                    scores[t, i] = every_score[t, begin + i]
             tree_pass(
                 scores, slopes, np.array([0, size]), smooth.row_weights[begin:], table,
-                smooth.steepness, False, mass,
+                smooth.steepness, smooth.logarithmic, mass,
             )  # fmt: skip
         np.dot(slopes, features.T, products)
         for t in range(n_branches):
@@ -273,7 +277,7 @@ def _rate_gradient(smooth, work, k, gradient):  # type: ignore[no-untyped-def]
 def _forest_rate_slopes(smooth, work, k):  # type: ignore[no-untyped-def]
     """d rate_k / dz for the free branches of a block."""
     n_classes = smooth.class_totals.size
-    slopes, price = np.empty_like(work.scores), np.zeros(n_classes)
+    slopes, price = np.empty(work.scores.shape), np.zeros(n_classes)
     price[k] = -1.0 / smooth.class_totals[k]
     forest_pass(
         work.scores, slopes, smooth.starts, smooth.forest, smooth.steepness, 0.0, price,
