@@ -55,7 +55,7 @@ def _worst(*excesses: FloatArray) -> float:
     """Largest positive excess, zero if there is none; NaN if any entry is (unlike ``max``)."""
     worst = 0.0
     for excess in excesses:
-        largest = float(excess.max(initial=0.0))
+        largest = float(excess.max())
         if largest > worst or np.isnan(largest):
             worst = largest
     return worst
