@@ -229,7 +229,7 @@ def growth(args: argparse.Namespace) -> None:
         times.append(seconds)
         print(
             f"N = {size:8d}: {seconds:8.2f} s per start, {iterations:.0f} iterations; peak "
-            f"{megabytes:6.0f} MB above the idle process, {megabytes / input_size:.2f} times X and y",
+            f"{megabytes:6.0f} MB above the idle process, {megabytes / input_size:.2f} x (X and y)",
             flush=True,
         )
     for (small, short), (large, long) in pairwise(zip(sizes, times, strict=True)):

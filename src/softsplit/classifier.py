@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from softsplit import settings
 from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
+from softsplit.compile_together import compile_together
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import warm_up
 from softsplit.fitted_tree import FittedTreeMixin
@@ -226,8 +227,10 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         """Everything about how to train, checked before any work is done; its clock runs."""
         settings.make_scale(self.scale)
         solver = settings.make_solver(self.solver)
-        if self._budget().time_limit is not None and isinstance(solver, NativeSolver):
-            warm_up()
+        if isinstance(solver, NativeSolver):
+            compile_together()
+            if self._budget().time_limit is not None:
+                warm_up()
         return RunSettings(
             solver=solver,
             n_starts=positive_integer("n_starts", self.n_starts, MOST_RUNS),

@@ -1,8 +1,8 @@
 """A word to the user when the numerical code has to be compiled first.
 
-Where numba's cache is empty the first fit takes about a minute. Numba tells of every function that
-it did not find in the cache, before it turns to it and after; one that calls others has them done
-in between, each with events of its own.
+Where numba's cache is empty the first fit takes about half a minute. Numba tells of every function
+that it did not find in the cache, before it turns to it and after; one that calls others has them
+done in between, each with events of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from softsplit.messages import announce
 PATIENCE = 1.0
 """Seconds of compiling after which it is worth a word."""
 
-NOTICE = "compiling its numerical code, once for this installation (about a minute)."
+NOTICE = "compiling its numerical code, once for this installation (about half a minute)."
 
 
 class CompileNotice(Listener):

@@ -320,7 +320,7 @@ def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped
 
 
 @compiled
-def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-untyped-def]
+def direction_of(theta, slope, state, work, vector, result):  # type: ignore[no-untyped-def]
     """result = - P H P slope by the two-loop recursion; returns slope . result."""
     n_branches, width = theta.shape
     _copy(slope, vector)
@@ -355,7 +355,7 @@ def _direction(theta, slope, state, work, vector, result):  # type: ignore[no-un
 
 
 @compiled
-def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
+def keep_pair(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
     k = work.counters[PAIRS] % MEMORY
     step, change = work.steps[k], work.changes[k]
@@ -371,7 +371,7 @@ def _store(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _search(  # type: ignore[no-untyped-def]
+def line_search(  # type: ignore[no-untyped-def]
     theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
 ):
     """Shorten the step until F falls enough: new F (or the old one) and calls made."""
@@ -424,11 +424,11 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
         if newton:
             newton = newton_direction(theta, slope, state, smooth, sparse, work, direction)
             newton = newton and _dot(slope, direction) < 0.0
-        if not newton and not _direction(theta, slope, state, work, vector, direction) < 0.0:
+        if not newton and not direction_of(theta, slope, state, work, vector, direction) < 0.0:
             work.counters[PAIRS] = 0
-            _direction(theta, slope, state, work, vector, direction)
+            direction_of(theta, slope, state, work, vector, direction)
         trusted = newton or work.counters[PAIRS] > 0
-        new, cost = _search(
+        new, cost = line_search(
             theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
         )
         calls += cost
@@ -439,7 +439,7 @@ def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def
             raised = max(work.damping[0], LEAST_RAISED) * 10.0 ** min(cost, 3)
             work.damping[0] = min(raised, MOST_DAMPING)
         if new < value:
-            _store(work, theta, moved, gradient, fresh)
+            keep_pair(work, theta, moved, gradient, fresh)
             small = value - new <= max(limits.decrease * abs(new), limits.least)
             work.counters[STALLED] = work.counters[STALLED] + 1 if small else 0
             _copy(moved, theta)

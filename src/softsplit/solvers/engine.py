@@ -22,6 +22,7 @@ from softsplit.solvers.descent import (
     STALLED,
     Limits,
     Smooth,
+    SmoothReference,
     Workspace,
     WorkspaceReference,
     descend,
@@ -137,6 +138,13 @@ class Engine:
             return cheapest_assignment(self.problem.loss.leaf_gradient(self.mass))
         none = np.zeros(self.problem.n_classes)
         return self.problem.leaves_for(self.mass, leaf_classes, none)
+
+    def arguments(
+        self, leaf_classes: FloatArray
+    ) -> tuple[SmoothReference, Sparse, WorkspaceReference]:
+        """What the parts of a descent with these leaf classes take."""
+        smooth = self._smooth(self.problem.loss.table(leaf_classes), leaf_classes, None, None)
+        return smooth_reference(smooth), self._sparse(1.0), self._reference
 
     def descend(
         self,

@@ -1,0 +1,77 @@
+"""On a new installation two processes compile the numerical code, which takes half as long.
+
+The other process puts what it has compiled where this one looks for it, the cache on disk. If it
+cannot be started, or fails, this one compiles everything.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from multiprocessing import parent_process
+from pathlib import Path
+
+import numpy as np
+
+from softsplit.compilation import is_on_disk
+from softsplit.solvers import Budget, NativeSolver
+from softsplit.solvers.block_engine import make_engine
+from softsplit.solvers.compile_parts import call_first_half, call_second_half
+from softsplit.solvers.descent import descend
+from softsplit.solvers.engine import Engine, Meter
+from softsplit.starts import draw_start
+from softsplit.tiny_problems import tiny_problem
+from softsplit.tree import FloatArray
+
+SECOND_HALF = "from softsplit.compile_together import compile_second_half; compile_second_half()"
+
+
+@cache
+def compile_together() -> None:
+    """Compile the parts of a descent in two processes, unless that was done before."""
+    if is_on_disk(descend) or not _may_start_another():
+        return
+    other = _start_other()
+    try:
+        _call(call_first_half)
+        if other is not None:
+            other.wait()
+    finally:
+        if other is not None:
+            other.kill()
+            other.wait()
+
+
+def compile_second_half() -> None:
+    """What the other process does: Newton directions, and the splits of greedy starts."""
+    _call(call_second_half)
+    solver = NativeSolver()
+    draw_start(solver.start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
+
+
+def _call(half: Callable[[Engine, FloatArray, FloatArray], None]) -> None:
+    problem = tiny_problem(2, 1)
+    leaf_classes = np.eye(2)
+    theta = np.zeros((1, problem.n_features + 1))
+    half(make_engine(problem, Meter(Budget(), 1)), theta, leaf_classes)
+
+
+def _may_start_another() -> bool:
+    """Not in a pool, where others compile already, and not where Python is part of a program."""
+    plain = "python" in Path(sys.executable or "").name.lower() and not hasattr(sys, "frozen")
+    return plain and parent_process() is None and (os.cpu_count() or 1) > 1
+
+
+def _start_other() -> subprocess.Popen[bytes] | None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    quiet = subprocess.DEVNULL
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", SECOND_HALF],
+            env=environment, stdin=quiet, stdout=quiet, stderr=quiet,
+        )  # fmt: skip
+    except OSError:
+        return None

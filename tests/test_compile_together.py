@@ -1,0 +1,121 @@
+"""Two processes compile: what the other one makes is what this one looks for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from softsplit import compile_together as module
+from softsplit.compilation import is_on_disk
+from softsplit.compile_together import compile_together
+
+# Whatever a descent calls has been called before: it is compiled anew, and nothing else is.
+PARTS_ARE_READY = """
+import sys
+import numpy as np
+from numba.core.caching import NullCache
+from numba.core.dispatcher import Dispatcher
+import softsplit.compile_together as together
+from softsplit.solvers import Budget, NativeSolver, Start
+from softsplit.solvers.compile_parts import call_first_half
+from softsplit.solvers.descent import descend
+from softsplit.starts import draw_start
+from softsplit.tiny_problems import tiny_problem
+
+def signatures():
+    modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
+    found = [d for m in modules for d in vars(m).values() if isinstance(d, Dispatcher)]
+    return {(d.__name__, str(s)) for d in found for s in d.signatures}
+
+together._call(call_first_half)
+together.compile_second_half()
+ready = signatures()
+descend._cache = NullCache()
+problem = tiny_problem(2, 1)
+start = draw_start("groups", problem, np.random.default_rng(0))
+NativeSolver().solve(problem, start, Budget(max_iter=50))
+print(sorted({name for name, _ in signatures() - ready} - {"tree_pass"}))
+"""
+
+
+def test_the_two_halves_are_all_that_a_descent_calls():
+    command = [sys.executable, "-c", PARTS_ARE_READY]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "['descend']\n"
+
+
+class Recorder:
+    """Stands for the compiler, and for the other process."""
+
+    def __init__(self, monkeypatch, *, on_disk=False):
+        self.calls = []
+        self.fail = False
+        monkeypatch.setattr(module, "is_on_disk", lambda function: on_disk)
+        monkeypatch.setattr(module, "_call", self.call)
+        monkeypatch.setattr(subprocess, "Popen", self.start)
+        monkeypatch.setattr(module, "parent_process", lambda: None)
+        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+
+    def call(self, half):
+        self.calls.append(half.__name__)
+        if self.fail:
+            raise KeyboardInterrupt
+
+    def start(self, command, **options):
+        self.calls.append("other")
+        end = lambda: self.calls.append("killed")  # noqa: E731
+        return SimpleNamespace(wait=lambda: self.calls.append("waited"), kill=end)
+
+    def run(self):
+        compile_together.__wrapped__()
+        return self.calls
+
+
+def test_this_process_works_while_the_other_does(monkeypatch):
+    calls = Recorder(monkeypatch).run()
+    assert calls[:3] == ["other", "call_first_half", "waited"]
+
+
+def test_nothing_is_done_where_it_was_done_before(monkeypatch):
+    assert Recorder(monkeypatch, on_disk=True).run() == []
+
+
+def test_an_interruption_leaves_no_process_behind(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    recorder.fail = True
+    with pytest.raises(KeyboardInterrupt):
+        recorder.run()
+    assert recorder.calls[-2:] == ["killed", "waited"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        (sys, "executable", "/opt/spreadsheet"),
+        (sys, "executable", None),
+        (module, "parent_process", object),
+        (os, "cpu_count", lambda: 1),
+    ],
+)
+def test_no_process_is_started_where_it_may_do_harm(monkeypatch, owner, name, value):
+    recorder = Recorder(monkeypatch)
+    monkeypatch.setattr(owner, name, value)
+    assert recorder.run() == []
+
+
+def test_without_another_process_this_one_goes_on(monkeypatch):
+    recorder = Recorder(monkeypatch)
+
+    def refuse(*arguments, **options):
+        raise PermissionError
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert recorder.run() == ["call_first_half"]
+
+
+def test_where_nobody_can_tell_nothing_is_compiled_ahead():
+    assert is_on_disk(len) and is_on_disk(None)
