@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import brute_force
 from helpers import random_case, random_tree
 from softsplit.constraints import (
     RATE_SLACK,
     InfeasibleLeafStep,
     Violation,
+    cheapest_assignment,
     leaf_step,
     violation,
 )
@@ -175,3 +177,39 @@ def test_the_cheapest_leaves_may_miss_a_rate_by_rounding():
     shares = np.array([[0.7, 0.3], [0.4, 0.6]])
     short = np.array([0.7, 0.6]) + 0.5 * RATE_SLACK
     np.testing.assert_array_equal(leaf_step(costs, shares, short), np.eye(2))
+
+
+def test_fixed_leaves_may_miss_a_rate_by_rounding():
+    shares, current = np.array([[0.9, 0.1], [0.2, 0.8]]), np.eye(2)
+    short = np.array([0.9, 0.8]) + 0.5 * RATE_SLACK
+    kept = leaf_step(np.ones((2, 2)), shares, short, np.zeros(2, dtype=bool), current)
+    np.testing.assert_array_equal(kept, current)
+
+
+@given(seed=st.integers(0, 10**6), level=st.sampled_from([0.0, 1.0, 100.0]))
+def test_the_cheapest_assignment_is_that_of_all_assignments(seed, level):
+    """Leaves that are dear for every class have no say in which class gets them."""
+    rng = np.random.default_rng(seed)
+    costs = rng.uniform(size=(3, 4)) + level * rng.uniform(size=4)
+    costs[0] += 0.5  # a class that no leaf would choose by itself
+    found = cheapest_assignment(costs)
+    np.testing.assert_array_equal(found.sum(axis=0), 1)
+    assert np.all(found.sum(axis=1) >= 1)
+    assert np.sum(costs * found) == pytest.approx(brute_force.cheapest_assignment(costs))
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e100])
+def test_the_unit_of_the_costs_does_not_matter_to_the_leaf_program(unit):
+    """The tolerances of the program are those of costs up to one."""
+    rng = np.random.default_rng(0)
+    costs, shares = rng.uniform(size=(5, 16)), rng.dirichlet(np.ones(16), size=5)
+    rates = np.full(5, 0.18)
+    plain, other = (leaf_step(factor * costs, shares, rates) for factor in (1.0, unit))
+    assert np.any((plain > 1e-6) & (plain < 1 - 1e-6))  # the program was needed
+    assert np.sum(costs * other) == pytest.approx(np.sum(costs * plain), rel=1e-9)
+
+
+def test_a_program_without_costs_has_a_solution():
+    shares = np.array([[0.4, 0.4, 0.2], [0.3, 0.3, 0.4]])
+    found = leaf_step(np.zeros((2, 3)), shares, np.array([0.1, 0.6]))
+    assert np.all(np.sum(shares * found, axis=1) >= np.array([0.1, 0.6]) - 1e-8)
