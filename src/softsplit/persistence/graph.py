@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from softsplit.classifier import SoftTreeClassifier
-from softsplit.reading.model import FAR, TreeModel
+from softsplit.reading.model import TreeModel
+from softsplit.scaling import FAR
 from softsplit.scaling import QuantileScaling
 from softsplit.tree import FloatArray
 
