@@ -6,12 +6,12 @@ For a tile of rows, with f the features that the tree uses:
     z_t     = sum_f weight_tf x_f - mu_t                        over the weights that are not zero
     p_t     = F(steepness z_t)
     reach   = product of the gates above                        leaves from left to right
-    answer  = sum_l reach_l table_kl                            a line per column of the answer
+    answer  = sum_l reach_l table_lk / sum_lk reach_l table_lk  a line per column k
 
 Only the columns of X that the tree uses are read. The arithmetic of a row is the same in the same
-order wherever it stands: a tile always has TILE rows (the last one is filled up by repeating a
-row), so that no loop has a rest that is computed in another way. The bits of an answer then do not
-depend on the other rows, on the order of X in memory or on how many rows are asked for at once.
+order wherever it stands: a tile always has TILE rows, the last one being filled up, so that no loop
+has a rest that is computed in another way. The bits of an answer then do not depend on the other
+rows, on the order of X in memory or on how many rows are asked for at once.
 """
 
 from __future__ import annotations
@@ -28,52 +28,56 @@ from softsplit.routing import TILE, open_gates
 from softsplit.scaling import FAR, SMALLEST_SPAN, LinearScaling, Scaling, scaled_rows
 from softsplit.tree import FloatArray, TreeParameters
 
-CHUNK = 262_144
+CHUNK = 131_072
 """Numbers of X in one call: an interruption is noticed, and copies stay in the cache."""
+
+TOGETHER = 4
+"""Features added to a score at a time, so that it is loaded and stored less often."""
 
 
 @compiled
 def row_pass(  # type: ignore[no-untyped-def]
-    values, first, n_rows, row_step, places, low, inverse,
-    split_starts, split_features, split_weights, thresholds, steepness,
-    leaf_starts, leaf_columns, leaf_shares, normalised, scores, answers,
+    values, first, row_step, places, low, inverse, split_starts, split_lines, split_weights,
+    steepness, leaf_starts, leaf_columns, leaf_shares, scores, answers, lines, routes, mixed, bits,
 ):  # fmt: skip
-    """Overwrite ``scores`` and ``answers`` of ``n_rows`` rows.
+    """Overwrite ``answers``, and ``scores`` where somebody asks for them.
+
+    Work arrays are handed in: to allocate them here would double the time of compiling.
 
     Parameters
     ----------
     values : array (n_numbers,)
-        The memory of X; feature f of row i is ``values[first + i * row_step + places[f]]``.
+        Feature f of row i is ``values[first + i * row_step + places[f]]``, for whole tiles.
     low, inverse : array (n_used,)
         Of the scaling.
-    split_starts, split_features, split_weights : arrays
-        Weights of branch t: entries ``split_starts[t] .. split_starts[t + 1] - 1``.
-    thresholds : array (n_branches,)
+    split_starts, split_lines, split_weights : arrays
+        Terms of z_t: entries ``split_starts[t] .. split_starts[t + 1] - 1``, a multiple of
+        TOGETHER. The threshold is the weight of line n_used, which is -1 throughout.
     steepness : float
     leaf_starts, leaf_columns, leaf_shares : arrays
-        What a leaf adds to the columns of an answer, in the same form.
-    normalised : bool
-        Divide each answer by its sum.
-    scores : array (n_rows, n_branches), or without rows where nobody asks for them
+        What a leaf adds to an answer; column n_columns is the sum of the others.
+    scores : array (n_rows, n_branches) or (0, n_branches)
     answers : array (n_rows, n_columns)
+    lines : array (n_used + 1, TILE)
+    routes : array (3 depth + 3, TILE)
+        Reach by level, score, powers, and the gates left and right by level.
+    mixed : array (n_columns + 1, TILE)
+    bits : integer array (TILE,)
+        The powers, seen as integers.
     """
-    n_leaves = len(thresholds) + 1
-    depth = 0
-    while 2**depth < n_leaves:
-        depth += 1
-    lines = np.empty((len(places), TILE))
-    score = np.empty(TILE)
-    left = np.empty((depth, TILE))
-    right = np.empty((depth, TILE))
-    reach = np.ones((depth + 1, TILE))
-    mixed = np.empty((answers.shape[1], TILE))
-    powers = np.empty(TILE)
-    bits = powers.view(np.int64)
-    for begin in range(0, n_rows, TILE):
-        size = min(TILE, n_rows - begin)
-        _read(values, first + begin * row_step, size, row_step, places, lines)
-        _scale(lines, low, inverse, score)
-        mixed[:, :] = 0.0
+    n_leaves, depth = len(leaf_starts) - 1, len(routes) // 3 - 1
+    reach, score, powers = routes[: depth + 1], routes[depth + 1], routes[depth + 2]
+    left, right = routes[depth + 3 : 2 * depth + 3], routes[2 * depth + 3 :]
+    n_columns = answers.shape[1]
+    for i in range(TILE):
+        reach[0, i] = 1.0
+        lines[len(places), i] = -1.0
+    for begin in range(0, len(answers), TILE):
+        size = min(TILE, len(answers) - begin)
+        _read(values, first + begin * row_step, row_step, places, low, inverse, lines)
+        for k in range(n_columns + 1):
+            for i in range(TILE):
+                mixed[k, i] = 0.0
         for leaf in range(n_leaves):
             # The way to this leaf leaves that to the one before at level ``turn``, to the right.
             turn = 0
@@ -83,10 +87,10 @@ def row_pass(  # type: ignore[no-untyped-def]
                     turn -= 1
             for level in range(turn, depth):
                 if level > turn or leaf == 0:
-                    t = 2**level - 1 + (leaf >> (depth - level))
+                    t = (1 << level) - 1 + (leaf >> (depth - level))
                     _split(
-                        lines, split_features, split_weights, split_starts[t],
-                        split_starts[t + 1], thresholds[t], score,
+                        lines, split_lines, split_weights, split_starts[t], split_starts[t + 1],
+                        score,
                     )  # fmt: skip
                     if len(scores) > 0:
                         for i in range(size):
@@ -101,97 +105,51 @@ def row_pass(  # type: ignore[no-untyped-def]
                 line, share = mixed[leaf_columns[entry]], leaf_shares[entry]
                 for i in range(TILE):
                     line[i] += share * arriving[i]
-        if normalised:
-            _normalise(mixed, score)
-        for k in range(len(mixed)):
+        total = mixed[n_columns]
+        for k in range(n_columns):
             line = mixed[k]
             for i in range(size):
-                answers[begin + i, k] = line[i]
+                answers[begin + i, k] = line[i] / total[i]
 
 
 @compiled
-def _read(values, first, size, row_step, places, lines):  # type: ignore[no-untyped-def]
-    """Copy a tile, one line per feature, in the order in which X lies in memory."""
+def _read(values, first, row_step, places, low, inverse, lines):  # type: ignore[no-untyped-def]
+    """A tile in scaled units, one line per feature; read in the order in which X lies in memory."""
     if row_step == 1:
         for f in range(len(places)):
             line, at = lines[f], first + places[f]
-            for i in range(size):
+            for i in range(TILE):
                 line[i] = values[at + i]
-            for i in range(size, TILE):
-                line[i] = values[at + size - 1]
-        return
-    for i in range(0, TILE, 4):
-        a = first + min(i, size - 1) * row_step
-        b = first + min(i + 1, size - 1) * row_step
-        c = first + min(i + 2, size - 1) * row_step
-        d = first + min(i + 3, size - 1) * row_step
-        for f in range(len(places)):
-            line, place = lines[f], places[f]
-            line[i] = values[a + place]
-            line[i + 1] = values[b + place]
-            line[i + 2] = values[c + place]
-            line[i + 3] = values[d + place]
-
-
-@compiled
-def _scale(lines, low, inverse, sizes):  # type: ignore[no-untyped-def]
-    """Scaled units. Values are cut only where their sizes add up to FAR: a second look is rare."""
-    for i in range(TILE):
-        sizes[i] = 0.0
-    for f in range(len(lines)):
+    else:
+        for i in range(0, TILE, 4):
+            a = first + i * row_step
+            for f in range(len(places)):
+                line, at = lines[f], a + places[f]
+                line[i] = values[at]
+                line[i + 1] = values[at + row_step]
+                line[i + 2] = values[at + 2 * row_step]
+                line[i + 3] = values[at + 3 * row_step]
+    for f in range(len(places)):
         line, start, factor = lines[f], low[f], inverse[f]
         for i in range(TILE):
-            scaled = (line[i] - start) * factor
-            line[i] = scaled
-            sizes[i] += abs(scaled)
-    total = 0.0
-    for i in range(TILE):
-        total += sizes[i]
-    if not total < FAR:
-        for f in range(len(lines)):
-            line = lines[f]
-            for i in range(TILE):
-                line[i] = min(max(line[i], -FAR), FAR)
+            line[i] = min(max((line[i] - start) * factor, -FAR), FAR)
 
 
 @compiled
-def _split(lines, features, weights, begin, end, threshold, score):  # type: ignore[no-untyped-def]
-    """Scores of one branch, four features at a time: a sum is loaded and stored less often."""
+def _split(lines, entries, weights, begin, end, score):  # type: ignore[no-untyped-def]
+    """Scores of one branch."""
     for i in range(TILE):
         score[i] = 0.0
-    entry = begin
-    while entry + 4 <= end:
-        a, b = lines[features[entry]], lines[features[entry + 1]]
-        c, d = lines[features[entry + 2]], lines[features[entry + 3]]
-        on_a, on_b = weights[entry], weights[entry + 1]
-        on_c, on_d = weights[entry + 2], weights[entry + 3]
+    for e in range(begin, end, TOGETHER):
+        a, b, c, d = (
+            lines[entries[e]], lines[entries[e + 1]], lines[entries[e + 2]], lines[entries[e + 3]],
+        )  # fmt: skip
+        on_a, on_b, on_c, on_d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
         for i in range(TILE):
             total = score[i] + on_a * a[i]
             total = total + on_b * b[i]
             total = total + on_c * c[i]
             score[i] = total + on_d * d[i]
-        entry += 4
-    while entry < end:
-        a, on_a = lines[features[entry]], weights[entry]
-        for i in range(TILE):
-            score[i] = score[i] + on_a * a[i]
-        entry += 1
-    for i in range(TILE):
-        score[i] = score[i] - threshold
-
-
-@compiled
-def _normalise(mixed, total):  # type: ignore[no-untyped-def]
-    for i in range(TILE):
-        total[i] = 0.0
-    for k in range(len(mixed)):
-        line = mixed[k]
-        for i in range(TILE):
-            total[i] += line[i]
-    for k in range(len(mixed)):
-        line = mixed[k]
-        for i in range(TILE):
-            line[i] = line[i] / total[i]
 
 
 class Entries(NamedTuple):
@@ -202,34 +160,42 @@ class Entries(NamedTuple):
     values: FloatArray
 
     @classmethod
-    def of(cls, matrix: FloatArray) -> Entries:
-        rows, columns = np.nonzero(matrix)
-        starts = np.searchsorted(rows, np.arange(len(matrix) + 1))
-        return cls(starts.astype(np.int64), columns.astype(np.int64), matrix[rows, columns])
+    def of_splits(cls, weights: FloatArray, thresholds: FloatArray) -> Entries:
+        """Terms of the scores, the threshold last; filled up with zeros. (n_branches, n_used)."""
+        rows, columns = np.nonzero(weights)
+        counts = np.bincount(rows, minlength=len(weights))
+        lengths = (counts // TOGETHER + 1) * TOGETHER  # one more at least: the threshold
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        lines, values = np.full(starts[-1], weights.shape[1]), np.zeros(starts[-1])
+        places = np.arange(len(rows)) + np.repeat(starts[:-1] - np.cumsum(counts) + counts, counts)
+        lines[places], values[places] = columns, weights[rows, columns]
+        values[starts[:-1] + counts] = thresholds
+        return cls(starts, lines, values)
+
+    @classmethod
+    def of_leaves(cls, shares: FloatArray) -> Entries:
+        """What leaves add to the columns and, in one more column, to their sum; by leaf."""
+        table = np.column_stack([shares, shares.sum(axis=1)])
+        rows, columns = np.nonzero(table)
+        return cls(
+            np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns]
+        )
 
     @classmethod
     def identity(cls, size: int) -> Entries:
-        return cls(np.arange(size + 1), np.arange(size), np.ones(size))
+        """``of_leaves`` of the matrix with ones on its diagonal."""
+        columns = np.column_stack([np.arange(size), np.full(size, size)]).ravel()
+        return cls(np.arange(0, 2 * size + 1, 2), columns, np.ones(2 * size))
 
 
-class Memory(NamedTuple):
-    """Numbers of rows one after the other, and the steps to the next row and column."""
+class Piece(NamedTuple):
+    """Rows for one call: their numbers in memory, for whole tiles."""
 
+    rows: slice
     values: FloatArray
+    first: int
     row_step: int
-    column_step: int
-
-    @classmethod
-    def of(cls, X: NDArray[np.floating]) -> Memory | None:
-        """X itself, without a copy, if the compiled pass can read it.
-
-        An array that is read only would be compiled for once more.
-        """
-        if X.dtype != np.float64:
-            return None
-        if X.flags.carray:
-            return cls(X.reshape(-1), X.shape[1], 1)
-        return cls(X.T.reshape(-1), 1, len(X)) if X.flags.farray else None
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -241,13 +207,12 @@ class RowPass:
     used : int array (n_used,)
         Columns that bear on the scores.
     low, inverse : array (n_used,)
-        Scaled is (x - low) * inverse, if ``direct``.
     direct : bool
-        Whether the pass scales; other scalings hand it scaled rows.
+        Whether the pass scales; where not, it is handed scaled rows.
     scaling : Scaling
     splits : Entries
-        (n_branches, n_used): weights divided by the number of features.
-    thresholds : array (n_branches,)
+        Weights divided by the number of features, and thresholds.
+    n_branches : int
     steepness : float
     """
 
@@ -257,89 +222,92 @@ class RowPass:
     direct: bool
     scaling: Scaling
     splits: Entries
-    thresholds: FloatArray
+    n_branches: int
     steepness: float
 
     @classmethod
     def of(cls, parameters: TreeParameters, steepness: float, scaling: Scaling) -> RowPass:
         used = np.any(parameters.weights, axis=1)
-        direct = isinstance(scaling, LinearScaling) and not np.any(
-            scaling.span[used] <= SMALLEST_SPAN
-        )
-        if isinstance(scaling, LinearScaling) and direct:
+        direct = False
+        low, inverse = np.zeros(len(used)), np.ones(len(used))
+        if isinstance(scaling, LinearScaling):
             used &= np.isfinite(scaling.span)  # a constant column is 0 throughout
-            low, inverse = scaling.low[used], 1.0 / scaling.span[used]
-        else:
-            low, inverse = np.zeros(used.sum()), np.ones(used.sum())
+            direct = bool(np.all(scaling.span[used] > SMALLEST_SPAN))
+        if isinstance(scaling, LinearScaling) and direct:
+            low[used], inverse[used] = scaling.low[used], 1.0 / scaling.span[used]
+        weights = parameters.weights[used].T / parameters.n_features
         return cls(
-            np.flatnonzero(used).astype(np.int64),
-            low,
-            inverse,
-            direct,
-            scaling,
-            Entries.of(parameters.weights[used].T / parameters.n_features),
-            np.array(parameters.thresholds, dtype=np.float64),
-            float(steepness),
+            used=np.flatnonzero(used),
+            low=low[used],
+            inverse=inverse[used],
+            direct=direct,
+            scaling=scaling,
+            splits=Entries.of_splits(weights, parameters.thresholds),
+            n_branches=len(weights),
+            steepness=float(steepness),
         )
 
     def scores(self, X: NDArray[np.floating]) -> FloatArray:
         """z_t of every row, (n_rows, n_branches)."""
-        scores = np.empty((len(X), len(self.thresholds)))
-        nothing = Entries.of(np.zeros((len(self.thresholds) + 1, 0)))
-        self._run(X, nothing, False, scores, np.empty((len(X), 0)))
+        scores = np.empty((len(X), self.n_branches))
+        nothing = Entries.of_leaves(np.zeros((self.n_branches + 1, 0)))
+        self._run(X, nothing, np.empty((len(X), 0)), scores)
         return scores
 
     def leaf_proba(self, X: NDArray[np.floating]) -> FloatArray:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
-        n_leaves = len(self.thresholds) + 1
-        answers = np.empty((len(X), n_leaves))
-        self._run(X, Entries.identity(n_leaves), False, self._no_scores, answers)
+        answers = np.empty((len(X), self.n_branches + 1))
+        self._run(X, Entries.identity(answers.shape[1]), answers)
         return answers
 
     def class_proba(self, X: NDArray[np.floating], leaf_classes: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
         answers = np.empty((len(X), len(leaf_classes)))
-        self._run(X, Entries.of(leaf_classes.T), True, self._no_scores, answers)
+        self._run(X, Entries.of_leaves(leaf_classes.T), answers)
         return answers
-
-    @property
-    def _no_scores(self) -> FloatArray:
-        return np.empty((0, len(self.thresholds)))
 
     def _run(
         self,
         X: NDArray[np.floating],
         leaves: Entries,
-        normalised: bool,
-        scores: FloatArray,
         answers: FloatArray,
+        scores: FloatArray | None = None,
     ) -> None:
-        for rows, memory, first, places in self._pieces(X):
+        if scores is None:
+            scores = np.empty((0, self.n_branches))
+        depth = self.n_branches.bit_length()
+        lines, routes = np.empty((len(self.used) + 1, TILE)), np.empty((3 * depth + 3, TILE))
+        mixed, bits = np.empty((answers.shape[1] + 1, TILE)), routes[depth + 2].view(np.int64)
+        for piece in self._pieces(X):
             row_pass(
-                memory.values, first, rows.stop - rows.start, memory.row_step, places,
-                self.low, self.inverse, *self.splits, self.thresholds, self.steepness,
-                *leaves, normalised, scores[rows], answers[rows],
+                piece.values, piece.first, piece.row_step, piece.places, self.low, self.inverse,
+                *self.splits, self.steepness, *leaves, scores[piece.rows], answers[piece.rows],
+                lines, routes, mixed, bits,
             )  # fmt: skip
 
-    def _pieces(
-        self, X: NDArray[np.floating]
-    ) -> Iterator[tuple[slice, Memory, int, NDArray[np.int64]]]:
-        """Rows to handle in one call, their memory, where it begins, and the place of each feature."""
-        whole = Memory.of(X) if self.direct else None
+    def _pieces(self, X: NDArray[np.floating]) -> Iterator[Piece]:
+        """X as it lies in memory where the pass can read it there, and copies of a few rows."""
         size = max(TILE, CHUNK // max(1, X.shape[1]) // TILE * TILE)
-        for low in range(0, len(X), size):
+        # An array of another kind, even one that is read only, would be compiled for once more.
+        plain = self.direct and X.dtype == np.float64 and (X.flags.carray or X.flags.farray)
+        whole = len(X) // TILE * TILE if plain else 0
+        order = "C" if X.flags.carray else "F"
+        row_step, step = (X.shape[1], 1) if order == "C" else (1, len(X))
+        for low in range(0, whole, size):
+            rows = slice(low, min(low + size, whole))
+            yield Piece(rows, X.reshape(-1, order=order), low * row_step, row_step, self.used * step)
+        for low in range(whole, len(X), size):
             rows = slice(low, min(low + size, len(X)))
-            if whole is not None:
-                yield rows, whole, low * whole.row_step, self.used * whole.column_step
-            else:
-                block = self._block(X[rows])
-                memory = Memory(block.reshape(-1), block.shape[1], 1)
-                yield rows, memory, 0, np.arange(block.shape[1])
+            block = self._block(X[rows])
+            yield Piece(rows, block.reshape(-1), 0, block.shape[1], np.arange(block.shape[1]))
 
     def _block(self, X: NDArray[np.floating]) -> FloatArray:
-        """The used columns of a few rows in double precision, scaled unless the pass does it."""
+        """The used columns of a few rows in double precision, filled up to whole tiles."""
+        block = np.zeros((-(-len(X) // TILE) * TILE, len(self.used)))
         if self.direct:
-            return np.ascontiguousarray(X[:, self.used], dtype=np.float64)
-        used = np.zeros(X.shape[1], dtype=bool)
-        used[self.used] = True
-        return np.ascontiguousarray(scaled_rows(self.scaling, X, used)[:, self.used])
+            block[: len(X)] = X[:, self.used]
+        else:
+            used = np.zeros(X.shape[1], dtype=bool)
+            used[self.used] = True
+            block[: len(X)] = scaled_rows(self.scaling, X, used)[:, self.used]
+        return block
