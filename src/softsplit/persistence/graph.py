@@ -16,8 +16,7 @@ import numpy as np
 
 from softsplit.classifier import SoftTreeClassifier
 from softsplit.reading.model import TreeModel
-from softsplit.scaling import FAR
-from softsplit.scaling import QuantileScaling
+from softsplit.scaling import FAR, QuantileScaling
 from softsplit.tree import FloatArray
 
 OPSET, IR_VERSION = 17, 8

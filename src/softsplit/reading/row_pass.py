@@ -114,25 +114,39 @@ def row_pass(  # type: ignore[no-untyped-def]
 
 @compiled
 def _read(values, first, row_step, places, low, inverse, lines):  # type: ignore[no-untyped-def]
-    """A tile in scaled units, one line per feature; read in the order in which X lies in memory."""
+    """A tile in scaled units, one line per feature; read in the order in which X lies in memory.
+
+    Four rows at a time where rows lie together. There, values are looked at again, to be cut, only
+    if their sizes add up to FAR: this can not change a value that is not cut.
+    """
+    sizes = FAR
     if row_step == 1:
         for f in range(len(places)):
-            line, at = lines[f], first + places[f]
+            line, at, start, factor = lines[f], first + places[f], low[f], inverse[f]
             for i in range(TILE):
-                line[i] = values[at + i]
+                line[i] = (values[at + i] - start) * factor
     else:
+        sizes = 0.0
         for i in range(0, TILE, 4):
-            a = first + i * row_step
+            row = first + i * row_step
+            in_a = in_b = in_c = in_d = 0.0
             for f in range(len(places)):
-                line, at = lines[f], a + places[f]
-                line[i] = values[at]
-                line[i + 1] = values[at + row_step]
-                line[i + 2] = values[at + 2 * row_step]
-                line[i + 3] = values[at + 3 * row_step]
-    for f in range(len(places)):
-        line, start, factor = lines[f], low[f], inverse[f]
-        for i in range(TILE):
-            line[i] = min(max((line[i] - start) * factor, -FAR), FAR)
+                line, at, start, factor = lines[f], row + places[f], low[f], inverse[f]
+                a = (values[at] - start) * factor
+                b = (values[at + row_step] - start) * factor
+                c = (values[at + 2 * row_step] - start) * factor
+                d = (values[at + 3 * row_step] - start) * factor
+                line[i], line[i + 1], line[i + 2], line[i + 3] = a, b, c, d
+                in_a += abs(a)
+                in_b += abs(b)
+                in_c += abs(c)
+                in_d += abs(d)
+            sizes += (in_a + in_b) + (in_c + in_d)
+    if not sizes < FAR:
+        for f in range(len(places)):
+            line = lines[f]
+            for i in range(TILE):
+                line[i] = min(max(line[i], -FAR), FAR)
 
 
 @compiled
@@ -177,9 +191,7 @@ class Entries(NamedTuple):
         """What leaves add to the columns and, in one more column, to their sum; by leaf."""
         table = np.column_stack([shares, shares.sum(axis=1)])
         rows, columns = np.nonzero(table)
-        return cls(
-            np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns]
-        )
+        return cls(np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns])
 
     @classmethod
     def identity(cls, size: int) -> Entries:
@@ -200,7 +212,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class RowPass:
-    """The arrays of one tree for the compiled pass.
+    """The arrays of one tree for the compiled pass; X may be of double or single precision.
 
     Attributes
     ----------
@@ -247,20 +259,20 @@ class RowPass:
             steepness=float(steepness),
         )
 
-    def scores(self, X: NDArray[np.floating]) -> FloatArray:
+    def scores(self, X: FloatArray) -> FloatArray:
         """z_t of every row, (n_rows, n_branches)."""
         scores = np.empty((len(X), self.n_branches))
         nothing = Entries.of_leaves(np.zeros((self.n_branches + 1, 0)))
         self._run(X, nothing, np.empty((len(X), 0)), scores)
         return scores
 
-    def leaf_proba(self, X: NDArray[np.floating]) -> FloatArray:
+    def leaf_proba(self, X: FloatArray) -> FloatArray:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
         answers = np.empty((len(X), self.n_branches + 1))
         self._run(X, Entries.identity(answers.shape[1]), answers)
         return answers
 
-    def class_proba(self, X: NDArray[np.floating], leaf_classes: FloatArray) -> FloatArray:
+    def class_proba(self, X: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
         answers = np.empty((len(X), len(leaf_classes)))
         self._run(X, Entries.of_leaves(leaf_classes.T), answers)
@@ -268,7 +280,7 @@ class RowPass:
 
     def _run(
         self,
-        X: NDArray[np.floating],
+        X: FloatArray,
         leaves: Entries,
         answers: FloatArray,
         scores: FloatArray | None = None,
@@ -285,23 +297,25 @@ class RowPass:
                 lines, routes, mixed, bits,
             )  # fmt: skip
 
-    def _pieces(self, X: NDArray[np.floating]) -> Iterator[Piece]:
+    def _pieces(self, X: FloatArray) -> Iterator[Piece]:
         """X as it lies in memory where the pass can read it there, and copies of a few rows."""
         size = max(TILE, CHUNK // max(1, X.shape[1]) // TILE * TILE)
+        by_rows, by_columns = X.flags.carray, X.flags.farray
         # An array of another kind, even one that is read only, would be compiled for once more.
-        plain = self.direct and X.dtype == np.float64 and (X.flags.carray or X.flags.farray)
+        plain = self.direct and X.dtype == np.float64 and (by_rows or by_columns)
         whole = len(X) // TILE * TILE if plain else 0
-        order = "C" if X.flags.carray else "F"
-        row_step, step = (X.shape[1], 1) if order == "C" else (1, len(X))
-        for low in range(0, whole, size):
-            rows = slice(low, min(low + size, whole))
-            yield Piece(rows, X.reshape(-1, order=order), low * row_step, row_step, self.used * step)
+        if whole:
+            values = X.reshape(-1) if by_rows else X.T.reshape(-1)
+            row_step, step = (X.shape[1], 1) if by_rows else (1, len(X))
+            for low in range(0, whole, size):
+                rows = slice(low, min(low + size, whole))
+                yield Piece(rows, values, low * row_step, row_step, self.used * step)
         for low in range(whole, len(X), size):
             rows = slice(low, min(low + size, len(X)))
             block = self._block(X[rows])
             yield Piece(rows, block.reshape(-1), 0, block.shape[1], np.arange(block.shape[1]))
 
-    def _block(self, X: NDArray[np.floating]) -> FloatArray:
+    def _block(self, X: FloatArray) -> FloatArray:
         """The used columns of a few rows in double precision, filled up to whole tiles."""
         block = np.zeros((-(-len(X) // TILE) * TILE, len(self.used)))
         if self.direct:
