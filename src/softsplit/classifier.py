@@ -22,10 +22,9 @@ from softsplit.fitted_tree import FittedTreeMixin
 from softsplit.inputs import refuse_infinite, refuse_mixed_labels, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
-from softsplit.reading.model import scaled_rows
 from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
-from softsplit.scaling import Scaling, fit_scaling
+from softsplit.scaling import Scaling, fit_scaling, scaled_rows
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, Status
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray
@@ -384,8 +383,9 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         refuse_text(X)
         with np.errstate(over="ignore", invalid="ignore"):
+            # Single precision stays as it is: whoever computes makes doubles of a few rows.
             checked: FloatArray = validate_data(
-                self, X, dtype=np.float64, reset=False, ensure_all_finite=False
+                self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
             )
         refuse_infinite(checked, getattr(self, "feature_names_in_", None))
         return checked

@@ -23,8 +23,8 @@ from sklearn.base import clone
 
 from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.problem import TrainingProblem
-from softsplit.reading.model import scaled_rows
 from softsplit.routing import leaf_probabilities, split_scores
+from softsplit.scaling import scaled_rows
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
 from softsplit.solvers import Solution, Start, Status

@@ -14,6 +14,9 @@ from softsplit.tree import FloatArray
 
 def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
     """NaN and infinity: the first one is named."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):  # then all are, and no array of flags was made
+            return
     if np.all(np.isfinite(X)):
         return
     row, column = np.argwhere(~np.isfinite(X))[0]

@@ -198,7 +198,7 @@ def gate_probabilities(scores: FloatArray, steepness: float) -> tuple[FloatArray
 
 
 def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
-    """P_il for prediction and for solvers that keep them as variables, (n_leaves, n_rows)."""
+    """P_il of scaled rows, in training and for solvers that keep them, (n_leaves, n_rows)."""
     left, right = gate_probabilities(scores, steepness)
     n_branches, n_rows = scores.shape
     reach: NDArray[np.float64] = np.empty((2 * n_branches + 1, n_rows))

@@ -45,6 +45,9 @@ LARGEST_END = 1e307
 DEVIATIONS = 6.0
 """Standard deviations that make one scaled unit: three on each side of the mean."""
 
+FAR = 1e100
+"""Scaled values are cut here: so far outside the training data only the side matters."""
+
 MOST_KNOTS = 500
 """Knots of a feature under the quantile scaling; one with fewer values has a knot at each."""
 
@@ -216,6 +219,15 @@ KINDS = tuple(FITS)
 def fit_scaling(kind: str, X: FloatArray, weight: FloatArray | None = None) -> Scaling:
     """The scaling of that kind for the rows of ``X``; a row of weight 3 is three rows."""
     return FITS[kind](X, weight)
+
+
+def scaled_rows(
+    scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """Rows that need not be training rows in scaled units, none of them beyond FAR."""
+    with np.errstate(over="ignore"):
+        scaled = scaling.transform(X, used)
+    return np.clip(scaled, -FAR, FAR, out=scaled)
 
 
 def scaling_from(kind: str, arrays: Mapping[str, Any]) -> Scaling:

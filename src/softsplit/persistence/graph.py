@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from softsplit.classifier import SoftTreeClassifier
-from softsplit.reading.model import FAR, TreeModel
-from softsplit.scaling import QuantileScaling
+from softsplit.reading.model import TreeModel
+from softsplit.scaling import FAR, QuantileScaling
 from softsplit.tree import FloatArray
 
 OPSET, IR_VERSION = 17, 8

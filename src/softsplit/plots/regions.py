@@ -78,7 +78,7 @@ class DecisionRegionsDisplay:
         ax : matplotlib axes, optional
         """
         tree = fitted_tree(estimator)
-        model, rows = tree._model(), tree._check(X)
+        model, rows = tree._model(), tree._check(X).astype(np.float64, copy=False)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)

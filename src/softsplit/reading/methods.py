@@ -47,7 +47,7 @@ class ReadingMixin:
         elif not hasattr(x, "columns"):
             x = np.asarray(x)
             x = x[None, :] if x.ndim == 1 else x
-        rows = self._check(x)
+        rows = self._check(x).astype(np.float64, copy=False)
         if len(rows) != 1:
             raise ValueError(f"explain takes one row, got {len(rows)}.")
         return explain(self._model(), rows[0])

@@ -8,32 +8,19 @@ answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.row_pass import RowPass
 from softsplit.reading.summary import FeatureSummary
-from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
-from softsplit.scaling import Scaling
+from softsplit.routing import gate_probabilities
+from softsplit.scaling import Scaling, scaled_rows
 from softsplit.tree import FloatArray, Topology, TreeParameters
-
-FAR = 1e100
-"""Scaled values are cut here: so far outside the training data only the side matters."""
-
-CHUNK = 262_144
-"""Numbers handled at once: the arrays of a chunk of rows stay in the cache however long X is."""
-
-
-def scaled_rows(
-    scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
-) -> FloatArray:
-    """Rows that need not be training rows in scaled units, none of them beyond FAR."""
-    with np.errstate(over="ignore"):
-        scaled = scaling.transform(X, used)
-    return np.clip(scaled, -FAR, FAR, out=scaled)
 
 
 @dataclass(frozen=True)
@@ -91,9 +78,13 @@ class TreeModel:
         used = np.any(self.parameters.weights, axis=1)
         return scaled_rows(self.scaling, X, used)
 
+    @cached_property
+    def _pass(self) -> RowPass:
+        return RowPass.of(self.parameters, self.steepness, self.scaling)
+
     def scores(self, X: FloatArray) -> FloatArray:
         """z_t of every row, (n_branches, n_rows)."""
-        return split_scores(self.parameters, self.scaled(X).T)
+        return self._pass.scores(X).T
 
     def gates(self, X: FloatArray) -> FloatArray:
         """Probability of going left, (n_branches, n_rows)."""
@@ -101,24 +92,11 @@ class TreeModel:
 
     def leaf_proba(self, X: FloatArray) -> FloatArray:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
-        proba = np.empty((len(X), self.parameters.leaf_classes.shape[1]))
-        for rows in self._chunks(len(X)):
-            proba[rows] = leaf_probabilities(self.scores(X[rows]), self.steepness).T
-        return proba
+        return self._pass.leaf_proba(X)
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        proba = np.empty((len(X), len(self.classes)))
-        for rows in self._chunks(len(X)):
-            here = self.leaf_proba(X[rows]) @ self.parameters.leaf_classes.T
-            np.divide(here, here.sum(axis=1, keepdims=True), out=proba[rows])
-        return proba
-
-    def _chunks(self, n_rows: int) -> Iterator[slice]:
-        """Rows to handle together: a multiple of 64, so that no product sees an odd rest."""
-        widest = max(self.parameters.n_features, 2 * self.topology.n_leaves)
-        size = max(64, CHUNK // widest // 64 * 64)
-        return (slice(low, low + size) for low in range(0, n_rows, size))
+        return self._pass.class_proba(X, self.parameters.leaf_classes)
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position of the most probable class in ``classes``, (n_rows,)."""
