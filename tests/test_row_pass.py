@@ -1,9 +1,13 @@
-"""The compiled pass from rows to answers: right by slow formulas, the same bits in any dress."""
+"""The pass from rows to answers: right by slow formulas, the same bits in any dress.
+
+It is there twice, compiled for many rows and in numpy for few; tests ask both.
+"""
 
 from __future__ import annotations
 
 import math
 import tracemalloc
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +19,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import brute_force
 from readings import random_classifier, random_model
-from softsplit.reading import row_pass
+from softsplit.reading import row_plan
 from softsplit.routing import TILE
 from softsplit.scaling import FAR, KINDS, LinearScaling, scaled_rows
 from softsplit.tree import TreeParameters
+
+ROUTES = {"compiled": 0, "numpy": 10**12}
+"""Up to how many numbers numpy answers."""
+
+
+@contextmanager
+def asking(route):
+    """Whoever asks is answered by this route."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_plan, "FEW", ROUTES[route])
+        yield
+
+
+@pytest.fixture(params=ROUTES)
+def route(request):
+    with asking(request.param):
+        yield request.param
 
 
 def by_hand(model, X):
@@ -60,15 +81,19 @@ def test_answers_are_those_of_the_slow_formulas(seed, depth, kind, steepness, n_
         seed, depth=depth, kind=kind, steepness=steepness, n_features=n_features
     )
     X = X[:12]
-    found = model.predict_proba(X)
+    with asking("numpy"):
+        found, leaves, scores = model.predict_proba(X), model.leaf_proba(X), model.scores(X)
+    with asking("compiled"):
+        assert_array_equal(model.predict_proba(X), found)
+        assert_array_equal(model.leaf_proba(X), leaves)
+        assert_array_equal(model.scores(X), scores)
     same_to_rounding(found, by_hand(model, X), rounding(model, X))
     assert_allclose(found.sum(axis=1), 1, rtol=1e-14)
-    leaves = model.leaf_proba(X)
     assert_allclose(leaves.sum(axis=1), 1, rtol=1e-14)
     assert_allclose(leaves @ model.parameters.leaf_classes.T, found, rtol=0, atol=1e-14)
 
 
-def test_scores_gates_leaves_and_the_hard_tree_are_of_one_tree():
+def test_scores_gates_leaves_and_the_hard_tree_are_of_one_tree(route):
     model, X = random_model(3, depth=3, n_rows=3 * TILE + 7)
     tree, scores, gates = model.parameters, model.scores(X), model.gates(X)
     expected = (scaled_rows(model.scaling, X) @ tree.weights / tree.n_features).T
@@ -80,7 +105,7 @@ def test_scores_gates_leaves_and_the_hard_tree_are_of_one_tree():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("depth", [1, 3, 6])
-def test_manners_change_no_bit(kind, depth):
+def test_manners_change_no_bit(kind, depth, route):
     """Order in memory, strides, neighbours, chunks: X is longer than a tile and no multiple."""
     model, X = random_model(depth, depth=depth, kind=kind, n_features=7, n_rows=2 * TILE + 45)
     proba, leaves, scores = model.predict_proba(X), model.leaf_proba(X), model.scores(X)
@@ -115,7 +140,8 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
     del tree.feature_names_in_
     single = X.astype(np.float32)
     expected = tree.predict_proba(single.astype(np.float64))
-    monkeypatch.setattr(row_pass, "CHUNK", 64)
+    monkeypatch.setattr(row_plan, "CHUNK", 64)
+    monkeypatch.setattr(row_plan, "FEW", 0)
     for rows in (single, np.asfortranarray(single), single[::-1].copy()[::-1]):
         assert_array_equal(tree.predict_proba(rows), expected)
     assert_array_equal(tree.predict(single), tree.classes_[expected.argmax(axis=1)])
@@ -127,17 +153,18 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
 
 def test_the_size_of_chunks_changes_no_bit(monkeypatch):
     model, X = random_model(4, n_rows=5 * TILE + 1)
+    monkeypatch.setattr(row_plan, "FEW", 0)
     for order in "CF":
         rows = np.array(X, order=order)
         expected = model.predict_proba(rows)
-        monkeypatch.setattr(row_pass, "CHUNK", 1)
-        assert_array_equal(model.predict_proba(rows), expected)
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(row_plan, "CHUNK", 1)
+            assert_array_equal(model.predict_proba(rows), expected)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_far_values_count_by_their_side(kind, order):
+def test_far_values_count_by_their_side(kind, order, route):
     """Beyond FAR scaled units values are cut; two that are cut outweigh each other exactly."""
     model, X = random_model(6, depth=1, n_classes=2, kind=kind, n_features=4)
     weights = np.array([[0.5], [-0.5], [0.0], [0.0]])
@@ -157,7 +184,7 @@ def test_far_values_count_by_their_side(kind, order):
     assert_array_equal(model.predict_proba(X)[:2] >= 0.5, scores[:2, None] * [1, -1] >= 0)
 
 
-def test_constant_columns_and_tiny_spans_need_no_reciprocal():
+def test_constant_columns_and_tiny_spans_need_no_reciprocal(route):
     """1 / span of a file may overflow; a constant column has an infinite span and a value of 0."""
     model, _ = random_model(1, depth=2, n_features=4)
     span = np.array([np.inf, 5e-324, 1e-310, 2.0])
@@ -171,7 +198,7 @@ def test_constant_columns_and_tiny_spans_need_no_reciprocal():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_tree_without_features_says_the_same_of_every_row(kind):
+def test_a_tree_without_features_says_the_same_of_every_row(kind, route):
     model, X = random_model(2, depth=3, kind=kind, n_rows=TILE + 3)
     tree = model.parameters
     bare = replace(
@@ -184,7 +211,7 @@ def test_a_tree_without_features_says_the_same_of_every_row(kind):
     assert_array_equal(bare.scores(X), np.repeat(-tree.thresholds[:, None], len(X), axis=1))
 
 
-def test_unused_columns_are_not_read():
+def test_unused_columns_are_not_read(route):
     model, X = random_model(2, depth=2, n_features=5)
     tree = model.parameters
     weights = tree.weights.copy()
@@ -198,7 +225,7 @@ def test_unused_columns_are_not_read():
         )
 
 
-def test_small_probabilities_keep_their_digits():
+def test_small_probabilities_keep_their_digits(route):
     """A leaf that is all but out of reach: its probability is the product of tiny gates."""
     model, _ = random_model(0, depth=2, n_classes=4, kind="identity", n_features=1, steepness=1.0)
     tree = TreeParameters(np.ones((1, 3)), np.zeros(3), np.eye(4))
@@ -209,6 +236,17 @@ def test_small_probabilities_keep_their_digits():
     assert_allclose(model.predict_proba(z)[:, 0], expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_does_not_depend_on_which_route_gives_it(kind):
+    """One row by numpy, the same among very many by the compiled pass, without a hand in it."""
+    model, X = random_model(8, depth=4, kind=kind, steepness=512.0)
+    many = np.tile(X, (200, 1))
+    assert len(X) * 20 <= row_plan.FEW < len(many) * 15
+    proba = model.predict_proba(many).reshape(200, len(X), -1)
+    assert_array_equal(proba, np.repeat(proba[:1], 200, axis=0))
+    assert_array_equal([model.predict_proba(x[None, :])[0] for x in X], proba[0])
+
+
 @pytest.mark.parametrize("kind", ["minmax", "quantile"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_memory_does_not_grow_with_the_rows(kind, dtype):
@@ -216,7 +254,7 @@ def test_memory_does_not_grow_with_the_rows(kind, dtype):
     del tree.feature_names_in_
     tree.predict_proba(X)
     peaks = []
-    for times in (1000, 4000):
+    for times in (2000, 8000):
         rows = np.tile(X, (times, 1)).astype(dtype)
         tracemalloc.start()
         answers = tree._model().predict_proba(tree._check(rows))

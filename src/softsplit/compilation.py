@@ -53,7 +53,29 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Fused multiply-adds are allowed, reordering is not: the bits of a result do not depend on how
     loops are cut into tiles. Division by zero gives infinity, as in numpy.
     """
-    dispatcher = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})(
+    return _compiled(function, {"contract", "nsz"})
+
+
+def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same with every operation rounded by itself, so that numpy can give the same bits."""
+    return _compiled(function, False)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of every compiled function that calls it, and compiled as that one is."""
+    return _compiled(function, False, inline="always")
+
+
+def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as it is written, for arrays of numpy."""
+    written: Callable[..., Any] = getattr(function, "py_func", function)
+    return written
+
+
+def _compiled(
+    function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
+) -> Callable[..., Any]:
+    dispatcher = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath, **others)(
         function
     )
     entries: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)

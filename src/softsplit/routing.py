@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.compilation import compiled
+from softsplit.compilation import compiled, inlined
 from softsplit.tree import FloatArray, TreeParameters
 
 TILE = 128
@@ -41,30 +41,34 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
-@compiled
-def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
+@inlined
+def exponential_parts(x):  # type: ignore[no-untyped-def]
+    """e^-x for 0 <= x <= SATURATION is e^r 2^-k with |r| <= ln(2) / 2: e^r, and k + ROUND.
+
+    e^r is a polynomial of degree 13, accurate to the last digits.
+    """
+    power = x * LOG2_E + ROUND
+    k = power - ROUND
+    r = (k * LN2_HIGH - x) + k * LN2_LOW
+    r2 = r * r
+    r4 = r2 * r2
+    low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
+    middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
+    high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))
+    top = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0)
+    return low + r4 * (middle + r4 * (high + r4 * top)), power
+
+
+@inlined
+def tile_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
     """Gate probabilities of one branch, each accurate to the last digits however small it is.
 
-    With x = |steepness * score| and e^-x = 2^-k e^r, |r| <= ln(2) / 2, e^r is a polynomial of
-    degree 13 and 2^-k is written into the exponent bits. Written out because a call of the
-    library's exp per row cannot be vectorised, and gates are most of the work.
-    ``bits`` is ``powers`` seen as integers.
+    2^-k is written into the exponent bits: ``bits`` is ``powers`` seen as integers. Written out
+    because a call of the library's exp per row cannot be vectorised, and gates are most of the
+    work.
     """
     for i in range(size):
-        powers[i] = min(abs(steepness * scores[begin + i]), SATURATION) * LOG2_E + ROUND
-    for i in range(size):
-        x = min(abs(steepness * scores[begin + i]), SATURATION)
-        k = powers[i] - ROUND
-        r = (k * LN2_HIGH - x) + k * LN2_LOW
-        r2 = r * r
-        r4 = r2 * r2
-        low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
-        middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0))
-        high = (1.0 / 40320.0 + r * (1.0 / 362880.0)) + r2 * (
-            1.0 / 3628800.0 + r * (1.0 / 39916800.0)
-        )
-        top = 1.0 / 479001600.0 + r * (1.0 / 6227020800.0)
-        left[i] = low + r4 * (middle + r4 * (high + r4 * top))
+        left[i], powers[i] = exponential_parts(min(abs(steepness * scores[begin + i]), SATURATION))
     for i in range(size):
         bits[i] = (1023 - (bits[i] & 0xFFFF)) << 52
     for i in range(size):
@@ -74,6 +78,12 @@ def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # ty
         positive = scores[begin + i] >= 0.0
         left[i] = large if positive else small
         right[i] = small if positive else large
+
+
+@compiled
+def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
+    """``tile_gates`` as training uses them, with fused multiply-adds."""
+    tile_gates(scores, begin, size, steepness, left, right, powers, bits)
 
 
 @compiled

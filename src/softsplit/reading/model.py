@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.row_pass import RowPass
+from softsplit.reading.row_plan import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.routing import gate_probabilities
 from softsplit.scaling import Scaling, scaled_rows
@@ -79,12 +79,12 @@ class TreeModel:
         return scaled_rows(self.scaling, X, used)
 
     @cached_property
-    def _pass(self) -> RowPass:
-        return RowPass.of(self.parameters, self.steepness, self.scaling)
+    def _plan(self) -> RowPlan:
+        return RowPlan.of(self.parameters, self.steepness, self.scaling)
 
     def scores(self, X: FloatArray) -> FloatArray:
         """z_t of every row, (n_branches, n_rows)."""
-        return self._pass.scores(X).T
+        return self._plan.scores(X).T
 
     def gates(self, X: FloatArray) -> FloatArray:
         """Probability of going left, (n_branches, n_rows)."""
@@ -92,11 +92,11 @@ class TreeModel:
 
     def leaf_proba(self, X: FloatArray) -> FloatArray:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
-        return self._pass.leaf_proba(X)
+        return self._plan.leaf_proba(X)
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        return self._pass.class_proba(X, self.parameters.leaf_classes)
+        return self._plan.class_proba(X, self.parameters.leaf_classes)
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position of the most probable class in ``classes``, (n_rows,)."""

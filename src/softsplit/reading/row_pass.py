@@ -1,6 +1,6 @@
-"""From rows as they are given to scores and answers, in one compiled pass without large arrays.
+"""From rows as they are given to scores and answers, tile by tile and without large arrays.
 
-For a tile of rows, with f the features that the tree uses:
+With f the features that the tree uses:
 
     x_f     = (raw_f - low_f) * inverse_f, cut at FAR           scaled units, a line per feature
     z_t     = sum_f weight_tf x_f - mu_t                        over the weights that are not zero
@@ -8,34 +8,28 @@ For a tile of rows, with f the features that the tree uses:
     reach   = product of the gates above                        leaves from left to right
     answer  = sum_l reach_l table_lk / sum_lk reach_l table_lk  a line per column k
 
-Only the columns of X that the tree uses are read. The arithmetic of a row is the same in the same
-order wherever it stands: a tile always has TILE rows, the last one being filled up, so that no loop
-has a rest that is computed in another way. The bits of an answer then do not depend on the other
-rows, on the order of X in memory or on how many rows are asked for at once.
+The bits of an answer depend on nothing but its row. Each number is made by the same operations in
+the same order wherever the row stands: a tile always has TILE rows, the last one being filled up,
+so that no loop has a rest that is computed in another way; and every operation is rounded by
+itself. ``pass_in_numpy`` therefore gives the same bits. It answers few rows, for a new process
+spends a third of a second before its first compiled function runs, and seconds to compile it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.compilation import compiled
-from softsplit.routing import TILE, open_gates
-from softsplit.scaling import FAR, SMALLEST_SPAN, LinearScaling, Scaling, scaled_rows
-from softsplit.tree import FloatArray, TreeParameters
-
-CHUNK = 131_072
-"""Numbers of X in one call: an interruption is noticed, and copies stay in the cache."""
+from softsplit.compilation import compiled_plainly, in_python
+from softsplit.routing import SATURATION, TILE, exponential_parts, tile_gates
+from softsplit.scaling import FAR
+from softsplit.tree import FloatArray
 
 TOGETHER = 4
 """Features added to a score at a time, so that it is loaded and stored less often."""
 
 
-@compiled
+@compiled_plainly
 def row_pass(  # type: ignore[no-untyped-def]
     values, first, row_step, places, low, inverse, split_starts, split_lines, split_weights,
     steepness, leaf_starts, leaf_columns, leaf_shares, scores, answers, lines, routes, mixed, bits,
@@ -95,7 +89,7 @@ def row_pass(  # type: ignore[no-untyped-def]
                     if len(scores) > 0:
                         for i in range(size):
                             scores[begin + i, t] = score[i]
-                    open_gates(score, 0, TILE, steepness, left[level], right[level], powers, bits)
+                    _gates(score, steepness, left[level], right[level], powers, bits)
                 side = right[level] if (leaf >> (depth - 1 - level)) & 1 else left[level]
                 above, below = reach[level], reach[level + 1]
                 for i in range(TILE):
@@ -112,7 +106,7 @@ def row_pass(  # type: ignore[no-untyped-def]
                 answers[begin + i, k] = line[i] / total[i]
 
 
-@compiled
+@compiled_plainly
 def _read(values, first, row_step, places, low, inverse, lines):  # type: ignore[no-untyped-def]
     """A tile in scaled units, one line per feature; read in the order in which X lies in memory.
 
@@ -149,7 +143,7 @@ def _read(values, first, row_step, places, low, inverse, lines):  # type: ignore
                 line[i] = min(max(line[i], -FAR), FAR)
 
 
-@compiled
+@compiled_plainly
 def _split(lines, entries, weights, begin, end, score):  # type: ignore[no-untyped-def]
     """Scores of one branch."""
     for i in range(TILE):
@@ -166,162 +160,51 @@ def _split(lines, entries, weights, begin, end, score):  # type: ignore[no-untyp
             score[i] = total + on_d * d[i]
 
 
-class Entries(NamedTuple):
-    """The entries of a matrix that are not zero, row by row."""
-
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: FloatArray
-
-    @classmethod
-    def of_splits(cls, weights: FloatArray, thresholds: FloatArray) -> Entries:
-        """Terms of the scores, the threshold last; filled up with zeros. (n_branches, n_used)."""
-        rows, columns = np.nonzero(weights)
-        counts = np.bincount(rows, minlength=len(weights))
-        lengths = (counts // TOGETHER + 1) * TOGETHER  # one more at least: the threshold
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        lines, values = np.full(starts[-1], weights.shape[1]), np.zeros(starts[-1])
-        places = np.arange(len(rows)) + np.repeat(starts[:-1] - np.cumsum(counts) + counts, counts)
-        lines[places], values[places] = columns, weights[rows, columns]
-        values[starts[:-1] + counts] = thresholds
-        return cls(starts, lines, values)
-
-    @classmethod
-    def of_leaves(cls, shares: FloatArray) -> Entries:
-        """What leaves add to the columns and, in one more column, to their sum; by leaf."""
-        table = np.column_stack([shares, shares.sum(axis=1)])
-        rows, columns = np.nonzero(table)
-        return cls(np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns])
-
-    @classmethod
-    def identity(cls, size: int) -> Entries:
-        """``of_leaves`` of the matrix with ones on its diagonal."""
-        columns = np.column_stack([np.arange(size), np.full(size, size)]).ravel()
-        return cls(np.arange(0, 2 * size + 1, 2), columns, np.ones(2 * size))
+@compiled_plainly
+def _gates(score, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
+    tile_gates(score, 0, TILE, steepness, left, right, powers, bits)
 
 
-class Piece(NamedTuple):
-    """Rows for one call: their numbers in memory, for whole tiles."""
+def pass_in_numpy(
+    rows: FloatArray,
+    low: FloatArray,
+    inverse: FloatArray,
+    weights: FloatArray,
+    thresholds: FloatArray,
+    steepness: float,
+    leaves: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray],
+    scores: FloatArray,
+    answers: FloatArray,
+) -> None:
+    """The same for the used columns of ``rows``, (n_rows, n_used); weights (n_branches, n_used)."""
+    with np.errstate(over="ignore"):
+        lines = np.clip((rows - low) * inverse, -FAR, FAR).T
+    z = np.zeros((len(thresholds), len(rows)))
+    for f in range(len(lines)):
+        z += weights[:, f, None] * lines[f]
+    z -= thresholds[:, None]
+    if len(scores):
+        scores[:] = z.T
+    left, right = _gates_in_numpy(z, steepness)
+    reach = np.ones((2 * len(z) + 1, len(rows)))
+    for t in range(len(z)):
+        reach[2 * t + 1] = reach[t] * left[t]
+        reach[2 * t + 2] = reach[t] * right[t]
+    starts, columns, shares = leaves
+    mixed = np.zeros((answers.shape[1] + 1, len(rows)))
+    for leaf in range(len(z) + 1):
+        for e in range(starts[leaf], starts[leaf + 1]):
+            mixed[columns[e]] += shares[e] * reach[len(z) + leaf]
+    answers[:] = (mixed[:-1] / mixed[-1]).T
 
-    rows: slice
-    values: FloatArray
-    first: int
-    row_step: int
-    places: NDArray[np.int64]
 
-
-@dataclass(frozen=True)
-class RowPass:
-    """The arrays of one tree for the compiled pass; X may be of double or single precision.
-
-    Attributes
-    ----------
-    used : int array (n_used,)
-        Columns that bear on the scores.
-    low, inverse : array (n_used,)
-    direct : bool
-        Whether the pass scales; where not, it is handed scaled rows.
-    scaling : Scaling
-    splits : Entries
-        Weights divided by the number of features, and thresholds.
-    n_branches : int
-    steepness : float
-    """
-
-    used: NDArray[np.int64]
-    low: FloatArray
-    inverse: FloatArray
-    direct: bool
-    scaling: Scaling
-    splits: Entries
-    n_branches: int
-    steepness: float
-
-    @classmethod
-    def of(cls, parameters: TreeParameters, steepness: float, scaling: Scaling) -> RowPass:
-        used = np.any(parameters.weights, axis=1)
-        direct = False
-        low, inverse = np.zeros(len(used)), np.ones(len(used))
-        if isinstance(scaling, LinearScaling):
-            used &= np.isfinite(scaling.span)  # a constant column is 0 throughout
-            direct = bool(np.all(scaling.span[used] > SMALLEST_SPAN))
-        if isinstance(scaling, LinearScaling) and direct:
-            low[used], inverse[used] = scaling.low[used], 1.0 / scaling.span[used]
-        weights = parameters.weights[used].T / parameters.n_features
-        return cls(
-            used=np.flatnonzero(used),
-            low=low[used],
-            inverse=inverse[used],
-            direct=direct,
-            scaling=scaling,
-            splits=Entries.of_splits(weights, parameters.thresholds),
-            n_branches=len(weights),
-            steepness=float(steepness),
+def _gates_in_numpy(scores: FloatArray, steepness: float) -> tuple[FloatArray, FloatArray]:
+    with np.errstate(over="ignore"):
+        decay, powers = in_python(exponential_parts)(
+            np.minimum(np.abs(steepness * scores), SATURATION)
         )
-
-    def scores(self, X: FloatArray) -> FloatArray:
-        """z_t of every row, (n_rows, n_branches)."""
-        scores = np.empty((len(X), self.n_branches))
-        nothing = Entries.of_leaves(np.zeros((self.n_branches + 1, 0)))
-        self._run(X, nothing, np.empty((len(X), 0)), scores)
-        return scores
-
-    def leaf_proba(self, X: FloatArray) -> FloatArray:
-        """Probability of ending in each leaf, (n_rows, n_leaves)."""
-        answers = np.empty((len(X), self.n_branches + 1))
-        self._run(X, Entries.identity(answers.shape[1]), answers)
-        return answers
-
-    def class_proba(self, X: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        """Probability of each class, (n_rows, n_classes)."""
-        answers = np.empty((len(X), len(leaf_classes)))
-        self._run(X, Entries.of_leaves(leaf_classes.T), answers)
-        return answers
-
-    def _run(
-        self,
-        X: FloatArray,
-        leaves: Entries,
-        answers: FloatArray,
-        scores: FloatArray | None = None,
-    ) -> None:
-        if scores is None:
-            scores = np.empty((0, self.n_branches))
-        depth = self.n_branches.bit_length()
-        lines, routes = np.empty((len(self.used) + 1, TILE)), np.empty((3 * depth + 3, TILE))
-        mixed, bits = np.empty((answers.shape[1] + 1, TILE)), routes[depth + 2].view(np.int64)
-        for piece in self._pieces(X):
-            row_pass(
-                piece.values, piece.first, piece.row_step, piece.places, self.low, self.inverse,
-                *self.splits, self.steepness, *leaves, scores[piece.rows], answers[piece.rows],
-                lines, routes, mixed, bits,
-            )  # fmt: skip
-
-    def _pieces(self, X: FloatArray) -> Iterator[Piece]:
-        """X as it lies in memory where the pass can read it there, and copies of a few rows."""
-        size = max(TILE, CHUNK // max(1, X.shape[1]) // TILE * TILE)
-        by_rows, by_columns = X.flags.carray, X.flags.farray
-        # An array of another kind, even one that is read only, would be compiled for once more.
-        plain = self.direct and X.dtype == np.float64 and (by_rows or by_columns)
-        whole = len(X) // TILE * TILE if plain else 0
-        if whole:
-            values = X.reshape(-1) if by_rows else X.T.reshape(-1)
-            row_step, step = (X.shape[1], 1) if by_rows else (1, len(X))
-            for low in range(0, whole, size):
-                rows = slice(low, min(low + size, whole))
-                yield Piece(rows, values, low * row_step, row_step, self.used * step)
-        for low in range(whole, len(X), size):
-            rows = slice(low, min(low + size, len(X)))
-            block = self._block(X[rows])
-            yield Piece(rows, block.reshape(-1), 0, block.shape[1], np.arange(block.shape[1]))
-
-    def _block(self, X: FloatArray) -> FloatArray:
-        """The used columns of a few rows in double precision, filled up to whole tiles."""
-        block = np.zeros((-(-len(X) // TILE) * TILE, len(self.used)))
-        if self.direct:
-            block[: len(X)] = X[:, self.used]
-        else:
-            used = np.zeros(X.shape[1], dtype=bool)
-            used[self.used] = True
-            block[: len(X)] = scaled_rows(self.scaling, X, used)[:, self.used]
-        return block
+    decay *= ((1023 - (powers.view(np.int64) & 0xFFFF)) << 52).view(np.float64)
+    large = 1.0 / (1.0 + decay)
+    small = decay * large
+    positive = scores >= 0.0
+    return np.where(positive, large, small), np.where(positive, small, large)
