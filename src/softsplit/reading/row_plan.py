@@ -49,6 +49,7 @@ class Entries(NamedTuple):
     @classmethod
     def of_leaves(cls, shares: FloatArray) -> Entries:
         """What leaves add to the columns and, in one more column, to their sum; by leaf."""
+        shares = np.ascontiguousarray(shares)  # a sum depends on the order in memory
         table = np.column_stack([shares, shares.sum(axis=1)])
         rows, columns = np.nonzero(table)
         return cls(np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns])
