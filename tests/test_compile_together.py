@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -59,12 +60,12 @@ class Recorder:
 
     def __init__(self, monkeypatch, *, on_disk=False):
         self.calls = []
-        self.fail = False
+        self.fail = self.hang = False
         monkeypatch.setattr(module, "is_on_disk", lambda function: on_disk)
         monkeypatch.setattr(module, "_call", self.call)
         monkeypatch.setattr(subprocess, "Popen", self.start)
         monkeypatch.setattr(module, "parent_process", lambda: None)
-        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        monkeypatch.setattr(module, "_n_cores", lambda: 2)
 
     def call(self, half):
         self.calls.append(half.__name__)
@@ -74,10 +75,15 @@ class Recorder:
     def start(self, command, **options):
         self.calls.append("other")
         end = lambda: self.calls.append("killed")  # noqa: E731
-        return SimpleNamespace(wait=lambda: self.calls.append("waited"), kill=end)
+        return SimpleNamespace(wait=self.wait, kill=end)
+
+    def wait(self, patience=None):
+        self.calls.append("waited")
+        if patience is not None and self.hang:
+            raise subprocess.TimeoutExpired("other", patience)
 
     def run(self):
-        compile_together.__wrapped__()
+        module._compile_together()
         return self.calls
 
 
@@ -104,13 +110,39 @@ def test_an_interruption_leaves_no_process_behind(monkeypatch):
         (sys, "executable", "/opt/spreadsheet"),
         (sys, "executable", None),
         (module, "parent_process", object),
-        (os, "cpu_count", lambda: 1),
+        (module, "_n_cores", lambda: 1),
     ],
 )
 def test_no_process_is_started_where_it_may_do_harm(monkeypatch, owner, name, value):
     recorder = Recorder(monkeypatch)
     monkeypatch.setattr(owner, name, value)
     assert recorder.run() == []
+
+
+def test_a_process_that_hangs_is_given_up(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    recorder.hang = True
+    assert recorder.run() == ["other", "call_first_half", "waited", "killed", "waited"]
+
+
+def test_threads_compile_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(module, "_done", [])
+    monkeypatch.setattr(module, "_compile_together", lambda: calls.append(time.sleep(0.05)))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: compile_together(), range(8)))
+    assert len(calls) == 1
+
+
+def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, monkeypatch):
+    """A folder of data may hold a file that is named as a library."""
+    (tmp_path / "numba.py").write_text("open('run', 'w').close()")
+    (tmp_path / "softsplit.py").write_text("open('run', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "SECOND_HALF", "import softsplit.samples")
+    other = module._start_other()
+    assert other is not None and other.wait(120) == 0
+    assert not (tmp_path / "run").exists()
 
 
 def test_without_another_process_this_one_goes_on(monkeypatch):

@@ -13,6 +13,7 @@ from native_cases import make_engine, make_problem
 from softsplit.penalties import inverse_power, linear
 from softsplit.routing import split_scores
 from softsplit.solvers import Budget, Status
+from softsplit.solvers import engine as engine_module
 from softsplit.solvers.base import Cancel
 from softsplit.solvers.descent import NEVER, Limits
 from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
@@ -160,3 +161,18 @@ def test_a_look_costs_no_budget():
     assert np.isfinite(engine.descend(pack(start), start.leaf_classes, LOOK))
     with pytest.raises(OutOfBudget):
         engine.descend(pack(start), start.leaf_classes, LOOK._replace(max_iter=1))
+
+
+@pytest.mark.parametrize(
+    ("cause", "raised"), [(KeyboardInterrupt(), KeyboardInterrupt), (ValueError(), SystemError)]
+)
+def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
+    def broken(bundle):
+        raise SystemError("returned a result with an exception set") from cause
+
+    problem = make_problem()
+    start = draw_start("groups", problem, np.random.default_rng(0)).parameters
+    engine = make_engine(problem)
+    monkeypatch.setattr(engine_module, "smooth_reference", broken)
+    with pytest.raises(raised):
+        engine.descend(pack(start), start.leaf_classes, LOOK)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, classifier
-from softsplit.solvers import IpoptSolver
+from softsplit import (
+    NodeDecomposition,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    classifier,
+    first_use,
+    strength_path,
+)
+from softsplit.first_use import make_ready
+from softsplit.solvers import IpoptSolver, NativeSolver
 
 # Whatever a fit calls has been called before: no function gets a new signature.
 NOTHING_IS_LEFT = """
@@ -17,7 +26,7 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.first_use import warm_up
+from softsplit.first_use import warm_up, warm_up_blocks
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
@@ -25,6 +34,7 @@ def signatures():
     return {(d.__name__, str(s)) for d in found for s in d.signatures}
 
 warm_up()
+warm_up_blocks()
 ready = signatures()
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 4))
@@ -33,6 +43,8 @@ for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
     for scale, depth in (("minmax", 3), ("quantile", 2)):
         tree = SoftTreeClassifier(depth, scale=scale, n_starts=3, random_state=0)
         tree.set_params(local_strength=0.1).fit(X, y)
+        tree.fit(X.astype(np.float32), y)
+    tree.set_params(solver="decomposition").fit(X, y)
 assert len(ready) > 3
 print(sorted(signatures() - ready))
 """
@@ -45,30 +57,79 @@ def test_nothing_is_left_to_compile():
 
 
 @pytest.fixture
-def order(monkeypatch):
-    """Who came first: the compiler or the clock."""
-    calls: list[str] = []
-    budget = classifier.Budget
-    monkeypatch.setattr(classifier, "warm_up", lambda: calls.append("compiler"))
+def calls(monkeypatch):
+    """What is made ready, by name; nothing is."""
+    found: list[str] = []
+    for name in ("compile_together", "warm_up", "warm_up_blocks"):
+        monkeypatch.setattr(first_use, name, lambda name=name: found.append(name))
+    return found
 
-    def clock(*arguments, **named):
-        calls.append("clock")
-        return budget(*arguments, **named)
 
-    monkeypatch.setattr(classifier, "Budget", clock)
-    return calls
+@pytest.mark.parametrize(
+    ("solver", "timed", "expected"),
+    [
+        (NativeSolver(), False, ["compile_together"]),
+        (NativeSolver(), True, ["compile_together", "warm_up"]),
+        (NodeDecomposition(), False, ["compile_together"]),
+        (NodeDecomposition(), True, ["compile_together", "warm_up", "warm_up_blocks"]),
+        (NodeDecomposition(NativeSolver()), False, ["compile_together"]),
+        (NodeDecomposition("ipopt"), True, []),
+        (IpoptSolver(), True, []),
+    ],
+)
+def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
+    make_ready(solver, timed=timed)
+    assert calls == expected
+
+
+def test_the_clock_does_not_count_compiling(monkeypatch):
+    tree = SoftTreeClassifier(time_limit=5.0)
+    run = tree._run_settings()
+    hands = iter([10.0, 17.0])
+    monkeypatch.setattr(classifier, "make_ready", lambda solver, timed: None)
+    monkeypatch.setattr(classifier, "time", SimpleNamespace(perf_counter=lambda: next(hands)))
+    ready = tree._made_ready(run)
+    assert ready.budget.began == run.budget.began + 7.0
+    assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
+
+
+X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 
 
 @pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeClassifierCV])
-def test_the_clock_starts_after_the_compiler(order, kind):
-    run = kind(time_limit=5.0, random_state=0)
-    X = np.linspace(0, 1, 40)[:, None]
-    run.fit(X, (X[:, 0] > 0.5).astype(int))
-    assert order.index("compiler") < len(order) - 1 - order[::-1].index("clock")
-    assert order.count("compiler") == 1
+@pytest.mark.parametrize("timed", [True, False])
+def test_every_run_is_made_ready(kind, timed, monkeypatch):
+    seen = []
+    monkeypatch.setattr(classifier, "make_ready", lambda solver, timed: seen.append(timed))
+    kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
+    assert seen and set(seen) == {timed}
+    seen.clear()
+    strength_path(X, Y, estimator=SoftTreeClassifier(n_starts=1), n_points=2)
+    assert seen == [False]
 
 
-@pytest.mark.parametrize("settings", [{}, {"time_limit": 5.0, "solver": IpoptSolver()}])
-def test_without_a_clock_or_machine_code_nothing_is_done_ahead(order, settings):
-    SoftTreeClassifier(**settings)._run_settings()
-    assert "compiler" not in order
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_starts": 0},
+        {"n_jobs": "x"},
+        {"max_iter": -3},
+        {"random_state": "q"},
+        {"depth": 0},
+        {"penalty": "foo"},
+        {"min_class_rate": 2},
+        {"steepness": -1},
+        {"local_strength": -1},
+        {"X": np.full((40, 1), np.nan)},
+    ],
+    ids=str,
+)
+def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
+    def fail(solver, timed):
+        raise AssertionError("the compiler was asked first")
+
+    monkeypatch.setattr(classifier, "make_ready", fail)
+    rows = wrong.get("X", X)
+    settings = {name: value for name, value in wrong.items() if name != "X"}
+    with pytest.raises((ValueError, TypeError)):
+        SoftTreeClassifier(**settings).fit(rows, Y)

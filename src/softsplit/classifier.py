@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,9 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from softsplit import settings
 from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
-from softsplit.compile_together import compile_together
 from softsplit.decomposition import NodeDecomposition
-from softsplit.first_use import warm_up
+from softsplit.first_use import make_ready, warm_up_samples
 from softsplit.fitted_tree import FittedTreeMixin
 from softsplit.inputs import refuse_infinite, refuse_mixed_labels, refuse_text
 from softsplit.observer import Observer
@@ -25,7 +26,7 @@ from softsplit.problem import TrainingProblem
 from softsplit.reading.summary import FeatureSummary
 from softsplit.samples import Samples
 from softsplit.scaling import Scaling, fit_scaling, scaled_rows
-from softsplit.solvers import Budget, NativeSolver, Solution, Solver, Status
+from softsplit.solvers import Budget, Solution, Solver, Status
 from softsplit.training import NoFeasibleTreeError, hop, multistart
 from softsplit.tree import FloatArray
 
@@ -194,6 +195,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         """
         run = self._run_settings()
         problem = self._prepare(X, y, sample_weight)
+        run = self._made_ready(run)
         run = run._replace(solver=self._adapted(run.solver))
         with self._watched(run.budget) as observer:
             self.starts_ = multistart(
@@ -226,10 +228,8 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         """Everything about how to train, checked before any work is done; its clock runs."""
         settings.make_scale(self.scale)
         solver = settings.make_solver(self.solver)
-        if isinstance(solver, NativeSolver):
-            compile_together()
-            if self._budget().time_limit is not None:
-                warm_up()
+        if self._budget().time_limit is not None:
+            warm_up_samples()
         return RunSettings(
             solver=solver,
             n_starts=positive_integer("n_starts", self.n_starts, MOST_RUNS),
@@ -237,6 +237,16 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
             seed=drawn_seed(self.random_state),
             budget=self._budget(),
         )
+
+    def _made_ready(self, run: RunSettings) -> RunSettings:
+        """The settings of a run whose code is compiled; its clock has not counted that.
+
+        To be called when all input is known to be sound: on a new installation it takes a while.
+        """
+        began = time.perf_counter()
+        make_ready(run.solver, timed=run.budget.time_limit is not None)
+        spent = time.perf_counter() - began
+        return run._replace(budget=replace(run.budget, began=run.budget.began + spent))
 
     def _adapted(self, solver: Solver) -> Solver:
         """The solver with any rows of the user's that it looks at scaled and coded."""

@@ -195,6 +195,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         unit = featureless_cost(whole)
         judge = self._judge(base, X, y, sample_weight, run)
         axes["scale"] = _different_scales(axes["scale"], judge.data.X)
+        run, judge = base._made_ready(run), replace(judge, run=base._made_ready(judge.run))
         self.n_splits_ = len(judge.splits)
         with base._watched(run.budget) as observer, one_blas_thread():
             search = Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)

@@ -1,7 +1,7 @@
 """On a new installation two processes compile the numerical code, which takes half as long.
 
 The other process puts what it has compiled where this one looks for it, the cache on disk. If it
-cannot be started, or fails, this one compiles everything.
+cannot be started, fails or hangs, this one compiles everything.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
 from multiprocessing import parent_process
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -27,18 +28,30 @@ from softsplit.tiny_problems import tiny_problem
 from softsplit.tree import FloatArray
 
 SECOND_HALF = "from softsplit.compile_together import compile_second_half; compile_second_half()"
+PATIENCE = 120.0
+"""Seconds to wait for the other process after the work of this one is done."""
+
+_one_at_a_time = Lock()
+_done: list[bool] = []
 
 
-@cache
 def compile_together() -> None:
     """Compile the parts of a descent in two processes, unless that was done before."""
+    with _one_at_a_time:
+        if not _done:
+            _compile_together()
+            _done.append(True)
+
+
+def _compile_together() -> None:
     if is_on_disk(descend) or not _may_start_another():
         return
     other = _start_other()
     try:
         _call(call_first_half)
         if other is not None:
-            other.wait()
+            with suppress(subprocess.TimeoutExpired):
+                other.wait(PATIENCE)
     finally:
         if other is not None:
             other.kill()
@@ -62,15 +75,23 @@ def _call(half: Callable[[Engine, FloatArray, FloatArray], None]) -> None:
 def _may_start_another() -> bool:
     """Not in a pool, where others compile already, and not where Python is part of a program."""
     plain = "python" in Path(sys.executable or "").name.lower() and not hasattr(sys, "frozen")
-    return plain and parent_process() is None and (os.cpu_count() or 1) > 1
+    return plain and parent_process() is None and _n_cores() > 1
+
+
+def _n_cores() -> int:
+    """Those that this process may use, where the system tells."""
+    with suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _start_other() -> subprocess.Popen[bytes] | None:
+    """The same Python with the same paths; with -P it does not look into the working directory."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     quiet = subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", SECOND_HALF],
+            [sys.executable, "-P", "-c", SECOND_HALF],
             env=environment, stdin=quiet, stdout=quiet, stderr=quiet,
         )  # fmt: skip
     except OSError:

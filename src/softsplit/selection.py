@@ -122,6 +122,7 @@ def strength_path(
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
     wanted = sum(map(len, pairs))
+    run = base._made_ready(run)
     with base._watched(run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:

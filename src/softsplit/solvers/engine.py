@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +110,8 @@ class Engine:
 
     @cached_property
     def _reference(self) -> WorkspaceReference:
-        return workspace_reference(self.work)
+        made: WorkspaceReference = reference(workspace_reference, self.work)
+        return made
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness.
@@ -144,7 +147,7 @@ class Engine:
     ) -> tuple[SmoothReference, Sparse, WorkspaceReference]:
         """What the parts of a descent with these leaf classes take."""
         smooth = self._smooth(self.problem.loss.table(leaf_classes), leaf_classes, None, None)
-        return smooth_reference(smooth), self._sparse(1.0), self._reference
+        return reference(smooth_reference, smooth), self._sparse(1.0), self._reference
 
     def descend(
         self,
@@ -229,7 +232,7 @@ class Engine:
     def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
         left = limits.max_iter
         unit = self.problem.cost_unit
-        arguments = smooth_reference(smooth), sparse
+        arguments = reference(smooth_reference, smooth), sparse
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
         counters = self.work.counters
         # Newton steps may cost far more than others: the first is then timed by itself.
@@ -252,6 +255,19 @@ class Engine:
             if ended or left <= 0:
                 self.ended = bool(ended)
                 return float(value)
+
+
+def reference(make: Callable[[Any], Any], bundle: Smooth | Workspace) -> Any:
+    """What compiled functions take of a bundle.
+
+    Numba runs a little Python for it. An interruption in there comes out as another error.
+    """
+    try:
+        return make(bundle)
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def proximal_term(problem: TrainingProblem) -> tuple[float, FloatArray]:
