@@ -42,8 +42,6 @@ EVERY = {"routing": 6, "penalties": 8, "constraints": 2, "sparsity": 1}
 """Of the mutants of a module every so many-th is tried."""
 
 LEFT_OUT = (
-    "NumberReplacer_bits",
-    "AddNot_",
     "RemoveDecorator",
     "VariableReplacer",
     "VariableInserter",

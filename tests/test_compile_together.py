@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -119,10 +121,32 @@ def test_no_process_is_started_where_it_may_do_harm(monkeypatch, owner, name, va
     assert recorder.run() == []
 
 
+@pytest.fixture
+def usual_interruptions():
+    """Started in the background, a process may ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_that_a_destructor_swallows_counts(usual_interruptions, monkeypatch):
+    recorder = Recorder(monkeypatch)
+
+    def swallow(half):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(module, "_call", swallow)
+    with pytest.raises(KeyboardInterrupt):
+        recorder.run()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_a_process_that_hangs_is_given_up(monkeypatch):
     recorder = Recorder(monkeypatch)
     recorder.hang = True
-    assert recorder.run() == ["other", "call_first_half", "waited", "killed", "waited"]
+    calls = recorder.run()
+    assert calls == ["other", "call_first_half", "waited", "killed", "waited", "call_whole"]
 
 
 def test_threads_compile_once(monkeypatch):
@@ -152,7 +176,7 @@ def test_without_another_process_this_one_goes_on(monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    assert recorder.run() == ["call_first_half"]
+    assert recorder.run() == ["call_first_half", "call_whole"]
 
 
 def test_where_nobody_can_tell_nothing_is_compiled_ahead():

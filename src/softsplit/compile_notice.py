@@ -17,7 +17,7 @@ from softsplit.messages import announce
 PATIENCE = 1.0
 """Seconds of compiling after which it is worth a word."""
 
-NOTICE = "compiling its numerical code, once for this installation (to train: half a minute)."
+NOTICE = "compiling numerical code for its first use here (to train: about half a minute)."
 
 
 class CompileNotice(Listener):

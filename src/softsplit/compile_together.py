@@ -7,20 +7,21 @@ cannot be started, fails or hangs, this one compiles everything.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 
 import numpy as np
 
 from softsplit.compilation import is_on_disk
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.block_engine import make_engine
-from softsplit.solvers.compile_parts import call_first_half, call_second_half
+from softsplit.solvers.compile_parts import call_first_half, call_second_half, call_whole
 from softsplit.solvers.descent import descend
 from softsplit.solvers.engine import Engine, Meter
 from softsplit.starts import draw_start
@@ -46,16 +47,40 @@ def compile_together() -> None:
 def _compile_together() -> None:
     if is_on_disk(descend) or not _may_start_another():
         return
-    other = _start_other()
+    with _no_interruption_lost():
+        other = _start_other()
+        try:
+            _call(call_first_half)
+            if other is not None:
+                with suppress(subprocess.TimeoutExpired):
+                    other.wait(PATIENCE)
+        finally:
+            if other is not None:
+                other.kill()
+                other.wait()
+        _call(call_whole)
+
+
+@contextmanager
+def _no_interruption_lost() -> Iterator[None]:
+    """An interruption that falls into a destructor of the compiler is raised again at the end."""
+    usual = signal.default_int_handler
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    noted: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
     try:
-        _call(call_first_half)
-        if other is not None:
-            with suppress(subprocess.TimeoutExpired):
-                other.wait(PATIENCE)
+        yield
     finally:
-        if other is not None:
-            other.kill()
-            other.wait()
+        signal.signal(signal.SIGINT, usual)
+    if noted:
+        raise KeyboardInterrupt
 
 
 def compile_second_half() -> None:

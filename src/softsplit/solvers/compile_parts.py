@@ -12,6 +12,7 @@ from softsplit.solvers.descent import direction_of, keep_pair, line_search, smoo
 from softsplit.solvers.engine import Engine
 from softsplit.solvers.faces import penalty_value, snap_near_kinks, subgradient
 from softsplit.solvers.newton import newton_direction
+from softsplit.solvers.stages import LOOK
 from softsplit.tree import FloatArray
 
 
@@ -36,3 +37,8 @@ def call_second_half(engine: Engine, theta: FloatArray, leaf_classes: FloatArray
     state = np.zeros(theta.shape, dtype=np.int8)
     engine.work.slopes[...] = 0.0  # no row counts: there is no direction, and none is needed
     newton_direction(theta, slope, state, smooth, sparse, work, direction)
+
+
+def call_whole(engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> None:
+    """The descent itself, when its parts are there."""
+    engine.descend(theta, leaf_classes, LOOK)
