@@ -207,3 +207,38 @@ def test_bad_arguments_are_refused_in_one_sentence(make, message):
 def test_an_offset_is_a_positive_number(make, offset):
     with pytest.raises(ValueError, match=r"offset must be positive and finite, got (0|inf|nan)"):
         make(offset=offset)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "formula"),
+    [
+        (linear(), lambda u: u),
+        (exponential(5.0), lambda u: 1 - np.exp(-5 * u)),
+        (power(0.5, 1e-3), lambda u: np.sqrt(u + 1e-3)),
+        (inverse_power(2.0, 0.1), lambda u: -1 / (u + 0.1) ** 2),
+        (logarithmic(0.01), lambda u: np.log(u + 0.01)),
+    ],
+    ids=["linear", "exponential", "power", "inverse_power", "log"],
+)
+def test_values_are_those_of_the_paper(surrogate, formula):
+    u = np.array([0.0, 1e-3, 0.3, 1.0])
+    assert_allclose(surrogate.value(u), formula(u), rtol=1e-12, atol=1e-15)
+
+
+def test_a_penalty_that_overflows_at_zero_is_refused():
+    with pytest.raises(ValueError, match="overflow at zero"):
+        inverse_power(200.0, 1e-3)
+    assert inverse_power(30.0, 1e-3).slope(np.zeros(1))[0] < np.inf
+
+
+def test_a_strength_that_makes_a_penalty_too_steep_is_refused():
+    with pytest.raises(ValueError, match="too steeply at zero"):
+        Penalty(1e149, exponential(100.0), "local")
+    assert Penalty(1e147, exponential(100.0), "local").strength == 1e147
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_a_pair_has_one_penalty_of_each_scope(scope):
+    same = Penalty(1.0, linear(), scope)
+    with pytest.raises(ValueError, match="a local and then a global penalty"):
+        PenaltyPair(same, same)
