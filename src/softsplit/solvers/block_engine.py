@@ -10,7 +10,8 @@ import numpy as np
 
 from softsplit.forest import Forest
 from softsplit.problem import TrainingProblem
-from softsplit.solvers.descent import Limits, Smooth
+from softsplit.solvers.bundles import Smooth
+from softsplit.solvers.descent import Limits
 from softsplit.solvers.engine import Engine, Meter
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray

@@ -16,21 +16,16 @@ from softsplit.forest import complete_forest
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers.base import Budget
-from softsplit.solvers.descent import (
-    DONE,
+from softsplit.solvers.bundles import (
     MEMORY,
-    NO_NEWTON,
-    PAIRS,
-    STALLED,
-    Limits,
     Smooth,
     SmoothReference,
     Workspace,
     WorkspaceReference,
-    descend,
     smooth_reference,
     workspace_reference,
 )
+from softsplit.solvers.descent import DONE, NO_NEWTON, PAIRS, STALLED, Limits, descend
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray, TreeParameters
 
