@@ -17,6 +17,7 @@ default seed.
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import time
@@ -38,6 +39,12 @@ from softsplit.experiments.tables import paper_figures
 
 FOLDS = 5
 BEHIND = 0.01
+# Since scikit-learn 1.8 the ratio alone says which penalty is meant.
+_LASSO: dict[str, Any] = (
+    {"use_legacy_attributes": False}
+    if "use_legacy_attributes" in inspect.signature(LogisticRegressionCV).parameters
+    else {"penalty": "elasticnet"}
+)
 """More than this below the peer is a loss to be explained."""
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -159,7 +166,7 @@ def _logistic(X: np.ndarray, y: np.ndarray, iterations: int) -> dict[str, Any]:
         scoring="accuracy",
         max_iter=iterations,
         random_state=0,
-        use_legacy_attributes=False,
+        **_LASSO,
     )
     model = make_pipeline(StandardScaler(), logistic).fit(X, y)
     coef = logistic.coef_

@@ -329,6 +329,15 @@ def test_broken_function_is_a_failure(
     assert solution.message
 
 
+def test_a_casadi_without_ipopt_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import casadi
+
+    monkeypatch.setattr(casadi, "has_nlpsol", lambda _name: False)
+    problem = clusters(PenaltyPair.of(linear(), 0.1))
+    with pytest.raises(ImportError, match=r"^casadi 3\S+ is installed but cannot load IPOPT; "):
+        IpoptSolver().solve(problem, begin(problem), Budget())
+
+
 def test_missing_casadi_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "casadi", None)
     problem = clusters(PenaltyPair.of(linear(), 0.1))

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,17 @@ Report = Callable[[FloatArray, float, float], None]
 def import_casadi() -> Any:
     """CasADi, or an error that says how to get it."""
     try:
-        import casadi
+        casadi: Any = import_module("casadi")
     except ImportError as error:
         raise ImportError(
             "IpoptSolver needs casadi, which brings IPOPT with it; install it with "
             "pip install 'softsplit[ipopt]'."
         ) from error
+    if not casadi.has_nlpsol("ipopt"):
+        raise ImportError(
+            f"casadi {casadi.__version__} is installed but cannot load IPOPT; install another "
+            "version with pip install --upgrade casadi."
+        )
     return casadi
 
 
