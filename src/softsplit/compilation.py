@@ -25,6 +25,13 @@ except ImportError:  # another numba, which has no such events
 else:
     listen()
 
+try:
+    from softsplit.compile_cache import keep_on_disk
+except ImportError:  # another numba, whose own files and narrower stamp serve
+
+    def keep_on_disk(dispatcher: Any, stamp: tuple[str, int]) -> None:
+        dispatcher.enable_caching()
+
 
 @cache
 def source_stamp() -> tuple[str, int]:
@@ -75,12 +82,7 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(
     function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
 ) -> Callable[..., Any]:
-    dispatcher = nb.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath, **others)(
-        function
-    )
-    entries: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(entries, "_source_stamp"):
-        entries._source_stamp = source_stamp()
-    else:  # another numba: its own, narrower stamp serves
-        logger.debug("the cache of %s keeps numba's own stamp.", function.__name__)
+    dispatcher = nb.njit(nogil=True, error_model="numpy", fastmath=fastmath, **others)(function)
+    if hasattr(dispatcher, "enable_caching"):  # without NUMBA_DISABLE_JIT
+        keep_on_disk(dispatcher, source_stamp())
     return dispatcher

@@ -1,0 +1,157 @@
+"""Compiled functions on disk: stale, damaged and unwritable files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numba as nb
+import pytest
+
+import softsplit
+from fault_runs import as_a_user, damaged
+from softsplit import compile_cache
+from softsplit.compile_cache import keep_on_disk
+
+SOURCE = """
+def doubled(x):
+    return 2 * x
+"""
+STAMP = ("sources", 0)
+
+
+@pytest.fixture
+def doubled(tmp_path, monkeypatch):
+    """Makes the same function again, as a new process would, with a stamp."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tmp_path / "source.py"
+    path.write_text(SOURCE)
+    compile_cache._say_once.cache_clear()
+
+    def make(stamp=STAMP):
+        names = {"__name__": "source"}
+        exec(compile(path.read_text(), str(path), "exec"), names)
+        function = nb.njit(names["doubled"])
+        keep_on_disk(function, stamp)
+        return function
+
+    yield make
+    compile_cache._say_once.cache_clear()
+
+
+def files(tmp_path):
+    found = sorted((tmp_path / "__pycache__").glob("source.doubled*.nb?"))
+    return [next(f for f in found if f.suffix == suffix) for suffix in (".nbi", ".nbc")]
+
+
+def hits(function):
+    return sum(function.stats.cache_hits.values())
+
+
+def test_a_new_process_finds_what_was_compiled(doubled, tmp_path):
+    first = doubled()
+    assert first(3) == 6 and hits(first) == 0
+    again = doubled()
+    assert again(3) == 6 and hits(again) == 1
+    assert len(files(tmp_path)) == 2
+
+
+def test_other_sources_are_compiled_anew(doubled):
+    doubled()(3)
+    changed = doubled(("other sources", 0))
+    assert changed(3) == 6 and hits(changed) == 0
+    back = doubled()
+    assert back(3) == 6 and hits(back) == 0
+
+
+class Trap:
+    """What must not be built: a type of sources that are no more."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("an index of other sources was unpickled",))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_files_of_other_sources_are_not_unpickled(which, doubled, tmp_path):
+    function = doubled()
+    function(3)
+    path = files(tmp_path)[which]
+    old = function._cache._cache_file
+    old._source_stamp = ("older sources", 0)
+    trap = pickle.dumps({"key": Trap()})
+    path.write_bytes(old._digest(trap) + trap)
+    again = doubled()
+    assert again(3) == 6 and hits(again) == 0
+    path.write_bytes(pickle.dumps(nb.__version__) + trap)  # as numba itself writes an index
+    again = doubled()
+    assert again(3) == 6 and hits(again) == 0
+
+
+def test_damaged_files_are_compiled_anew(doubled, tmp_path):
+    doubled()(3)
+    whole = [path.read_bytes() for path in files(tmp_path)]
+    rng = random.Random(0)
+    compiled_anew = 0
+    for _ in range(60):
+        paths = files(tmp_path)
+        for path, content in zip(paths, whole, strict=True):
+            path.write_bytes(content)
+        which = rng.randrange(2)
+        broken = damaged(whole[which], rng)
+        paths[which].write_bytes(broken)
+        again = doubled()
+        assert again(3) == 6
+        assert hits(again) == (broken == whole[which])
+        compiled_anew += hits(again) == 0
+        once_more = doubled()
+        assert once_more(3) == 6 and hits(once_more) == 1
+    assert compiled_anew > 50
+
+
+def test_a_full_disk_is_said_once_and_compiled_code_serves(doubled, monkeypatch, caplog):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compile_cache.CheckedFiles, "_write", full)
+    function = doubled()
+    with caplog.at_level(logging.WARNING):
+        assert function(3) == 6
+        assert function(1.5) == 3.0
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        "softsplit: compiled code cannot be kept on disk (No space left on device), and every new"
+    )
+
+
+def test_a_package_that_nobody_may_write_into(tmp_path):
+    """A container whose file system is read-only: nowhere is a place for compiled code."""
+    try:
+        prefix = as_a_user()
+    except FileNotFoundError:
+        pytest.skip("root may write everything, and there is no setpriv to be less than root")
+    package = tmp_path / "site" / "softsplit"
+    package.mkdir(parents=True)
+    for path in Path(softsplit.__file__).parent.glob("*.py"):
+        (package / path.name).write_bytes(path.read_bytes())
+    for folder in (package, package.parent, tmp_path):
+        folder.chmod(0o555)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NUMBA_"))}
+    environment |= {"PYTHONPATH": str(package.parent), "HOME": str(tmp_path)}
+    code = "import softsplit.forest as f; print(f.__file__)"
+    command = [*prefix, sys.executable, "-c", code]
+    try:
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+    finally:
+        for folder in (tmp_path, package.parent, package):
+            folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(package / "forest.py")
+    assert done.stderr.count("\n") == 1
+    assert "cannot be kept on disk (there is no folder for it), and every new" in done.stderr
