@@ -1,19 +1,25 @@
 """Mutation testing: small faults put into the mathematics, which the tests must notice.
 
-    python benchmarks/mutation.py --write                  a sample of every module
-    python benchmarks/mutation.py penalties --every 1      all mutants of one module
+    python benchmarks/mutation.py --write                  all mutants of all modules (hours)
+    python benchmarks/mutation.py penalties --every 8      a sample of one module
 
 The mutants are made by the operators of cosmic-ray. Compiled functions run as plain Python
 (NUMBA_DISABLE_JIT), since compiling takes longer than the tests. Libraries are loaded once; every
 mutant is a forked process that loads softsplit anew from a copy with one changed file and runs the
 tests of that module up to the first failure. A mutant that hangs counts as noticed.
+
+What became of a mutant is kept in build/mutation as soon as it is known, by the content of the
+module: a run that was stopped goes on, and only survivors are tried again when there are new tests.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import hashlib
 import importlib
+import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -21,6 +27,8 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +46,6 @@ TESTS = {
     "constraints": ["test_constraints.py"],
     "sparsity": ["test_sparsity.py"],
 }
-EVERY = {"routing": 6, "penalties": 8, "constraints": 2, "sparsity": 1}
-"""Of the mutants of a module every so many-th is tried."""
-
 LEFT_OUT = (
     "RemoveDecorator",
     "VariableReplacer",
@@ -59,14 +64,16 @@ PASSED = 0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module", nargs="?", choices=TESTS)
-    parser.add_argument("--every", type=int, help="try every so many-th mutant")
+    parser.add_argument("--every", type=int, default=1, help="try every so many-th mutant")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at a time")
+    parser.add_argument("--journal", type=Path, default=ROOT / "build" / "mutation")
     parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
     args = parser.parse_args()
     for name in LIBRARIES:
         importlib.import_module(name)
     rows = []
     for module in [args.module] if args.module else TESTS:
-        rows.append(campaign(module, args.every or EVERY[module]))
+        rows.append(campaign(module, args))
         print(rows[-1], file=sys.stderr)
     table = markdown(
         ["module", "mutants", "tried", "noticed", "of which by their time", "survived"],
@@ -85,49 +92,104 @@ def main() -> None:
     keep("mutation", {"modules": rows}, table, write=args.write and args.module is None)
 
 
-def campaign(module: str, every: int) -> dict[str, Any]:
-    source = (ROOT / "src" / "softsplit" / f"{module}.py").read_text(encoding="utf-8")
-    plain, mutants = running_parts(source), all_mutants(source)
-    tried = mutants[:: max(1, every)]
-    survivors, noticed, hung = [], 0, 0
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one module."""
+
+    module: str
+    operator: str
+    occurrence: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.operator} {self.occurrence}"
+
+
+def source_of(module: str) -> str:
+    return (ROOT / "src" / "softsplit" / f"{module}.py").read_text(encoding="utf-8")
+
+
+def campaign(module: str, args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
-        copy = Path(place) / "src"
-        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        target = copy / "softsplit" / f"{module}.py"
+        copy = copied(Path(place))
         if run_tests(copy, TESTS[module]) != PASSED:
-            print((Path(place) / "tests.log").read_text()[-2000:], file=sys.stderr)
+            print((copy.parent / "tests.log").read_text()[-2000:], file=sys.stderr)
             raise SystemExit(f"the tests of {module} fail without a mutant.")
-        for number, (operator, occurrence) in enumerate(tried):
-            changed = mutate_code(source, get_operator(operator)(), occurrence)
-            if changed is None or running_parts(changed) in (plain, None):
-                continue
-            target.write_text(changed, encoding="utf-8")
-            end = run_tests(copy, TESTS[module])
-            hung += end == -signal.SIGALRM
-            if end == PASSED:
-                survivors.append(f"{operator} {occurrence}: {difference(source, changed)}")
-                print(f"survived: {survivors[-1]}", file=sys.stderr)
-            else:
-                noticed += 1
-            if number % 20 == 19:
-                print(f"{module}: {number + 1} of {len(tried)}", file=sys.stderr)
-        target.write_text(source, encoding="utf-8")
+    mutants = all_mutants(module)
+    chosen = mutants[:: args.every]
+    journal = Journal(args.journal, module)
+    left = [mutant for mutant in chosen if journal.ends.get(mutant.name) in (None, "survived")]
+    for number, (mutant, end) in enumerate(tried(left, args.jobs), 1):
+        journal.add(mutant.name, end)
+        if end == "survived":
+            print(f"survived: {described(mutant)}", file=sys.stderr)
+        if number % 20 == 0:
+            print(f"{module}: {number} of {len(left)}", file=sys.stderr)
+    ends = {mutant: journal.ends[mutant.name] for mutant in chosen}
+    count = list(ends.values()).count
     return {
-        "module": module, "mutants": len(mutants), "tried": noticed + len(survivors),
-        "noticed": noticed, "of_which_hung": hung, "survivors": survivors,
+        "module": module, "mutants": len(mutants), "tried": len(ends) - count("not run"),
+        "noticed": count("noticed") + count("hung"), "of_which_hung": count("hung"),
+        "survivors": [described(mutant) for mutant, end in ends.items() if end == "survived"],
     }  # fmt: skip
 
 
-def all_mutants(source: str) -> list[tuple[str, int]]:
-    """Operator and number of occurrence, for all operators that need no arguments."""
-    tree = get_ast(source)
+class Journal:
+    """What became of the mutants of a module, a line each."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        digest = hashlib.sha256(source_of(module).encode()).hexdigest()[:12]
+        self.path = folder / f"{module}-{digest}.jsonl"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.ends: dict[str, str] = {}
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                self.ends |= json.loads(line)
+
+    def add(self, mutant: str, end: str) -> None:
+        self.ends[mutant] = end
+        with self.path.open("a") as file:
+            file.write(json.dumps({mutant: end}) + "\n")
+
+
+def tried(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str]]:
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap_unordered(outcome, mutants)
+
+
+def outcome(mutant: Mutant) -> tuple[Mutant, str]:
+    source = source_of(mutant.module)
+    changed = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    if changed is None or running_parts(changed) in (running_parts(source), None):
+        return mutant, "not run"
+    with tempfile.TemporaryDirectory() as place:
+        copy = copied(Path(place))
+        (copy / "softsplit" / f"{mutant.module}.py").write_text(changed, encoding="utf-8")
+        end = run_tests(copy, TESTS[mutant.module])
+    return mutant, {PASSED: "survived", -signal.SIGALRM: "hung"}.get(end, "noticed")
+
+
+def copied(place: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(ROOT / "src", place / "src", ignore=ignored))
+
+
+def described(mutant: Mutant) -> str:
+    source = source_of(mutant.module)
+    changed = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    return f"{mutant.name}: {difference(source, changed)}"
+
+
+def all_mutants(module: str) -> list[Mutant]:
+    """For all operators that need no arguments."""
+    tree = get_ast(source_of(module))
     found = []
     for name in sorted(operator_names()):
         if any(part in name for part in LEFT_OUT):
             continue
         operator = get_operator(name)()
         count = sum(len(list(operator.mutation_positions(node))) for node in ast_nodes(tree))
-        found += [(name, i) for i in range(count)]
+        found += [Mutant(module, name, i) for i in range(count)]
     return found
 
 
@@ -187,11 +249,30 @@ def _run_tests_here(copy: Path, tests: list[str]) -> int:
     os.dup2(log, 2)
     # Numpy warns of overflows where compiled code does not; pytest, of what is loaded already.
     ignored = ("RuntimeWarning", "pytest.PytestAssertRewriteWarning")
-    options = ["-x", "-q", "-p", "no:cacheprovider", *(f"-Wignore::{name}" for name in ignored)]
+    options = [
+        "-x",
+        "-q",
+        "--tb=line",
+        "-p",
+        "no:cacheprovider",
+        *(f"-Wignore::{name}" for name in ignored),
+    ]
     # Two minima that differ by less than rounding: which one wins depends on fused products.
     fused = "tests/test_prox.py::test_linear_prox_and_linearised_prox_agree"
-    code = pytest.main([*options, f"--deselect={fused}", f"--rootdir={ROOT}", *files])
-    return int(code)
+    arguments = [*options, f"--deselect={fused}", f"--rootdir={ROOT}", *files]
+    return int(pytest.main(arguments, plugins=[NoShrinking()]))
+
+
+class NoShrinking:
+    """A plugin of pytest: that a property fails is enough, a short example is not wanted."""
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings
+
+        usual = settings.get_current_profile_name()
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", settings.get_profile(usual), phases=phases)
+        settings.load_profile("mutants")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -239,3 +241,16 @@ def test_ensembles_measures_every_size(tmp_path):
     }
     assert all(0 < int(row["features"]) <= 13 for row in rows)
     assert "| wine |" in shown
+
+
+def test_mutation(tmp_path):
+    pytest.importorskip("cosmic_ray", reason="needs the development tools")
+    arguments = ("mutation.py", "sparsity", "--every", "15", "--journal", str(tmp_path))
+    printed = run(*arguments)
+    assert re.search(r"\| sparsity \| \d+ \| (\d) \| \1 \| 0 \| 0 \|", printed)
+    (journal,) = tmp_path.iterdir()
+    ends = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [list(end.values()) for end in ends] == [["noticed"]] * len(ends)
+    journal.write_text("\n".join(json.dumps(end) for end in ends[:2]) + "\n")  # stopped half-way
+    assert run(*arguments) == printed
+    assert len(journal.read_text().splitlines()) == len(ends) > 2
