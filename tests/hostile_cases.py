@@ -262,6 +262,8 @@ def tree_parameters(draw, n_classes, rng, flaw="none"):
     if draw(mostly(False, True, share=8)):
         known["tol"] = draw(st.sampled_from([1e-300, 1e-12, 1.0, 1e12]))
         known["max_iter"] = draw(st.sampled_from([1, 2, 10, 10**9]))
+    if draw(mostly(False, True, share=6)):
+        known["solver"] = "decomposition"
     if flaw == "a parameter":
         name, value = draw(st.sampled_from(WRONG))
         known[name] = value
