@@ -1,6 +1,6 @@
 """The native solver beside the global optimum of tiny problems.
 
-    python benchmarks/global_optimum.py [--problems 10] [--kinds TEXT]
+    python benchmarks/global_optimum.py [--problems 10] [--kinds TEXT] [--write]
 
 The optimum is that of tests/exhaustive.py: every assignment of classes to leaves and every set of
 features, with a fine multistart in each. Printed is, for each kind of problem, how often ten starts
@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from pages import keep, markdown
 
 from exhaustive import global_optimum
 from softsplit.penalties import linear, logarithmic
@@ -37,14 +39,19 @@ def main() -> None:
     )
     parser.add_argument("--problems", type=int, default=10)
     parser.add_argument("--kinds", default="", help="only kinds whose name contains this")
+    parser.add_argument("--write", action="store_true", help="figures to docs/results/reliability")
     args = parser.parse_args()
-    print("| problems | reached | largest gap |\n|---|---|---|")
+    rows = []
     for name, kind in KINDS.items():
         if args.kinds not in name:
             continue
         gaps = [gap(tiny(seed, *kind)) for seed in range(args.problems)]
         reached = sum(value <= SAME for value in gaps)
-        print(f"| {name} | {reached} of {len(gaps)} | {max(gaps):.1e} |", flush=True)
+        rows.append([name, f"{reached} of {len(gaps)}", f"{max(gaps):.1e}"])
+        print(*rows[-1], sep="; ", file=sys.stderr)
+    columns = ["problems", "reached", "largest gap"]
+    figures = {"kinds": [dict(zip(columns, row, strict=True)) for row in rows]}
+    keep("global optimum", figures, markdown(columns, rows), write=args.write and not args.kinds)
 
 
 def gap(problem) -> float:

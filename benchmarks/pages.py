@@ -23,7 +23,7 @@ def keep(part: str, figures: dict[str, Any], table: str, *, write: bool) -> None
     FIGURES.mkdir(parents=True, exist_ok=True)
     figures = {"machine": platform.machine(), "python": platform.python_version(), **figures}
     text = json.dumps(figures, indent=2) + "\n"
-    (FIGURES / f"{part}.json").write_text(text, encoding="utf-8")
+    (FIGURES / f"{part.replace(' ', '_')}.json").write_text(text, encoding="utf-8")
     write_page(PAGE, {part: table})
 
 
