@@ -109,7 +109,7 @@ def test_every_kind_of_text_column_is_named(name):
 
 def test_dates_and_lazy_frames_are_named():
     dates = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"])})
-    with pytest.raises(ValueError, match="column 'when' of X holds dates"):
+    with pytest.raises(ValueError, match="column 'when' of X holds dates; turn it into numbers"):
         fit(dates, [0, 1])
     with pytest.raises(ValueError, match=r"lazy frame; call its collect\(\)"):
         fit(pl.LazyFrame({"a": [1.0, 2.0]}), [0, 1])

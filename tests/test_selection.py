@@ -34,6 +34,13 @@ def test_stronger_points_are_sparser_and_dearer(path):
     assert np.all(frame["status"] != "INFEASIBLE")
 
 
+def test_what_is_printed_is_a_table(path):
+    lines = repr(path).splitlines()
+    assert lines[0] == "StrengthPathResult of 4 trees"
+    assert lines[1].split()[:2] == ["local_strength", "global_strength"] and len(lines) == 6
+    assert repr(path[0]).startswith("PathPoint(local_strength=0, global_strength=0.01, cost=")
+
+
 def test_points_are_fitted_classifiers(path, wine):
     X, y = wine
     for point in path.points:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Set
 from numbers import Number
 from typing import Any
 
@@ -34,21 +35,30 @@ def refuse_text(X: Any) -> None:
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
     if X is None or isinstance(X, str | bytes | Number):
         raise ValueError("Expected 2D array, got a single value instead: X needs rows and columns.")
+    if isinstance(X, Mapping | Set | Iterator):
+        raise TypeError(
+            f"X is a {type(X).__name__}; make it an array or a data frame with a row per sample."
+        )
     made = _as_array(X) if isinstance(X, list | tuple) else X
     if hasattr(made, "ndim") and made.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {made.ndim}D array instead: Reshape your data with "
-            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row."
+        advice = (
+            "Reshape your data with X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it "
+            "is one row."
+            if made.ndim == 1
+            else "X needs a row per sample and a column per feature."
         )
+        raise ValueError(f"Expected 2D array, got {made.ndim}D array instead: {advice}")
     if getattr(getattr(made, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers.")
     for label, column in _columns(made):
         kind = _kind_of_column(column)
         if kind:
-            raise ValueError(
-                f"column {label} of X holds {kind}; encode it as numbers first, for example with "
-                "scikit-learn's OneHotEncoder."
+            way = (
+                "turn it into numbers, such as days since a day."
+                if kind == "dates"
+                else "encode it as numbers first, for example with scikit-learn's OneHotEncoder."
             )
+            raise ValueError(f"column {label} of X holds {kind}; {way}")
 
 
 def refuse_mixed_labels(y: NDArray[Any]) -> None:

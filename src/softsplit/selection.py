@@ -45,6 +45,13 @@ class PathPoint:
         features: NDArray[np.intp] = self.classifier.selected_features_
         return features
 
+    def __repr__(self) -> str:
+        return (
+            f"PathPoint(local_strength={self.local_strength:.6g}, "
+            f"global_strength={self.global_strength:.6g}, cost={self.solution.cost:.6g}, "
+            f"n_features={len(self.selected_features)})"
+        )
+
 
 @dataclass(frozen=True)
 class StrengthPathResult:
@@ -57,6 +64,9 @@ class StrengthPathResult:
 
     def __getitem__(self, index: int) -> PathPoint:
         return self.points[index]
+
+    def __repr__(self) -> str:
+        return f"StrengthPathResult of {len(self)} trees\n{self.to_frame().to_string()}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point: strengths, objective, cost, sparsity, number of features."""
