@@ -42,6 +42,9 @@ def test_the_choice_is_told(fitted, wine):
     assert row["mean_test_score"] == pytest.approx(
         np.mean([row[f"split{f}_test_score"] for f in range(fitted.n_splits_)])
     )
+    assert row["params"] == {
+        name.removeprefix("param_"): row[name] for name in frame if name.startswith("param_")
+    }
     assert fitted.best_params_["scale"] == row["param_scale"]
     assert fitted.best_params_["depth"] == row["param_depth"]
     assert fitted.best_estimator_.get_params()["depth"] == row["param_depth"]

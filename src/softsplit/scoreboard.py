@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from softsplit.tree import FloatArray, TreeParameters
@@ -150,14 +149,15 @@ class Scoreboard:
             key[1],
         )
 
-    def table(self) -> dict[str, NDArray[Any]]:
+    def table(self) -> dict[str, Any]:
         """``cv_results_``: a column per array, a row per candidate and strength."""
         keys = list(self.marks)
-        table: dict[str, NDArray[Any]] = {
+        table: dict[str, Any] = {
             f"param_{name}": np.array([getattr(key[0], name) for key in keys])
             for name in Candidate._fields
         }
         table["param_strength_fraction"] = np.array([key[1] for key in keys])
+        table["params"] = [key[0]._asdict() | {"strength_fraction": key[1]} for key in keys]
         scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]
