@@ -35,7 +35,7 @@ def refuse_text(X: Any) -> None:
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
     if X is None or isinstance(X, str | bytes | Number):
         raise ValueError("Expected 2D array, got a single value instead: X needs rows and columns.")
-    if isinstance(X, Mapping | Set | Iterator):
+    if isinstance(X, Mapping | Set | Iterator) and not hasattr(X, "shape"):
         raise TypeError(
             f"X is a {type(X).__name__}; make it an array or a data frame with a row per sample."
         )
