@@ -3,8 +3,8 @@
     python benchmarks/faults.py --write          all parts, some ten minutes on two cores
     python benchmarks/faults.py kill --times 50
 
-Parts: kill, disk, damage, together, scheduler, interrupt. A full disk is a limit on the size of
-files (RLIMIT_FSIZE), which needs no root; writing beyond it fails as on a full device.
+Parts: kill, disk, damage, together, scheduler, interrupt, compile. A full disk is a limit on the
+size of files (RLIMIT_FSIZE), which needs no root; writing beyond it fails as on a full device.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import argparse
 import collections
 import os
 import random
+import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -29,6 +31,7 @@ from fault_runs import (
     KillAfter,
     cluster,
     damaged,
+    first_fit,
     interrupt,
     kill_once,
     rows_of,
@@ -183,6 +186,25 @@ def interrupts(folder: Path, whole: Rows, times: int, rng: random.Random) -> dic
     }
 
 
+def compiling(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
+    """SIGINT or SIGKILL to the first fit of an installation, while it compiles; then once more."""
+    began = time.perf_counter()
+    right, _ = first_fit(folder / "undisturbed")
+    long = time.perf_counter() - began
+    ends: collections.Counter[str] = collections.Counter()
+    each = max(1, times // 10)
+    for number, name in ((signal.SIGINT, "interrupted"), (signal.SIGKILL, "killed")):
+        for i in range(each):
+            cache = folder / f"{name}{i}"
+            end, left = first_fit(cache, rng.uniform(0.0, 0.8 * long), number)
+            ends[name if end in ("", "interrupted") else "too_late"] += 1
+            if number == signal.SIGINT:  # one that is killed cannot end its helper, which ends soon
+                assert end in ("interrupted", right) and left == 0, (end, left)
+            assert first_fit(cache)[0] == right
+            shutil.rmtree(cache)
+    return {"times": 2 * each, **ends, "then_the_same_tree": 2 * each}
+
+
 PARTS = {
     "kill": kill,
     "disk": disk,
@@ -190,6 +212,7 @@ PARTS = {
     "together": together,
     "scheduler": scheduler,
     "interrupt": interrupts,
+    "compile": compiling,
 }
 
 if __name__ == "__main__":

@@ -254,3 +254,54 @@ def interrupt(work: str, seconds: float) -> tuple[str, str, float]:
     out, said = run.communicate(timeout=120)
     assert run.returncode == 0, said
     return out.strip(), said, time.perf_counter() - sent
+
+
+# --- the first fit of an installation -----------------------------------------------------------
+
+FIRST_FIT = """
+import hashlib, warnings
+from sklearn.datasets import load_iris
+from softsplit import SoftTreeClassifier
+
+X, y = load_iris(return_X_y=True)
+print("begin", flush=True)
+try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*interrupted")
+        tree = SoftTreeClassifier(n_starts=2, global_strength=1.0, random_state=0).fit(X, y)
+    print(hashlib.sha256(tree.predict_proba(X).tobytes()).hexdigest(), flush=True)
+except (KeyboardInterrupt, UserWarning):
+    print("interrupted", flush=True)
+"""
+
+
+def first_fit(cache: Path, seconds: float = 600.0, number: int = signal.SIGINT) -> tuple[str, int]:
+    """A fit with the compiled code of a folder, and a signal if it takes so long.
+
+    Returns what it printed, and how many processes of its own were left two seconds later.
+    """
+    run = subprocess.Popen(
+        [sys.executable, "-c", FIRST_FIT],
+        env={**environment(), "NUMBA_CACHE_DIR": str(cache)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "begin\n"
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        run.send_signal(number)
+    run.wait(120)
+    end = run.stdout.read().strip()
+    time.sleep(2.0)
+    return end, sum(_session_of(place) == run.pid for place in Path("/proc").glob("[0-9]*"))
+
+
+def _session_of(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[3])
+    except OSError:  # it has just ended
+        return -1
