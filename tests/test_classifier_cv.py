@@ -287,6 +287,16 @@ def test_progress_shows_each_candidate(wine, capsys):
             "got 'balanced'; did you mean 'balanced_accuracy'",
         ),
         ({"scoring": 3}, "scoring must be None, a callable or the name of a scorer"),
+        ({"depths": [[2]]}, r"depths must be a flat sequence, got \[\[2\]\]"),
+        ({"scales": [["minmax"]]}, "scales must be a flat sequence"),
+        ({"strengths": np.ones((2, 2))}, "strengths must be a flat sequence"),
+        ({"cv": []}, "cv gives no folds"),
+        ({"cv": [([0, 1], [500])]}, "cv gives row 500, but the rows are 0 to"),
+        ({"cv": [([0, 1], [-1])]}, "cv gives row -1, but the rows are 0 to"),
+        ({"cv": [([0.5], [1])]}, "cv must give integer positions of rows"),
+        ({"cv": [([0, 1], [])]}, "cv must give integer positions of rows, some to train and to"),
+        ({"cv": [3, 4]}, "cv must give pairs of positions to train and to test on, got 3"),
+        ({"scoring": lambda *_: float("nan")}, "gave no number on any fold; choose another"),
         ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both'"),
         ({"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
         ({"depths": [1]}, "3 classes need depth 2"),
@@ -329,3 +339,27 @@ def test_fold_without_weight_or_classes_is_refused():
     splits = [(np.arange(50), np.arange(50, 150))] * 2
     with pytest.raises(ValueError, match="fewer than two classes"):
         SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)
+
+
+def test_rows_of_weight_zero_change_no_choice(wine):
+    X, y = wine
+    rng = np.random.default_rng(0)
+    rows, labels = np.vstack([X, rng.normal(size=(50, 13))]), np.append(y, rng.integers(0, 3, 50))
+    order = rng.permutation(len(rows))
+    weight = np.append(np.ones(len(X)), np.zeros(50))[order]
+    kept = order[weight > 0]
+    alone = SoftTreeClassifierCV(**SMALL).fit(X[kept], y[kept])
+    beside = SoftTreeClassifierCV(**SMALL).fit(rows[order], labels[order], weight)
+    assert_array_equal(alone.cv_results_["mean_test_score"], beside.cv_results_["mean_test_score"])
+    assert_array_equal(alone.predict_proba(X), beside.predict_proba(X))
+
+
+def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
+    calls = []
+
+    def sometimes(tree, X, y):
+        calls.append(len(y))
+        return float("nan") if len(calls) % 4 == 0 else tree.score(X, y)
+
+    chosen = SoftTreeClassifierCV(**SMALL, n_jobs=1, scoring=sometimes).fit(*wine)
+    assert 0.8 < chosen.best_score_ <= 1

@@ -5,21 +5,25 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib import cpu_count
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info
 
+from softsplit import SoftTreeClassifier
 from softsplit.loss import ExpectedCost
 from softsplit.penalties import PenaltyPair, exponential
 from softsplit.problem import TrainingProblem
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Solution, Status, make_solver
 from softsplit.starts import RULES, draw_start
+from softsplit.threads import n_workers
 from softsplit.training import NoFeasibleTreeError, best_solution, multistart
 from softsplit.tree import Block, Topology, TreeParameters
 
@@ -227,3 +231,13 @@ def test_an_interrupt_in_an_infeasible_start_stops_all_the_same(problem):
     assert len(found) == 1
     with pytest.raises(KeyboardInterrupt):
         best_solution(found, budget)
+
+
+def test_there_are_no_more_workers_than_work():
+    assert n_workers(20_000, 3) == 3
+    assert n_workers(None, 3) == n_workers(1, 3) == 1
+    assert n_workers(100_000, 10**6) <= 8 * cpu_count()
+    before = threading.active_count()
+    X, y = load_iris(return_X_y=True)
+    SoftTreeClassifier(n_starts=3, n_jobs=20_000, random_state=0).fit(X, y)
+    assert threading.active_count() <= before + 3

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from softsplit import settings
+from softsplit.all_or_nothing import all_or_nothing
 from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import make_ready, warm_up_samples
@@ -193,27 +194,28 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
 
         Samples of weight zero are the same as absent ones.
         """
-        run = self._run_settings()
-        problem = self._prepare(X, y, sample_weight)
-        run = self._made_ready(run)
-        run = run._replace(solver=self._adapted(run.solver))
-        with self._watched(run.budget) as observer:
-            self.starts_ = multistart(
-                problem,
-                run.solver,
-                n_starts=run.n_starts,
-                seed=run.seed,
-                budget=run.budget,
-                n_jobs=run.n_jobs,
-                observer=observer,
-            )
-            best = self._search(problem, run, observer)
-        try:
-            self._store(best, run.solver.zero_threshold, problem.samples)
-        except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
-            run.budget.cancel.requested = True
-            self._store(best, run.solver.zero_threshold, problem.samples)
-        self._warn(run.budget)
+        with all_or_nothing(self):
+            run = self._run_settings()
+            problem = self._prepare(X, y, sample_weight)
+            run = self._made_ready(run)
+            run = run._replace(solver=self._adapted(run.solver))
+            with self._watched(run.budget) as observer:
+                self.starts_ = multistart(
+                    problem,
+                    run.solver,
+                    n_starts=run.n_starts,
+                    seed=run.seed,
+                    budget=run.budget,
+                    n_jobs=run.n_jobs,
+                    observer=observer,
+                )
+                best = self._search(problem, run, observer)
+            try:
+                self._store(best, run.solver.zero_threshold, problem.samples)
+            except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
+                run.budget.cancel.requested = True
+                self._store(best, run.solver.zero_threshold, problem.samples)
+            self._warn(run.budget)
         return self
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
-from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softsplit import settings
+from softsplit.all_or_nothing import all_or_nothing
 from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.candidate_search import Search
 from softsplit.chosen_tree import ChosenTreeMixin
@@ -23,7 +23,6 @@ from softsplit.classifier import RunSettings, SoftTreeClassifier
 from softsplit.cross_validation import (
     SHARES,
     Judge,
-    Split,
     TrainingData,
     configured,
     featureless_cost,
@@ -31,6 +30,7 @@ from softsplit.cross_validation import (
     strengths,
     trees,
 )
+from softsplit.folds import make_splits, names_rows
 from softsplit.messages import shown
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
@@ -184,6 +184,11 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
+        with all_or_nothing(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         axes = self._axes()
         base = self._base(axes)
         run = base._run_settings()
@@ -191,14 +196,17 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(base, name):
                 setattr(self, name, getattr(base, name))
+            elif hasattr(self, name):  # other rows, of an earlier fit, had names
+                delattr(self, name)
         axes["depth"] = self._depths(len(self.classes_), whole.samples.n_rows)
         unit = featureless_cost(whole)
+        fractions = self._fractions(unit)
         judge = self._judge(base, X, y, sample_weight, run)
         axes["scale"] = _different_scales(axes["scale"], judge.data.X)
         run, judge = base._made_ready(run), replace(judge, run=base._made_ready(judge.run))
         self.n_splits_ = len(judge.splits)
         with base._watched(run.budget) as observer, one_blas_thread():
-            search = Search(judge, Scoreboard(self.n_splits_), self._fractions(unit), observer)
+            search = Search(judge, Scoreboard(self.n_splits_), fractions, observer)
             search.run(axes)
             chosen = self._choose(search, axes)
             budget = self._refit_budget(run.budget)
@@ -209,7 +217,6 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
                     raise  # the second one: it is to end now
                 budget.cancel.requested = True
                 self._refit(*chosen, search, (X, y, sample_weight), budget)
-        return self
 
     def _axes(self) -> dict[str, Sequence[Any]]:
         """Values of the settings to choose from, checked; depths come later, with the classes."""
@@ -291,12 +298,15 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         self, base: SoftTreeClassifier, X: Any, y: Any, sample_weight: Any, run: RunSettings
     ) -> Judge:
         checked, labels, weight = base._validate(X, y, sample_weight)
+        if not names_rows(self.cv):
+            counted = weight > 0  # rows that count nothing change no fold
+            checked, labels, weight = checked[counted], labels[counted], weight[counted]
         data = TrainingData(checked, labels, weight, self.classes_, sample_weight is not None)
         scorer = self._scorer(base)
         limit = run.budget.time_limit
         if limit is not None:
             run = run._replace(budget=replace(run.budget, time_limit=SEARCH_SHARE * limit))
-        return Judge(base, data, self._splits(data, run.seed), scorer, run)
+        return Judge(base, data, make_splits(self.cv, data.X, data.y, run.seed), scorer, run)
 
     def _scorer(self, base: SoftTreeClassifier) -> Any:
         scoring = self.scoring
@@ -310,24 +320,6 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
                 f"{scoring!r}; {hint}"
             )
         return check_scoring(base, scoring=scoring)
-
-    def _splits(self, data: TrainingData, seed: int) -> list[Split]:
-        cv = self.cv
-        if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
-            return list(check_cv(cv, data.y, classifier=True).split(data.X, data.y))
-        if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv}.")
-        largest, other = np.sort(np.unique(data.y, return_counts=True)[1])[::-1][:2].tolist()
-        if other < 2:  # some fold would have one class to learn from
-            raise ValueError(
-                "cross-validation needs two classes with two samples each at least, got "
-                f"{largest} and {other} in the largest two; use SoftTreeClassifier, with settings "
-                "of your own."
-            )
-        folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
-        with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            return list(folds.split(data.X, data.y))
 
     def _choose(self, search: Search, axes: dict[str, Sequence[Any]]) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
@@ -343,7 +335,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"SoftTreeClassifierCV: {reason}; {outcome}.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not board.marks and not budget.exhausted:
             raise NoFeasibleTreeError(
@@ -353,6 +345,10 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             self.best_index_, self.best_score_ = -1, float("nan")
             first = Candidate(**{name: values[0] for name, values in axes.items()})
             return first, search.fractions[len(search.fractions) // 2]
+        if not np.isfinite(board.mean(board.best())):
+            raise ValueError(
+                f"scoring {shown(self.scoring)} gave no number on any fold; choose another scorer."
+            )
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
         self.best_index_ = list(board.marks).index(chosen)
         self.best_score_ = board.mean(chosen)
@@ -407,7 +403,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
                 f"SoftTreeClassifierCV: {reason} while the chosen tree was trained on all rows; "
                 "the best so far is kept.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -424,7 +420,10 @@ def _values(name: str, given: Any) -> list[Any]:
     """A nonempty list, each value once."""
     if isinstance(given, str) or not np.iterable(given):
         raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
-    values = list(dict.fromkeys(given))
+    try:
+        values = list(dict.fromkeys(given))
+    except TypeError:  # a list or an array in a place of one value
+        raise ValueError(f"{name} must be a flat sequence, got {shown(given)}.") from None
     if not values:
         raise ValueError(f"{name} is empty; name at least one value.")
     return values

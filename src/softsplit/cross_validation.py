@@ -17,17 +17,19 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from softsplit.classifier import RunSettings, SoftTreeClassifier
+from softsplit.folds import Split
 from softsplit.problem import TrainingProblem
 from softsplit.routing import leaf_probabilities, split_scores
 from softsplit.scaling import scaled_rows
 from softsplit.scoreboard import Candidate, Mark, Scoreboard
 from softsplit.selection import with_strengths
 from softsplit.solvers import Solution, Start, Status
+from softsplit.threads import n_workers
 from softsplit.training import NoFeasibleTreeError, best_solution, walk
 from softsplit.tree import FloatArray, TreeParameters
 
@@ -43,7 +45,6 @@ MORE_STARTS = 10
 
 Scorer = Callable[..., float]
 Task = tuple[Candidate, int]
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -114,15 +115,15 @@ class Judge:
             finally:
                 running.discard(task)
 
-        n_jobs = self.run.n_jobs
+        workers = n_workers(self.run.n_jobs, len(tasks))
         try:
-            if effective_n_jobs(n_jobs) == 1:
+            if workers == 1:
                 for task in tasks:
                     run(task)
             elif self.run.solver.releases_gil:
-                Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(t) for t in tasks)
+                Parallel(n_jobs=workers, require="sharedmem")(delayed(run)(t) for t in tasks)
             else:
-                parallel = Parallel(n_jobs=n_jobs, prefer="processes")
+                parallel = Parallel(n_jobs=workers, prefer="processes")
                 ends = parallel(
                     delayed(self.marks)(*task, fractions, known[task]) for task in tasks
                 )

@@ -2,13 +2,14 @@
 
     expected cost  E = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl
     log-loss       E = - sum_i weight_i log( sum_l P_il c_{y_i l} )
+    class rates    E = sum_i weight_i / total_{y_i} sum_l P_il c_{y_i l}
 
-Both hand the compiled pass a table ``W[class, leaf]``: ``cost @ c`` or ``c`` itself. With
+All hand the compiled pass a table ``W[class, leaf]``: ``cost @ c``, ``c`` or ``c / total``. With
 D[t, i] = dE / dz_ti from the pass, and M its leaf masses,
 
     dE / d weights    = features @ D' / n_features        (n_features, n_branches)
     dE / d thresholds = - sum_i D[:, i]                   (n_branches,)
-    dE / d c          = cost' @ M, or M for the log-loss  (n_classes, n_leaves)
+    dE / d c          = cost' @ M, M or M / total         (n_classes, n_leaves)
 """
 
 from __future__ import annotations
@@ -85,6 +86,21 @@ class LogLoss:
 
     def leaf_gradient(self, mass: FloatArray) -> FloatArray:
         return mass
+
+
+@dataclass(frozen=True)
+class ClassRates:
+    """Sum of the expected shares that are classified correctly; of one class, if only its rows
+    are evaluated."""
+
+    class_totals: FloatArray
+    logarithmic: bool = False
+
+    def table(self, leaf_classes: FloatArray) -> FloatArray:
+        return leaf_classes / self.class_totals[:, None]
+
+    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
+        return mass / self.class_totals[:, None]
 
 
 def evaluate(

@@ -120,13 +120,8 @@ def rate_multipliers(
         return np.concatenate([weights[weights_free], thresholds[thresholds_free]])
 
     target = stack(base.weights + sparse, base.thresholds)
-    columns = []
-    for k in active:
-        unit = np.zeros(problem.n_classes)
-        unit[k] = 1.0
-        shifted = problem.evaluate_cost(parameters, unit)
-        columns.append(stack(base.weights - shifted.weights, base.thresholds - shifted.thresholds))
-    matrix = np.column_stack(columns)
+    slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]
+    matrix = np.column_stack([stack(slope.weights, slope.thresholds) for slope in slopes])
     scale = np.max(np.abs(matrix), initial=0.0)
     if scale > NO_SLOPE * np.max(np.abs(target), initial=0.0):
         # A little ridge: a rate that no variable moves must not get a huge multiplier.

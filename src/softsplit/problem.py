@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from softsplit.collapse import Collapsed, GateCache
 from softsplit.constraints import Violation, leaf_step, violation
-from softsplit.loss import Evaluation, ExpectedCost, evaluate
+from softsplit.loss import ClassRates, Evaluation, ExpectedCost, evaluate
 from softsplit.penalties import PenaltyPair
 from softsplit.proximal import Proximal
 from softsplit.samples import Samples
@@ -181,6 +181,12 @@ class TrainingProblem:
         extra = -per_unit * parameters.leaf_classes
         found = self._evaluate(parameters, extra)
         return self._mask_gradient(found, found.leaf_classes - per_unit * found.mass)
+
+    def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
+        """Rate of class ``k`` and its gradient, from the rows of that class alone."""
+        rates = ClassRates(self.samples.class_totals)
+        found = evaluate(rates, self.samples.of_class(k), parameters, self.steepness)
+        return self._mask_gradient(found, found.leaf_classes)
 
     def _mask_gradient(self, found: Evaluation, leaf_gradient: FloatArray) -> Evaluation:
         if self.block is None:

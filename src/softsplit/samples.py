@@ -83,6 +83,16 @@ class Samples:
         weights = self.weights[rows]
         return Samples(features, starts, weights, np.add.reduceat(weights, starts[:-1]))
 
+    def of_class(self, k: int) -> Samples:
+        """The rows of class ``k``, without copies; no other class has any."""
+        low, high = self.starts[k], self.starts[k + 1]
+        return Samples(
+            self.features[:, low:high],
+            np.clip(self.starts - low, 0, high - low),
+            self.weights[low:high],
+            self.class_totals,
+        )
+
     @classmethod
     def from_arrays(
         cls,

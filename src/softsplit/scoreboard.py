@@ -95,7 +95,9 @@ class Scoreboard:
         )
 
     def mean(self, key: Key, name: str = "score") -> float:
-        return float(np.nanmean(self.values(key, name)))
+        """Over the folds that have a number; less than any number if none has."""
+        values = _numbers(self.values(key, name))
+        return float(np.mean(values)) if len(values) else -np.inf
 
     def best(self, keys: Sequence[Key] | None = None) -> Key:
         """The highest mean score; the sparsest of equals."""
@@ -161,12 +163,17 @@ class Scoreboard:
         scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
         for f in range(self.n_folds):
             table[f"split{f}_test_score"] = scores[:, f]
-        table["mean_test_score"] = np.array([self.mean(key) for key in keys])
-        table["std_test_score"] = np.nanstd(scores, axis=1)
+        means = np.array([self.mean(key) for key in keys])
+        table["mean_test_score"] = np.where(np.isfinite(means), means, np.nan)
+        known = [_numbers(row) for row in scores]
+        table["std_test_score"] = np.array([np.std(row) if len(row) else np.nan for row in known])
         for name in ("n_features", "n_coefficients"):
             table[f"mean_{name}"] = np.array([self.mean(key, name) for key in keys])
         table["mean_fit_time"] = np.array([self.mean(key, "seconds") for key in keys])
         table["n_splits_done"] = np.array([len(self.marks[key]) for key in keys])
-        means = np.round(table["mean_test_score"], 12)
-        table["rank_test_score"] = rankdata(-means, method="min").astype(np.int64)
+        table["rank_test_score"] = rankdata(-np.round(means, 12), method="min").astype(np.int64)
         return table
+
+
+def _numbers(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]

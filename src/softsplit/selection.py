@@ -128,11 +128,14 @@ def strength_path(
     run = base._run_settings()
     problem = base._prepare(X, y, sample_weight)
     run = run._replace(solver=base._adapted(run.solver))
-    grid = _grid(problem, strengths, scope, positive_integer("n_points", n_points, MOST_RUNS))
+    given = _given(strengths)
+    n_points = positive_integer("n_points", n_points, MOST_RUNS)
+    keep = positive_integer("keep", keep, MOST_RUNS)
+    run = base._made_ready(run)
+    grid = _default_grid(problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
     wanted = sum(map(len, pairs))
-    run = base._made_ready(run)
     with base._watched(run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
@@ -140,7 +143,7 @@ def strength_path(
             found = walk(
                 [with_strengths(problem, *pair) for pair in row],
                 run.solver,
-                keep=positive_integer("keep", keep, MOST_RUNS),
+                keep=keep,
                 n_starts=run.n_starts,
                 seed=run.seed,
                 budget=run.budget,
@@ -161,24 +164,24 @@ def strength_path(
     return StrengthPathResult(tuple(points))
 
 
-def _grid(
-    problem: TrainingProblem,
-    strengths: Sequence[float] | str | None,
-    scope: PathScope,
-    n_points: int,
-) -> FloatArray:
-    """Strengths in ascending order."""
+def _given(strengths: Sequence[float] | str | None) -> FloatArray | None:
+    """Strengths that the user has named, checked and in ascending order."""
+    if strengths is None:
+        return None
     if isinstance(strengths, str):
         if strengths != "paper":
             raise ValueError(f"strengths must be numbers or 'paper', got {shown(strengths)}.")
         return np.array(PAPER_STRENGTHS)
-    if strengths is not None:
-        if not np.iterable(strengths):
-            raise ValueError(f"strengths must be a sequence of numbers, got {shown(strengths)}.")
-        values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
-        if not values:
-            raise ValueError("strengths is empty; name at least one strength.")
-        return np.array(values)
+    if not np.iterable(strengths):
+        raise ValueError(f"strengths must be a sequence of numbers, got {shown(strengths)}.")
+    values = sorted(positive_number("strengths", s, zero=True) for s in strengths)
+    if not values:
+        raise ValueError("strengths is empty; name at least one strength.")
+    return np.array(values)
+
+
+def _default_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> FloatArray:
+    """Strengths up to that of Proposition 1, in ascending order."""
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Improver, Solution, Solver, Start, Status
 from softsplit.starts import draw_hops, draw_start
-from softsplit.threads import one_blas_thread
+from softsplit.threads import n_workers, one_blas_thread
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +60,13 @@ def multistart(
     jobs = list(enumerate(sequence.spawn(n_starts)))
     observer = observer or Observer()
     observer.starting(n_starts)
+    workers = n_workers(n_jobs, n_starts)
     with one_blas_thread():
-        if effective_n_jobs(n_jobs) == 1 or n_starts == 1:
+        if workers == 1:
             return _one_after_another(problem, solver, jobs, budget, observer)
         if solver.releases_gil:
-            return _side_by_side(problem, solver, jobs, budget, n_jobs, observer)
-        return _in_processes(problem, solver, jobs, budget, n_jobs, observer)
+            return _side_by_side(problem, solver, jobs, budget, workers, observer)
+        return _in_processes(problem, solver, jobs, budget, workers, observer)
 
 
 def _one_after_another(
@@ -99,7 +100,7 @@ def _side_by_side(
     solver: Solver,
     jobs: Sequence[Job],
     budget: Budget,
-    n_jobs: int | None,
+    workers: int,
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
@@ -116,7 +117,7 @@ def _side_by_side(
             running.discard(i)
 
     try:
-        Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
+        Parallel(n_jobs=workers, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
     except KeyboardInterrupt:
         budget.cancel.requested = True  # the threads stop at their next look at the budget
         while running:
@@ -131,12 +132,12 @@ def _in_processes(
     solver: Solver,
     jobs: Sequence[Job],
     budget: Budget,
-    n_jobs: int | None,
+    workers: int,
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
     # In the order in which they end, so that none has to wait for a slow one.
-    parallel = Parallel(n_jobs=n_jobs, prefer="processes", return_as="generator_unordered")
+    parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
     ends = parallel(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs)
     try:
         for i, solution in ends:

@@ -29,7 +29,7 @@ from softsplit.cross_validation import PATH_ITERATIONS, featureless_cost, whole_
 from softsplit.problem import TrainingProblem
 from softsplit.selection import with_strengths
 from softsplit.solvers import Budget, Solution
-from softsplit.threads import one_blas_thread
+from softsplit.threads import n_workers, one_blas_thread
 from softsplit.training import walk
 from softsplit.tree import FloatArray
 
@@ -130,7 +130,7 @@ def assess(
             logistic[test], used[fold] = _logistic(X, labels, train, test, seed)
             say(f"logistic regression: fold {fold + 1} of {len(splits)} is judged")
         with one_blas_thread():
-            parallel = Parallel(n_jobs=n_jobs, require="sharedmem")
+            parallel = Parallel(n_jobs=n_workers(n_jobs, len(splits)), require="sharedmem")
             parallel(delayed(run)(fold) for fold in range(len(splits)))
     except KeyboardInterrupt:
         budget.cancel.requested = True  # threads stop at their next look at it

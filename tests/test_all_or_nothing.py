@@ -1,0 +1,90 @@
+"""A fit that fails or is interrupted leaves the estimator as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+import softsplit.classifier
+import softsplit.classifier_cv
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = (X[:, 0] > 0).astype(int)
+OTHER_X, OTHER_Y = -100 * RNG.normal(size=(60, 2)), RNG.permutation(["a", "b"] * 30)
+
+
+def tree(**parameters):
+    return SoftTreeClassifier(depth=1, n_starts=2, random_state=0, **parameters)
+
+
+def search(**parameters):
+    return SoftTreeClassifierCV(depths=[1], n_strengths=2, cv=2, random_state=0, **parameters)
+
+
+def interrupted(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+FAILURES = {
+    "rates out of reach": ({"min_class_rate": 1.0}, OTHER_X, OTHER_Y, ValueError),
+    "one class": ({}, OTHER_X, ["a"] * 60, ValueError),
+    "a wrong parameter": ({"solver": "none"}, OTHER_X, OTHER_Y, ValueError),
+    "too few weights": ({"min_class_rate": [0.1]}, OTHER_X, OTHER_Y, ValueError),
+    "not a number": ({}, np.full((60, 2), np.nan), OTHER_Y, ValueError),
+}
+
+
+@pytest.mark.parametrize("make", [tree, search])
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_refit_that_fails_leaves_the_old_tree(failure, make):
+    parameters, rows, labels, error = FAILURES[failure]
+    model = make().fit(X, Y)
+    before, text = model.predict_proba(X), export_text(model)
+    names = set(vars(model))
+    model.set_params(**parameters)
+    with pytest.raises(error):
+        model.fit(rows, labels)
+    assert set(vars(model)) == names
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.classes_.tolist() == [0, 1] and export_text(model) == text
+
+
+@pytest.mark.parametrize("make", [tree, search])
+def test_a_first_fit_that_fails_leaves_no_tree(make):
+    model = make(min_class_rate=1.0)
+    with pytest.raises(ValueError, match="min_class_rate"):
+        model.fit(OTHER_X, OTHER_Y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    assert vars(model) == make(min_class_rate=1.0).get_params()
+
+
+@pytest.mark.parametrize(
+    ("make", "module", "part"),
+    [
+        (tree, softsplit.classifier, "multistart"),
+        (tree, softsplit.classifier, "hop"),
+        (search, softsplit.classifier_cv, "settled"),
+    ],
+)
+def test_an_interruption_leaves_the_old_tree(make, module, part, monkeypatch):
+    model = make().fit(X, Y)
+    before = model.predict_proba(X)
+    monkeypatch.setattr(module, part, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(OTHER_X, OTHER_Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("make", [tree, search])
+def test_a_refit_without_names_forgets_the_old_ones(make):
+    import pandas as pd
+
+    model = make().fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
