@@ -18,6 +18,8 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 def make_splits(cv: Any, X: FloatArray, y: NDArray[Any], seed: int) -> list[Split]:
     """Shuffled and stratified if ``cv`` is a number; else what it gives, checked."""
+    if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
+        return _checked(cv, len(y))
     if not _is_number(cv):
         return _checked(check_cv(cv, y, classifier=True).split(X, y), len(y))
     if cv < 2:
