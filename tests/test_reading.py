@@ -20,6 +20,7 @@ from softsplit import (
     save_model,
     strength_path,
 )
+from softsplit.reading import importance
 from softsplit.reading.changes import class_changes
 from softsplit.reading.equations import number, read_split
 from softsplit.reading.importance import feature_importances
@@ -239,6 +240,20 @@ def test_importance_of_one_split_follows_the_definition():
         tree, 10.0, np.hstack([features, features]), np.concatenate([weights, weights]) / 2
     )
     np.testing.assert_allclose(doubled, found)
+
+
+def test_importances_do_not_depend_on_how_they_are_added_up(monkeypatch):
+    model, _ = random_model(3, depth=3, n_classes=4, n_features=5, steepness=20.0)
+    rng = np.random.default_rng(3)
+    scaled, weights = rng.uniform(size=(5, 101)), rng.uniform(0.5, 2.0, 101)
+    whole = feature_importances(model.parameters, 20.0, scaled, weights)
+    monkeypatch.setattr(importance, "NUMBERS_AT_ONCE", 700)  # a few rows at a time, made twice
+    parts = feature_importances(model.parameters, 20.0, scaled, weights)
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+    monkeypatch.setattr(importance, "FEW", 0)  # compiled
+    np.testing.assert_allclose(
+        feature_importances(model.parameters, 20.0, scaled, weights), whole, rtol=1e-12
+    )
 
 
 def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():

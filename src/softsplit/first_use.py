@@ -12,6 +12,7 @@ import numpy as np
 
 from softsplit.compile_together import compile_together
 from softsplit.decomposition import NodeDecomposition
+from softsplit.reading.importance import add_spreads
 from softsplit.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Solver, Start
 from softsplit.tiny_problems import tiny_problems
@@ -39,6 +40,8 @@ def warm_up() -> None:
     """Train tiny trees in every way in which larger ones are trained, once in a process."""
     compile_together()
     warm_up_samples()
+    one = np.zeros((1, 1))
+    add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # importances of large trees
     solver = NativeSolver()
     for problem in tiny_problems():
         budget = Budget(max_iter=MOST_ITERATIONS)

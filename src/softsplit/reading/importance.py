@@ -18,15 +18,24 @@ moves anything. They need no labels and no random permutation, and do not depend
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from softsplit.compilation import compiled
 from softsplit.reading.model import node_answers, node_reach
 from softsplit.routing import gate_probabilities, split_scores
 from softsplit.tree import FloatArray, TreeParameters
 
-ROWS_AT_ONCE = 8_192
+NUMBERS_AT_ONCE = 2**21
+"""Of the largest array: answers of nodes for some rows, or features of some rows."""
+
+FEW = 2**21
+"""Products up to which numpy adds up the spreads; to compile takes half a second once."""
+
+Part = tuple[FloatArray, FloatArray, FloatArray]
+"""Rows, their gates and their stakes."""
 
 
 def feature_importances(
@@ -34,8 +43,9 @@ def feature_importances(
 ) -> FloatArray:
     """Importances, (n_features,), from scaled rows (n_features, n_rows) and their weights."""
     shape, weights = parameters.weights.shape, weights / weights.sum()
+    parts = _twice(parameters, steepness, features, weights)
     totals, gate_means, means = np.zeros(shape[1]), np.zeros(shape[1]), np.zeros(shape)
-    for rows, gates, stakes in _parts(parameters, steepness, features, weights):
+    for rows, gates, stakes in parts():
         totals += stakes.sum(axis=1)
         gate_means += np.sum(stakes * gates, axis=1)
         means += rows @ stakes.T
@@ -43,29 +53,78 @@ def feature_importances(
     gate_means, means = gate_means / some, means / some
     moved, spread = np.zeros(shape[1]), np.zeros(shape)
     used = np.argwhere(parameters.weights)
-    for rows, gates, stakes in _parts(parameters, steepness, features, weights):
+    add = add_spreads if len(used) * len(weights) > FEW else _add_few_spreads
+    for rows, gates, stakes in parts():
         moved += np.sum(stakes * np.abs(gates - gate_means[:, None]), axis=1)
-        for j, t in used:
-            spread[j, t] += np.abs(rows[j] - means[j, t]) @ stakes[t]
+        add(np.ascontiguousarray(rows), means, stakes, used, spread)
     effect = np.abs(parameters.weights) * spread
     sums = effect.sum(axis=0)
     importance: FloatArray = (effect / np.where(sums > 0, sums, 1.0)) @ moved
     return importance / importance.sum() if importance.sum() > 0 else importance
 
 
+@compiled
+def add_spreads(rows, means, stakes, used, spread):  # type: ignore[no-untyped-def]
+    """spread_jt += sum_i stake_ti |x_ji - mean_jt| for the pairs (j, t) in ``used``, (n_used, 2).
+
+    Rows are (n_features, n_rows), stakes (n_branches, n_rows), means and spread (n_features,
+    n_branches). Four sums at a time, which do not wait for one another.
+    """
+    n_rows = rows.shape[1]
+    for pair in range(len(used)):
+        j, t = used[pair, 0], used[pair, 1]
+        row, stake, mean = rows[j], stakes[t], means[j, t]
+        a = b = c = d = 0.0
+        for i in range(0, n_rows - 3, 4):
+            a += stake[i] * abs(row[i] - mean)
+            b += stake[i + 1] * abs(row[i + 1] - mean)
+            c += stake[i + 2] * abs(row[i + 2] - mean)
+            d += stake[i + 3] * abs(row[i + 3] - mean)
+        for i in range(n_rows // 4 * 4, n_rows):
+            a += stake[i] * abs(row[i] - mean)
+        spread[j, t] += (a + b) + (c + d)
+
+
+def _add_few_spreads(
+    rows: FloatArray,
+    means: FloatArray,
+    stakes: FloatArray,
+    used: NDArray[np.intp],
+    spread: FloatArray,
+) -> None:
+    for j, t in used:
+        spread[j, t] += np.abs(rows[j] - means[j, t]) @ stakes[t]
+
+
+def _twice(
+    parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
+) -> Callable[[], Iterator[Part]]:
+    """The parts as often as they are asked for; kept if they are small."""
+
+    def make() -> Iterator[Part]:
+        return _parts(parameters, steepness, features, weights)
+
+    if len(parameters.thresholds) * len(weights) > NUMBERS_AT_ONCE:
+        return make
+    kept = list(make())
+    return lambda: iter(kept)
+
+
 def _parts(
     parameters: TreeParameters, steepness: float, features: FloatArray, weights: FloatArray
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+) -> Iterator[Part]:
     """Rows, their gates p_ti and their stakes w_i r_ti d_ti, some rows at a time.
 
     The stakes say how much hangs on the decision of each branch.
     """
-    for low in range(0, features.shape[1], ROWS_AT_ONCE):
-        rows = features[:, low : low + ROWS_AT_ONCE]
+    widest = max(len(features), 2 * parameters.leaf_classes.size)
+    at_once = max(1, NUMBERS_AT_ONCE // widest)
+    for low in range(0, features.shape[1], at_once):
+        rows = features[:, low : low + at_once]
         gates = gate_probabilities(split_scores(parameters, rows), steepness)[0]
         reach, answers = node_reach(gates), node_answers(gates, parameters.leaf_classes)
         stakes = np.empty_like(gates)
         for t in range(len(gates)):
             apart = np.abs(answers[2 * t + 1] - answers[2 * t + 2]).sum(axis=0) / 2
-            stakes[t] = reach[t] * apart * weights[low : low + ROWS_AT_ONCE]
+            stakes[t] = reach[t] * apart * weights[low : low + at_once]
         yield rows, gates, stakes
