@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import stat
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -126,6 +129,25 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         save_model(tree, path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_saving_keeps_links_permissions_and_pipes(tmp_path):
+    tree, _ = random_classifier(1)
+    path, link, pipe = tmp_path / "tree.json", tmp_path / "link.json", tmp_path / "pipe"
+    path.touch(0o600)
+    link.symlink_to("tree.json")
+    save_model(tree, link)
+    assert link.is_symlink() and load_model(path).classes_.tolist() == tree.classes_.tolist()
+    assert path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    heard = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    save_model(tree, pipe)
+    reader.join(10)
+    assert heard == [path.read_bytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
+        save_model(tree, tmp_path)
 
 
 # --- files of earlier versions ------------------------------------------------------------------

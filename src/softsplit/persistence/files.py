@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.output_files import write_file
 from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
 
@@ -74,17 +73,7 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted tree to a model file, which is replaced as a whole or not at all."""
-    text = dumps_model(estimator)
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_file(path, dumps_model(estimator).encode("utf-8"))
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.output_files import write_file
 from softsplit.reading.model import TreeModel
 from softsplit.scaling import FAR, QuantileScaling
 from softsplit.tree import FloatArray
@@ -51,7 +52,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> A
     model = _Graph(found._model()).build()
     onnx.checker.check_model(model)
     if path is not None:
-        onnx.save_model(model, os.fspath(path))
+        write_file(path, model.SerializeToString())
     return model
 
 
