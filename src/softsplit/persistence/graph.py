@@ -174,7 +174,7 @@ class _Graph:
 def _labels(classes: Any) -> Any:
     """Labels in a type that ONNX knows."""
     if classes.dtype.kind in "iu":
-        return classes.astype(np.int64)
+        return classes.astype(np.uint64 if classes[-1] > np.iinfo(np.int64).max else np.int64)
     if classes.dtype.kind in "UO" and all(isinstance(v, str) for v in classes.tolist()):
         return classes.astype(object)
     if classes.dtype.kind in "bf":
