@@ -205,6 +205,18 @@ def test_copies_predict_the_same(how, iris):
     np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
 
 
+def test_a_pickle_of_another_version_says_so(iris):
+    tree = quick().fit(*iris)
+    name = tree.solution_.status.name.encode()
+    sentence = r"^this pickle was made by another version of softsplit .*; use save_model and .*\.$"
+    with pytest.raises(ValueError, match=sentence):
+        pickle.loads(pickle.dumps(tree).replace(name, b"X" * len(name)))
+    state = tree.__getstate__()
+    object.__delattr__(state["solution_"], "violation")
+    with pytest.raises(ValueError, match=sentence):
+        SoftTreeClassifier().__setstate__(state)
+
+
 def test_rows_may_come_in_any_order_and_type(iris):
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import threading
 
 import numpy as np
 import pandas as pd
@@ -393,3 +395,42 @@ def test_models_that_are_none_are_refused(model, tmp_path):
     other = tmp_path / "bare.json"
     other.write_text(json.dumps(bare))
     refused(invoke("predict", other, path), "does not say which columns it was made for")
+
+
+def test_no_output_is_written_over_an_input_or_another_output(model, tmp_path, monkeypatch):
+    path, page = written(tmp_path, "plain"), tmp_path / "z.json"
+    link, copied = tmp_path / "link.csv", tmp_path / "model.json"
+    link.symlink_to(path)
+    copied.write_bytes(model.read_bytes())
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", path, "-t", "risk")
+    table, read = "would overwrite the table that is read", "would overwrite the model that is read"
+    for name in (path, path.name, link):
+        refused(invoke(*fit, "-m", name), f"--model {str(name)!r} {table}; name another file.")
+        refused(invoke(*fit, "-m", page, "-r", name), f"--report {str(name)!r} {table}")
+        refused(invoke("predict", copied, path, "-o", name), f"--out {str(name)!r} {table}")
+        refused(invoke("report", copied, path, "-o", name), f"--out {str(name)!r} {table}")
+    for name in (page, page.name):
+        refused(invoke(*fit, "-m", page, "-r", name), "would overwrite the file of --model")
+    for command in ("predict", "report"):
+        refused(invoke(command, copied, path, "-o", "model.json"), f"--out 'model.json' {read}")
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    # Another name for it: standard input.
+    monkeypatch.setattr("softsplit.cli.inputs.STANDARD_INPUT", str(path))
+    refused(invoke("predict", copied, "-", "-o", path, input=before[path]), table)
+    assert path.read_bytes() == before[path]
+
+
+def test_answers_go_into_a_pipe_and_keep_private_files_private(model, expected, tmp_path):
+    path, out, pipe = written(tmp_path, "plain"), tmp_path / "out.csv", tmp_path / "pipe"
+    out.touch(0o600)
+    works(invoke("predict", model, path, "--proba", "-o", out, "-q"))
+    assert out.read_text() == expected and out.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    heard = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_text()), daemon=True)
+    reader.start()
+    works(invoke("predict", model, path, "--proba", "-o", pipe, "-q"))
+    reader.join(10)
+    assert heard == [expected] and pipe.is_fifo()

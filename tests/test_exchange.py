@@ -78,6 +78,26 @@ def test_what_cannot_be_exported_is_refused(monkeypatch):
         export_onnx(tree)
 
 
+def test_unsigned_labels_beyond_the_signed_ones_are_exported_as_they_are():
+    tree, X = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array([1, 2**63], dtype=np.uint64)
+    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
+    assert run(export_onnx(tree), X)[0].tolist() == tree.predict(frame).tolist()
+    assert set(tree.predict(frame).tolist()) == {1, 2**63}
+
+
+def test_a_graph_is_written_whole_and_keeps_links(tmp_path):
+    tree, _ = random_classifier(1, n_classes=2)
+    path, link = tmp_path / "tree.onnx", tmp_path / "link.onnx"
+    path.touch(0o600)
+    link.symlink_to(path)
+    made = export_onnx(tree, link)
+    assert link.is_symlink() and path.read_bytes() == made.SerializeToString()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
+        export_onnx(tree, tmp_path)
+
+
 # --- skops --------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import xml.etree.ElementTree as ElementTree
 
 import pandas as pd
@@ -213,6 +214,35 @@ def test_files(store, tmp_path):
     assert "96 of 96 cells: 8 INFEASIBLE, 88 OPTIMAL." in text
     assert "2 inner folds with 1 start," in text
     assert r"iris & L1 & 96.3" in paths[2].read_text()
+
+
+@pytest.mark.parametrize("where", ["own", "folder", "store"])
+def test_results_are_not_written_over_data_or_the_store(store, tmp_path, monkeypatch, where):
+    """A spec that is called as its data, with the results beside them."""
+    spec, data, content = small(), tmp_path / "small.csv", b"x,y\n1,2\n"
+    data.write_bytes(content)
+    if where == "own":
+        spec = small(datasets=[{"name": "mine", "file": str(data), "target": "y"}])
+    elif where == "folder":
+        entries = [{"name": "iris", "file": "small.csv", "categorical": []}]
+        (tmp_path / "datasets.json").write_text(json.dumps({"datasets": entries}))
+        monkeypatch.setenv("SOFTSPLIT_DATA", str(tmp_path))
+    else:
+        monkeypatch.setattr(store, "path", data)
+    what = {"own": "data set 'mine'", "folder": "data set 'iris'", "store": "the store"}[where]
+    with pytest.raises(ValueError, match=rf"would overwrite {what}; name another file\.$"):
+        write_results(spec, store, tmp_path)
+    assert data.read_bytes() == content and not (tmp_path / "small.md").exists()
+
+
+def test_figures_are_not_written_over_the_store(store, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    figure = tmp_path / "small_boxes.svg"
+    figure.write_bytes(b"rows")
+    monkeypatch.setattr(store, "path", figure)
+    with pytest.raises(ValueError, match=r"the result .* would overwrite the store"):
+        write_plots(small(figures=["boxes"]), store, tmp_path)
+    assert figure.read_bytes() == b"rows"
 
 
 def test_markdown_and_latex_say_what_is_missing():

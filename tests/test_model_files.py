@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
+import stat
+import threading
 from pathlib import Path
 
 import jsonschema
@@ -113,6 +116,93 @@ def test_what_cannot_be_saved_is_refused():
         dumps_model(tree)
 
 
+@pytest.mark.parametrize("labels", [[2**63, 2**64 - 1], [0, 2**63]])
+def test_unsigned_labels_of_any_size_are_read_back(labels):
+    tree, X = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array(labels, dtype=np.uint64)
+    text = dumps_model(tree)
+    SCHEMA.validate(json.loads(text))
+    other = loads_model(text)
+    assert other.classes_.dtype == np.uint64 and other.classes_.tolist() == labels
+    frame = pd.DataFrame(X, columns=tree.feature_names_in_)
+    assert other.predict(frame).tolist() == tree.predict(frame).tolist()
+
+
+def test_float_labels_of_any_length_are_saved_if_they_are_doubles():
+    tree, _ = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array([1, 2], dtype=np.longdouble)
+    assert loads_model(dumps_model(tree)).classes_.tolist() == [1.0, 2.0]
+    third = np.longdouble(1) / 3
+    if float(third) != third:  # where they are longer than doubles
+        tree.classes_ = np.array([third, 2], dtype=np.longdouble)
+        with pytest.raises(ValueError, match="cannot be written to a model file; use strings"):
+            dumps_model(tree)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("classes_", np.array(["a", "\ud800"]), "classes.values .* half of a character: '.ud800'"),
+        ("classes_", np.array(["a", "b\udfff"], object), "classes.values .* half of a character"),
+        ("feature_names_in_", np.array(list("abcd\udc00"), object), "features.names .* half of"),
+        ("feature_names_in_", np.array(list("abcda"), object), "two features .* the same name"),
+        ("random_state", 10**5000, "one of its parameters is a very long integer"),
+        ("random_state", "\udfff", "training.parameters.random_state .* half of a character"),
+        ("objective_", np.nan, "training.objective of the model file is too large for a number"),
+        ("n_iter_", -1, "training.n_iter of the model file must be an integer from 0"),
+    ],
+    ids=range(8),
+)
+def test_what_would_not_be_read_is_not_written(tmp_path, name, value, sentence):
+    tree, _ = random_classifier(1, n_classes=2)
+    setattr(tree, name, value)
+    path = tmp_path / "tree.json"
+    path.write_text("before")
+    for save in (dumps_model, lambda tree: save_model(tree, path)):
+        with pytest.raises(ModelFileError, match=f"^the tree cannot be saved: .*{sentence}") as e:
+            save(tree)
+        assert str(e.value).endswith(".") and len(str(e.value)) < 220
+    assert path.read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_labels_too_long_to_be_read_are_not_written(monkeypatch):
+    monkeypatch.setattr("softsplit.persistence.document.MAX_LABEL_CHARACTERS", 1000)
+    tree, _ = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array(["a", "b" * 500])
+    dumps_model(tree)
+    tree.classes_ = np.array(["a", "b" * 501])
+    with pytest.raises(ModelFileError, match=r"cannot be saved: the class labels .* are too long"):
+        dumps_model(tree)
+
+
+def test_a_file_larger_than_is_read_is_written_when_asked_for(tmp_path):
+    tree, _ = random_classifier(1, n_classes=2)
+    tree.classes_ = np.array(["a", "\N{EURO SIGN}" * 100])  # three bytes each
+    path = tmp_path / "tree.json"
+    size = len(dumps_model(tree).encode())
+    save_model(tree, path, max_bytes=size)
+    assert load_model(path, max_bytes=size).classes_.tolist() == tree.classes_.tolist()
+    sentence = f"would have {size} bytes, more than {size - 1}; raise max_bytes here, and again"
+    with pytest.raises(ModelFileError, match=sentence):
+        save_model(tree, path, max_bytes=size - 1)
+    with pytest.raises(ModelFileError, match="larger than"):
+        load_model(path, max_bytes=size - 1)
+
+
+@pytest.mark.parametrize("content", [None, 3, ["{}"], Path("tree.json")])
+def test_what_is_no_text_is_refused(content):
+    sentence = r"^the text of a model file is needed, as str or bytes, got \w+\.$"
+    with pytest.raises(TypeError, match=sentence):
+        loads_model(content)
+
+
+def test_text_in_any_bytes_is_read():
+    tree, _ = random_classifier(1)
+    content = dumps_model(tree).encode()
+    for kind in (bytearray, memoryview):
+        assert loads_model(kind(content)).classes_.tolist() == tree.classes_.tolist()
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     tree, _ = random_classifier(1)
     path = tmp_path / "tree.json"
@@ -126,6 +216,25 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         save_model(tree, path)
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_saving_keeps_links_permissions_and_pipes(tmp_path):
+    tree, _ = random_classifier(1)
+    path, link, pipe = tmp_path / "tree.json", tmp_path / "link.json", tmp_path / "pipe"
+    path.touch(0o600)
+    link.symlink_to("tree.json")
+    save_model(tree, link)
+    assert link.is_symlink() and load_model(path).classes_.tolist() == tree.classes_.tolist()
+    assert path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    heard = []
+    reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    save_model(tree, pipe)
+    reader.join(10)
+    assert heard == [path.read_bytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
+        save_model(tree, tmp_path)
 
 
 # --- files of earlier versions ------------------------------------------------------------------
@@ -183,6 +292,7 @@ def put(document, path, value):
         (("classes", "values"), ["a", "a", "c"], "must be distinct and in order"),
         (("classes", "values"), ["a", 1, "c"], "must be a string, not 1"),
         (("classes", "type"), "lambda", "do not fit their type 'lambda'"),
+        (("classes",), {"type": "integer", "values": [-1, 1, 2**63]}, "do not fit one type of int"),
         (("classes", "type"), "integer", "must be an integer from -9223372036854775808"),
         (("features", "low"), [0.0], "where 1 are needed"),
         (("features", "low", 1), 1e9, "feature 1 of the model file has low above high"),

@@ -73,7 +73,18 @@ class FittedTreeMixin(PredictionMixin, ReadingMixin, BaseEstimator):
         return _map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(_map_solutions(state, lambda s: replace(s, status=Status[s.status])))
+        super().__setstate__(_map_solutions(state, _with_status))
+
+
+def _with_status(solution: Any) -> Any:
+    """A solution out of a pickle, its status no longer by name."""
+    try:
+        return replace(solution, status=Status[solution.status])
+    except (KeyError, AttributeError, TypeError):
+        raise ValueError(
+            "this pickle was made by another version of softsplit and cannot be read by this one; "
+            "use save_model and load_model for files that last."
+        ) from None
 
 
 def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import check_writable, write_text
+from softsplit.cli.inputs import check_files, write_text
 
 EPILOG = "Example: softsplit demo --data wine --out wine.html"
 
@@ -37,7 +37,7 @@ def demo(
 
     The last line is the path of the report: open it in a browser and move the slider.
     """
-    check_writable(out)
+    check_files({"--out": out})
     if not quiet:
         say(f"loading {data.value} and the solver")
     from softsplit.cli.fitting import Wishes, fit_tree

@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import check_writable, read, training_rows, write_text
+from softsplit.cli.inputs import check_files, read, training_rows, write_text
 
 if TYPE_CHECKING:
     from softsplit.cli.fitting import Fitted
@@ -55,7 +55,7 @@ def fit(
     compared on a sample of the rows; the tree is trained on all of them.
     """
     began = time.perf_counter()
-    check_writable(model, report)
+    check_files({"--model": model, "--report": report}, table=data)
     table = read(data, encoding, quiet)
     rows = training_rows(
         table, target, categorical=categorical, drop=drop, coding=coding.value,

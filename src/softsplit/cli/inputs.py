@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import say
+from softsplit.output_files import check_outputs, write_file
 
 if TYPE_CHECKING:
     from softsplit.classifier import SoftTreeClassifier
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 60
 """Longer names are cut in sentences, so that they cannot be copied from there."""
+
+STANDARD_INPUT = 0
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -107,24 +108,15 @@ def framed(X: Any, schema: InputSchema) -> Any:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file as a whole or not at all."""
-    check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_file(path, text.encode("utf-8", errors="replace"))
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Refuse files that cannot be written before any work is done."""
-    for path in paths:
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            what = "is a folder" if path.is_dir() else "is in a folder that is not there"
-            raise OSError(f"{str(path)!r} {what}; name another file.")
+def check_files(
+    outputs: dict[str, Path | None], *, table: str | None = None, model: Path | None = None
+) -> None:
+    """Refuse, before any work is done, files that cannot be written or are read as well."""
+    read_from = STANDARD_INPUT if table == "-" else table
+    check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
 
 
 def with_options(message: str, training: bool = True) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import harmless, print_json, say
-from softsplit.cli.inputs import check_writable, framed, load, read, rows_for, write_text
+from softsplit.cli.inputs import check_files, framed, load, read, rows_for, write_text
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -40,7 +40,7 @@ def predict(
     Only the columns that the tree uses must be there; texts are coded as in training. The answer
     is a CSV with the number of the row (from 1, the line of names not counted) and its class.
     """
-    check_writable(out)
+    check_files({"--out": out}, table=data, model=model)
     tree, schema = load(model)
     table = read(data, encoding, quiet)
     rule = missing.value if missing else None

@@ -9,7 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import check_writable, load, read, write_text
+from softsplit.cli.inputs import check_files, load, read, write_text
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -35,7 +35,7 @@ def report(
     accuracy beside two plain methods, right and wrong answers, features, and a slider over trees
     of other strengths. It needs no network.
     """
-    check_writable(out)
+    check_files({"--out": out}, table=data, model=model)
     tree, schema = load(model)
     table = read(data, encoding, quiet)
     rows = _rows(table, tree, schema, missing.value if missing else None)

@@ -92,6 +92,20 @@ def _meant(name: str) -> str:
     return f", or did you mean {close[0]!r}" if close else ""
 
 
+def file_of(name: str) -> Path | None:
+    """The file of a data set in the folder that ``SOFTSPLIT_DATA`` names, if it is there."""
+    folder = os.environ.get("SOFTSPLIT_DATA")
+    if not folder or not (Path(folder) / "datasets.json").is_file():
+        return None
+    entry = _entries(Path(folder)).get(name)
+    return None if entry is None else Path(folder) / entry["file"]
+
+
+def _entries(folder: Path) -> dict[str, Any]:
+    listed = json.loads((folder / "datasets.json").read_text())["datasets"]
+    return {entry["name"]: entry for entry in listed}
+
+
 def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
     manifest = folder / "datasets.json"
     if not manifest.is_file():
@@ -99,7 +113,7 @@ def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
             f"SOFTSPLIT_DATA names {str(folder)!r}, which holds no datasets.json; point it to the "
             "folder with the manifest."
         )
-    entries = {entry["name"]: entry for entry in json.loads(manifest.read_text())["datasets"]}
+    entries = _entries(folder)
     if name not in entries:
         raise FileNotFoundError(
             f"data set {name!r} is not in {manifest.name} of SOFTSPLIT_DATA{_meant(name)}; it "

@@ -13,7 +13,6 @@ import io
 import json
 import logging
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -22,6 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.io import arff
+
+from softsplit.output_files import write_file
 
 logger = logging.getLogger(__name__)
 
@@ -125,9 +126,5 @@ def _parse(name: str, content: bytes, description: dict[str, Any]) -> tuple[pd.D
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Written beside its place and moved there, so that a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(data)
-    os.replace(beside, path)
+    write_file(path, data)

@@ -8,17 +8,34 @@ from typing import Any
 
 import pandas as pd
 
+from softsplit.output_files import write_file
+
 LATEX_ESCAPES = str.maketrans({c: "\\" + c for c in "&%$#_{}"})
 
 
-def write_table(table: pd.DataFrame, folder: Path, name: str, title: str) -> list[Path]:
-    """``name``.csv with all digits, and .md and .tex with as many as can be read."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{ending}" for ending in ("csv", "md", "tex")]
-    table.to_csv(paths[0], index=False, lineterminator="\n")
-    paths[1].write_text(f"# {title}\n\n{markdown(table)}", encoding="utf-8")
-    paths[2].write_text(latex(table, title), encoding="utf-8")
+def table_files(folder: Path, name: str) -> list[Path]:
+    """Where a table is written."""
+    return [folder / f"{name}.{ending}" for ending in ("csv", "md", "tex")]
+
+
+def write_table(
+    table: pd.DataFrame, folder: Path, name: str, title: str, notes: str = ""
+) -> list[Path]:
+    """``name``.csv with all digits, and .md and .tex with as many as can be read.
+
+    ``notes`` stand below the table in the Markdown.
+    """
+    paths = table_files(folder, name)
+    texts = (csv(table), f"# {title}\n\n{markdown(table)}{notes}", latex(table, title))
+    for path, text in zip(paths, texts, strict=True):
+        write_file(path, text.encode("utf-8"))
     return paths
+
+
+def csv(table: pd.DataFrame) -> str:
+    """All digits, for machines."""
+    text: str = table.to_csv(index=False, lineterminator="\n")
+    return text
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,19 +27,16 @@ MEASURES = {
 RIVALS = {"global": ("L0glob", "Linf"), "local": ("L0loc", "L1")}
 
 
-def write_figures(spec: Spec, frame: pd.DataFrame, folder: Path) -> list[Path]:
-    """The figures a spec asks for, as SVG; their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+def figures(spec: Spec, frame: pd.DataFrame) -> Iterator[tuple[str, bytes]]:
+    """The figures a spec asks for: their names, and each as SVG."""
     makers = {"scatter": scatter_figures, "boxes": box_figures, "heatmaps": heat_figures}
-    paths = []
     for kind in spec.figures:
         for name, figure in makers[kind](spec, frame):
-            path = folder / f"{spec.name}_{name}.svg"
+            content = io.BytesIO()
             # Without a date the same store gives the same file.
-            figure.savefig(path, metadata={"Date": None})
+            figure.savefig(content, format="svg", metadata={"Date": None})
             _pyplot().close(figure)
-            paths.append(path)
-    return paths
+            yield name, content.getvalue()
 
 
 def _pyplot() -> Any:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from softsplit.experiments.documents import markdown, write_table
-from softsplit.experiments.figures import write_figures
+from softsplit.data.named import file_of
+from softsplit.experiments.documents import csv, markdown, table_files, write_table
+from softsplit.experiments.figures import figures
 from softsplit.experiments.runner import summarise
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Store
@@ -18,23 +19,31 @@ from softsplit.experiments.tables import (
     peer_summary,
     spec_rows,
 )
+from softsplit.output_files import PathName, check_outputs, write_file
 
 
 def write_results(spec: Spec, store: Store, folder: Path) -> list[Path]:
     """The table as CSV, Markdown and LaTeX; the Markdown says how it came about."""
+    folder.mkdir(parents=True, exist_ok=True)
+    verdict_files = _verdict_files(spec, folder) if spec.table == "paper" else ()
+    _check_outputs(spec, store, [*table_files(folder, spec.name), *verdict_files])
     table = make_table(spec, store)
-    paths = write_table(table, folder, spec.name, spec.title)
-    extra = [paths[1].read_text(encoding="utf-8"), "\n", _origin(spec, store)]
+    notes = ["\n", _origin(spec, store)]
     if spec.table == "peers":
-        extra.append(
+        notes.append(
             "\n## Means over the data sets\n\nSeconds of a tree are those of all trainings behind "
             "the choice of its strength.\n\n" + markdown(peer_summary(table))
         )
     if spec.table == "paper":
         frame = spec_rows(spec, store)
-        extra += _verdicts(paper_verdict(frame, spec), nested_verdict(frame), folder, spec)
-        paths += [p for p in _verdict_files(spec, folder) if p.is_file()]
-    paths[1].write_text("".join(extra), encoding="utf-8")
+        verdict, nested = paper_verdict(frame, spec), nested_verdict(frame)
+        notes += _verdicts(verdict, nested)
+    paths = write_table(table, folder, spec.name, spec.title, "".join(notes))
+    if spec.table == "paper":
+        for path, content in zip(verdict_files, (verdict, nested), strict=True):
+            if not content.empty:
+                write_file(path, csv(content).encode("utf-8"))
+        paths += [p for p in verdict_files if p.is_file()]
     return paths
 
 
@@ -42,7 +51,25 @@ def write_plots(spec: Spec, store: Store, folder: Path) -> list[Path]:
     """The figures the spec asks for."""
     if not spec.figures:
         raise ValueError(f"experiment {spec.name!r} has no figures; its table says it all.")
-    return write_figures(spec, spec_rows(spec, store), folder)
+    frame = spec_rows(spec, store)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, content in figures(spec, frame):
+        path = folder / f"{spec.name}_{name}.svg"
+        _check_outputs(spec, store, [path])
+        write_file(path, content)
+        paths.append(path)
+    return paths
+
+
+def _check_outputs(spec: Spec, store: Store, paths: list[Path]) -> None:
+    """A table that is called as its data must not be written over them."""
+    inputs: dict[str, PathName | int | None] = {"the store": store.path}
+    for data in spec.datasets:
+        name, file = (data, file_of(data)) if isinstance(data, str) else (data.name, data.file)
+        inputs[f"data set {name!r}"] = file
+    for path in paths:
+        check_outputs({"the result": path}, inputs)
 
 
 def _origin(spec: Spec, store: Store) -> str:
@@ -83,11 +110,8 @@ def _verdict_files(spec: Spec, folder: Path) -> tuple[Path, Path]:
     return folder / f"{spec.name}_verdict.csv", folder / f"{spec.name}_nested.csv"
 
 
-def _verdicts(verdict: pd.DataFrame, nested: pd.DataFrame, folder: Path, spec: Spec) -> list[str]:
+def _verdicts(verdict: pd.DataFrame, nested: pd.DataFrame) -> list[str]:
     text = []
-    for path, table in zip(_verdict_files(spec, folder), (verdict, nested), strict=True):
-        if not table.empty:
-            table.to_csv(path, index=False, lineterminator="\n")
     if not verdict.empty:
         reached = int(verdict["reached"].sum())
         sparse = sum(value is True for value in verdict["as_sparse"])

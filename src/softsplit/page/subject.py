@@ -15,7 +15,7 @@ from softsplit.classifier import SoftTreeClassifier
 from softsplit.data.schema import InputSchema
 from softsplit.page.assessment import Assessment
 from softsplit.page.intervals import Interval, difference, share
-from softsplit.persistence import dumps_model
+from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.scaling import QuantileScaling
 from softsplit.tree import FloatArray
 
@@ -113,11 +113,17 @@ class Subject:
         return f"SoftTreeClassifier({arguments}).fit(X, y)"
 
     def python_tree(self, point: int) -> str | None:
-        """The line of Python that holds the tree of a point; None if it would be very long."""
+        """The line of Python that holds the tree of a point; None if it would be very long.
+
+        There is none either for a tree that no file can hold.
+        """
         tree = copy(self.trees[point])
         if isinstance(tree.scaling_, QuantileScaling):
             tree.scaling_ = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
-        text = json.dumps(json.loads(dumps_model(tree)), separators=(",", ":"))
+        try:
+            text = json.dumps(json.loads(dumps_model(tree)), separators=(",", ":"))
+        except ModelFileError:
+            return None
         return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
 
 

@@ -120,9 +120,13 @@ def from_document(document: Any) -> SoftTreeClassifier:
 
 
 def _written_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    values = classes.tolist()
+    # Python has no floats of other lengths.
+    plain = classes.astype(np.float64) if classes.dtype.kind == "f" else classes
+    values = plain.tolist()
     kinds = {"U": "string", "b": "boolean", "i": "integer", "u": "integer", "f": "number"}
     kind = kinds.get(classes.dtype.kind)
+    if not np.array_equal(plain, classes):
+        kind = None
     if classes.dtype.kind == "O" and all(type(value) is str for value in values):
         kind = "object"
     if kind is None:
@@ -145,7 +149,11 @@ def _read_classes(value: Any) -> NDArray[Any]:
             raise ModelFileError("the class labels of the model file are too long to be loaded.")
         labels = np.array(strings, dtype=None if kind == "string" else object)
     elif kind == "integer":
-        labels = np.array([whole(v, where, -(2**63), 2**63 - 1) for v in listed], dtype=np.int64)
+        numbers = [whole(v, where, -(2**63), 2**64 - 1) for v in listed]
+        unsigned = max(numbers) >= 2**63
+        if unsigned and min(numbers) < 0:
+            raise ModelFileError("the classes of the model file do not fit one type of integer.")
+        labels = np.array(numbers, dtype=np.uint64 if unsigned else np.int64)
     elif kind == "number":
         labels = np.array([real(v, where) for v in listed], dtype=np.float64)
     elif kind == "boolean" and all(type(v) is bool for v in listed):

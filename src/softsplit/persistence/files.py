@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.output_files import write_file
 from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
 
@@ -16,17 +15,36 @@ MAX_BYTES = 64 * 2**20
 """Larger files are refused before they are parsed, unless the caller allows more."""
 
 
-def dumps_model(estimator: Any) -> str:
-    """A fitted tree as the text of a model file.
+def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
+    """A fitted tree as the text of a model file; what the reader would refuse is not written.
 
     Parameters
     ----------
     estimator : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
+    max_bytes : int
+        Longer text is refused, since it is not read without being asked for either.
+
+    Raises
+    ------
+    ModelFileError
+        In one sentence, if ``loads_model`` would refuse the text.
     """
     found = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(found, SoftTreeClassifier):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
-    return _rendered(to_document(found)) + "\n"
+    document = to_document(found)
+    try:
+        from_document(document)
+        text = _rendered(document) + "\n"
+    except ModelFileError as error:
+        raise ModelFileError(f"the tree cannot be saved: {error}") from None
+    size = len(text.encode("utf-8"))
+    if size > max_bytes:
+        raise ModelFileError(
+            f"the tree cannot be saved: its file would have {size} bytes, more than {max_bytes}; "
+            "raise max_bytes here, and again where it is loaded."
+        )
+    return text
 
 
 def _rendered(value: Any, indent: str = "") -> str:
@@ -45,7 +63,10 @@ def _rendered(value: Any, indent: str = "") -> str:
 
 
 def _flat(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        raise ModelFileError("one of its parameters is a very long integer.") from None
 
 
 def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:
@@ -60,6 +81,12 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
     max_bytes : int
         Longer content is refused before it is parsed.
     """
+    if isinstance(content, bytearray | memoryview):
+        content = bytes(content)
+    if not isinstance(content, str | bytes):
+        raise TypeError(
+            f"the text of a model file is needed, as str or bytes, got {type(content).__name__}."
+        )
     if len(content) > max_bytes:
         raise ModelFileError(
             f"the model file is larger than {max_bytes} bytes; if you trust it, raise max_bytes."
@@ -72,19 +99,13 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
     return from_document(parse(content))
 
 
-def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted tree to a model file, which is replaced as a whole or not at all."""
-    text = dumps_model(estimator)
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+def save_model(estimator: Any, path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> None:
+    """Write a fitted tree to a model file, which is replaced as a whole or not at all.
+
+    A link is followed; a file that was there keeps its permissions, a new one gets those of the
+    umask; a pipe or a device is written into. What is written can be read: see ``dumps_model``.
+    """
+    write_file(path, dumps_model(estimator, max_bytes=max_bytes).encode("utf-8"))
 
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.output_files import write_file
 from softsplit.reading.model import TreeModel
 from softsplit.scaling import FAR, QuantileScaling
 from softsplit.tree import FloatArray
@@ -51,7 +52,7 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> A
     model = _Graph(found._model()).build()
     onnx.checker.check_model(model)
     if path is not None:
-        onnx.save_model(model, os.fspath(path))
+        write_file(path, model.SerializeToString())
     return model
 
 
@@ -173,7 +174,7 @@ class _Graph:
 def _labels(classes: Any) -> Any:
     """Labels in a type that ONNX knows."""
     if classes.dtype.kind in "iu":
-        return classes.astype(np.int64)
+        return classes.astype(np.uint64 if classes[-1] > np.iinfo(np.int64).max else np.int64)
     if classes.dtype.kind in "UO" and all(isinstance(v, str) for v in classes.tolist()):
         return classes.astype(object)
     if classes.dtype.kind in "bf":
