@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.compilation import compiled
-from softsplit.reading.model import node_answers, node_reach
+from softsplit.reading.model import node_reach
 from softsplit.routing import gate_probabilities, split_scores
 from softsplit.tree import FloatArray, TreeParameters
 
@@ -33,6 +33,9 @@ NUMBERS_AT_ONCE = 2**21
 
 FEW = 2**21
 """Products up to which numpy adds up the spreads; to compile takes half a second once."""
+
+CALL = 2_000
+"""Products that numpy could make in the time of a call."""
 
 Part = tuple[FloatArray, FloatArray, FloatArray]
 """Rows, their gates and their stakes."""
@@ -53,7 +56,8 @@ def feature_importances(
     gate_means, means = gate_means / some, means / some
     moved, spread = np.zeros(shape[1]), np.zeros(shape)
     used = np.argwhere(parameters.weights)
-    add = add_spreads if len(used) * len(weights) > FEW else _add_few_spreads
+    few = len(used) * (len(weights) + CALL) <= FEW
+    add = _add_few_spreads if few else add_spreads
     for rows, gates, stakes in parts():
         moved += np.sum(stakes * np.abs(gates - gate_means[:, None]), axis=1)
         add(np.ascontiguousarray(rows), means, stakes, used, spread)
@@ -122,9 +126,21 @@ def _parts(
     for low in range(0, features.shape[1], at_once):
         rows = features[:, low : low + at_once]
         gates = gate_probabilities(split_scores(parameters, rows), steepness)[0]
-        reach, answers = node_reach(gates), node_answers(gates, parameters.leaf_classes)
-        stakes = np.empty_like(gates)
-        for t in range(len(gates)):
-            apart = np.abs(answers[2 * t + 1] - answers[2 * t + 2]).sum(axis=0) / 2
-            stakes[t] = reach[t] * apart * weights[low : low + at_once]
+        reach = node_reach(gates)[: len(gates)]
+        stakes = reach * _apart(gates, parameters.leaf_classes) * weights[low : low + at_once]
         yield rows, gates, stakes
+
+
+def _apart(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    """d_ti: how far the answers on both sides of a branch differ, (n_branches, n_rows)."""
+    n_branches, n_rows = gates.shape
+    answers = np.empty((2 * n_branches + 1, len(leaf_classes), n_rows))  # below each node
+    answers[n_branches:] = leaf_classes.T[:, :, None]
+    apart = np.empty_like(gates)
+    for t in range(n_branches - 1, -1, -1):
+        right = answers[2 * t + 2]
+        gap = answers[2 * t + 1] - right
+        apart[t] = np.abs(gap).sum(axis=0) / 2
+        gap *= gates[t]
+        np.add(right, gap, out=answers[t])
+    return apart

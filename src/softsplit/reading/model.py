@@ -112,13 +112,3 @@ def node_reach(gates: FloatArray) -> FloatArray:
         reach[2 * t + 1] = reach[t] * gates[t]
         reach[2 * t + 2] = reach[t] * (1.0 - gates[t])
     return reach
-
-
-def node_answers(gates: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-    """Class probabilities below each node, (n_nodes, n_classes, n_rows)."""
-    n_branches, n_rows = gates.shape
-    answers = np.empty((2 * n_branches + 1, len(leaf_classes), n_rows))
-    answers[n_branches:] = leaf_classes.T[:, :, None]
-    for t in range(n_branches - 1, -1, -1):
-        answers[t] = gates[t] * answers[2 * t + 1] + (1.0 - gates[t]) * answers[2 * t + 2]
-    return answers
