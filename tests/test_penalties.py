@@ -242,3 +242,39 @@ def test_a_pair_has_one_penalty_of_each_scope(scope):
     same = Penalty(1.0, linear(), scope)
     with pytest.raises(ValueError, match="a local and then a global penalty"):
         PenaltyPair(same, same)
+
+
+def test_defaults_are_those_of_the_paper():
+    assert exponential() == exponential(5.0)
+    assert power() == power(0.5, 1e-5)
+    assert inverse_power() == inverse_power(0.5, 1e-5)
+    assert logarithmic() == logarithmic(1e-5)
+
+
+def test_a_blunt_exponential_is_allowed():
+    assert exponential(0.25).value(np.ones(1))[0] == pytest.approx(1 - np.exp(-0.25))
+
+
+def test_an_inverse_power_may_come_close_to_overflow():
+    offset = 1e-5
+    assert inverse_power(229.5 / -np.log(offset), offset).name == "inverse_power"
+    with pytest.raises(ValueError, match="overflow at zero"):
+        inverse_power(230.5 / -np.log(offset), offset)
+
+
+def test_a_small_strength_may_be_too_steep_as_well():
+    steep = inverse_power(1.0, 1e-99)  # a slope of 1e198 at zero
+    with pytest.raises(ValueError, match="rise too steeply"):
+        Penalty(0.5, steep, "local")
+    assert Penalty(0.0, steep, "local").value(np.ones((1, 1))) == 0
+
+
+@every_surrogate
+def test_the_gradient_of_a_pair_is_that_of_both(surrogate):
+    pair = PenaltyPair(Penalty(0.3, surrogate, "local"), Penalty(0.7, linear(), "global"))
+    weights = np.array([[0.5, -0.3], [-0.2, 0.9]])
+    for place in np.ndindex(weights.shape):
+        step = np.zeros(weights.shape)
+        step[place] = 1e-6
+        slope = (pair.value(weights + step) - pair.value(weights - step)) / 2e-6
+        assert pair.gradient(weights)[place] == pytest.approx(slope, rel=1e-6, abs=1e-7)

@@ -181,3 +181,14 @@ def test_a_long_step_gives_the_zero_tree_and_a_short_one_the_point_itself():
         pair = scaled_pair(surrogate, 0.5, 0.5)
         assert_array_equal(pair.prox(weights, 1e6), 0.0)
         assert_allclose(pair.prox(weights, 1e-12), weights, atol=1e-9)
+
+
+@pytest.mark.parametrize("strengths", [(0.0, 0.0), (0.2, 0.0), (0.0, 0.2), (0.2, 0.2)])
+def test_both_proxes_stay_in_the_box(strengths):
+    pair = PenaltyPair.of(linear(), *strengths)
+    weights = np.array([[5.0, -7.0, 0.5], [-9.0, 0.1, 1.5]])
+    for found in (pair.prox(weights, 1.0), pair.linearised_prox(weights, np.clip(weights, -1, 1))):
+        assert np.max(np.abs(found)) == 1
+        assert np.array_equal(
+            np.sign(found)[np.abs(found) == 1], np.sign(weights)[np.abs(found) == 1]
+        )
