@@ -37,9 +37,9 @@ from hostile_cases import HostileCase, problems, tables  # noqa: E402
 from hostile_check import Outcome, outcome, table_outcome  # noqa: E402
 
 KINDS = {
-    "SoftTreeClassifier.fit, read, saved": (problems(calls=("fit",)), 0.68),
+    "SoftTreeClassifier.fit, read, saved": (problems(calls=("fit", "fit", "fit", "refit")), 0.64),
     "strength_path": (problems(calls=("path",)), 0.08),
-    "SoftTreeClassifierCV": (problems(calls=("choose",)), 0.08),
+    "SoftTreeClassifierCV": (problems(calls=("choose",)), 0.12),
     "softsplit fit, predict, explain": (tables(), 0.16),
 }
 """What is called, the cases for it, and their share of a chunk."""

@@ -70,8 +70,10 @@ HARMLESS_COLUMNS = tuple(name for name in COLUMNS if name not in ("nan", "infini
 def matrices(draw, flaw=""):
     """Numbers, (n_rows, n_features), and the names of what is in them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
-    n_rows = draw(mostly(20, 1, 2, 3, 5, 12, 40, 60, share=1))
+    n_rows = draw(mostly(20, 1, 2, 3, 5, 12, 40, 60, 300, 2000, share=1))
     kinds = draw(st.lists(st.sampled_from(HARMLESS_COLUMNS), min_size=1, max_size=5))
+    if draw(mostly(False, True, share=20)):
+        kinds = (kinds * 60)[: draw(st.sampled_from([40, 150]))]
     if flaw in COLUMNS:
         kinds.append(flaw)
     columns: list[np.ndarray] = []
@@ -85,7 +87,7 @@ def matrices(draw, flaw=""):
         X[:] = X[0]
     elif rows == "twins":
         X[n_rows // 2 :] = X[: n_rows - n_rows // 2]
-    return X, rng, f"{n_rows} rows ({rows}) of {', '.join(kinds)}"
+    return X, rng, f"{n_rows} rows ({rows}), {len(kinds)} columns: {', '.join(kinds[:6])}"
 
 
 LABELS = {
@@ -226,6 +228,16 @@ WRONG = [
     for value in NO_NUMBERS
 ]  # fmt: skip
 
+WRONG_CHOICES = [
+    (name, value)
+    for name in (
+        "depths", "scales", "steepnesses", "penalties", "scopes", "strengths", "n_strengths",
+        "selection", "scoring", "cv", "min_class_rate", "class_weight",
+    )
+    for value in [*NO_NUMBERS, [], [[1]], [None], ["minmax"], [([0], [9999])], [([0], [0])], 10**6]
+]  # fmt: skip
+"""For SoftTreeClassifierCV."""
+
 CLASS_WEIGHTS = ["balanced", {}, {0: 0.0}, {0: 1e12}, {0: 1e-12, 1: 1e300}]
 
 FLAWS = ("none",) * 12 + ("nan", "infinity", "rows", "labels", "weights", "costs", "a parameter")
@@ -234,7 +246,7 @@ strange as they are."""
 
 
 @st.composite
-def tree_parameters(draw, n_classes, rng, flaw="none"):
+def tree_parameters(draw, n_classes, rng, flaw="none", call="fit"):
     """Parameters of SoftTreeClassifier, most of them in range."""
     known = {
         "penalty": draw(st.sampled_from(["l0", "l1", "power", "inverse_power", "log"])),
@@ -265,7 +277,7 @@ def tree_parameters(draw, n_classes, rng, flaw="none"):
     if draw(mostly(False, True, share=6)):
         known["solver"] = "decomposition"
     if flaw == "a parameter":
-        name, value = draw(st.sampled_from(WRONG))
+        name, value = draw(st.sampled_from(WRONG_CHOICES if call == "choose" else WRONG))
         known[name] = value
     return known
 
@@ -282,12 +294,13 @@ def problems(draw, calls=("fit",)):
     with np.errstate(invalid="ignore"):
         labels = LABELS[classes](rng, X)
     n_classes = len(np.unique(labels))
+    call = draw(st.sampled_from(calls))
     return HostileCase(
-        call=draw(st.sampled_from(calls)),
+        call=call,
         X=ROW_DRESS[rows](X),
         y=LABEL_DRESS[dress](labels),
         sample_weight=WEIGHTS[weights](rng, len(X)),
-        parameters=draw(tree_parameters(n_classes, rng, flaw)),
+        parameters=draw(tree_parameters(n_classes, rng, flaw, call)),
         story=f"{story}, as {rows}; classes {classes}, as {dress}; weights {weights}",
     )
 

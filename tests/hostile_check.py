@@ -11,7 +11,9 @@ import json
 import re
 import time
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +120,26 @@ def _fit(case: HostileCase) -> list[SoftTreeClassifier]:
     return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
 
 
+@cache
+def _fitted_before() -> SoftTreeClassifier:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    return SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, X[:, 0] > 0)
+
+
+def _refit(case: HostileCase) -> list[SoftTreeClassifier]:
+    """A tree that has been trained on other rows: if it is refused new ones, it stays as it was."""
+    model = deepcopy(_fitted_before())
+    model.set_params(**case.parameters)
+    try:
+        return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
+    except BaseException:
+        before, rows = _fitted_before(), np.linspace(-2, 2, 30).reshape(10, 3)
+        np.testing.assert_array_equal(model.predict_proba(rows), before.predict_proba(rows))
+        np.testing.assert_array_equal(model.classes_, before.classes_)
+        assert export_text(model) == export_text(before)
+        raise
+
+
 def _path(case: HostileCase) -> list[SoftTreeClassifier]:
     found = strength_path(
         case.X,
@@ -135,20 +157,20 @@ def _choose(case: HostileCase) -> list[SoftTreeClassifier]:
     depth, scale, penalty = given.pop("depth"), given.pop("scale"), given.pop("penalty")
     steepness, local = given.pop("steepness"), given.pop("local_strength")
     strengths = None if given.pop("global_strength") == 0.1 else [local, 0.1]
-    model = SoftTreeClassifierCV(
-        depths="auto" if isinstance(depth, str) else [depth],
-        scales=[scale],
-        penalties=[penalty],
-        steepnesses=[steepness],
-        strengths=strengths,
-        n_strengths=2,
-        cv=2,
-        **given,
-    )
+    usual = {
+        "depths": "auto" if isinstance(depth, str) else [depth],
+        "scales": [scale],
+        "penalties": [penalty],
+        "steepnesses": [steepness],
+        "strengths": strengths,
+        "n_strengths": 2,
+        "cv": 2,
+    }
+    model = SoftTreeClassifierCV(**(usual | given))
     return [model.fit(case.X, case.y, sample_weight=case.sample_weight).best_estimator_]
 
 
-CALLS = {"fit": _fit, "path": _path, "choose": _choose}
+CALLS = {"fit": _fit, "refit": _refit, "path": _path, "choose": _choose}
 
 
 def check_tree(tree: SoftTreeClassifier, case: HostileCase) -> None:
@@ -167,6 +189,26 @@ def check_tree(tree: SoftTreeClassifier, case: HostileCase) -> None:
     assert np.all(np.isin(said, tree.classes_))
     assert np.all(np.isfinite(tree.predict_log_proba(case.X)))
     check_reading(tree, case, chances)
+    check_other_rows(tree)
+
+
+STRANGE = (0.0, -0.0, 1e300, -1e300, 1.7e308, -1.7e308, 5e-324, 1.0, -1.0)
+
+
+def check_other_rows(tree: SoftTreeClassifier) -> None:
+    """Rows that are nothing like those of training, all of one value or each column another."""
+    n = tree.n_features_in_
+    rows = np.array([np.full(n, value) for value in STRANGE])
+    rows = np.vstack([rows, np.resize(STRANGE, n), np.resize(STRANGE[::-1], n)])
+    if hasattr(tree, "feature_names_in_"):
+        rows = pd.DataFrame(rows, columns=tree.feature_names_in_)
+    chances = tree.predict_proba(rows)
+    assert np.all(np.isfinite(chances)) and np.all((chances >= 0) & (chances <= 1 + 1e-12))
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-9)
+    assert np.all(np.isin(tree.predict(rows), tree.classes_))
+    for i in (4, 5, 9):
+        text = str(tree.explain(rows[i : i + 1]))
+        assert not re.search(r"(?<!\w)(inf|nan)(?!\w)", text), text
 
 
 def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:
