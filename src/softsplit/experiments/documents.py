@@ -8,11 +8,17 @@ from typing import Any
 
 import pandas as pd
 
-LATEX_ESCAPES = str.maketrans({c: "\\" + c for c in "&%$#_{}"})
+from softsplit.messages import visible
+
+LATEX_ESCAPES = str.maketrans(
+    {c: "\\" + c for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)
 
 
 def write_table(table: pd.DataFrame, folder: Path, name: str, title: str) -> list[Path]:
     """``name``.csv with all digits, and .md and .tex with as many as can be read."""
+    title = visible(title)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{ending}" for ending in ("csv", "md", "tex")]
     table.to_csv(paths[0], index=False, lineterminator="\n")
@@ -23,7 +29,7 @@ def write_table(table: pd.DataFrame, folder: Path, name: str, title: str) -> lis
 
 def markdown(table: pd.DataFrame) -> str:
     """A pipe table."""
-    head = [str(column).replace("_", " ") for column in table.columns]
+    head = [visible(column).replace("_", " ") for column in table.columns]
     rule = ["---" if _is_text(table[c]) else "---:" for c in table.columns]
     lines = [head, rule, *_texts(table)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -38,7 +44,7 @@ def latex(table: pd.DataFrame, title: str) -> str:
         rf"\caption{{{title.translate(LATEX_ESCAPES)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _latex_line([str(column).replace("_", " ") for column in table.columns]),
+        _latex_line([visible(column).replace("_", " ") for column in table.columns]),
         r"\midrule",
         *(_latex_line(line) for line in _texts(table)),
         r"\bottomrule",
@@ -66,7 +72,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, float):
-        return str(value)
+        return visible(value)
     if "accuracy" in name or name == "gap":
         return f"{100 * value:.1f}"
     if "seconds" in name:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import visible
 from softsplit.reading.changes import Change, class_changes
 from softsplit.reading.equations import (
     Split,
@@ -56,7 +57,7 @@ class BranchReading:
     ----------
     branch : int
     condition : str
-        The split in original units; where it holds, the row goes left.
+        The split in original units as text; where it holds, the row goes left.
     reach : float
         Probability of getting to the branch.
     left : float
@@ -101,6 +102,7 @@ class Explanation:
     leaf : int
         The most probable leaf, counted from the left.
     leaf_label : str
+        The class of that leaf, or its classes with their shares, as text.
     leaf_probability : float
         Of all leaves below the end of the path.
     changes : tuple of Change
@@ -131,8 +133,8 @@ class Explanation:
 
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
-        chances = ", ".join(f"{k} {_percent(p)}" for k, p in shown if p >= MENTIONED)
-        lines = [f"class {self.label}   ({chances})", ""]
+        chances = ", ".join(f"{visible(k)} {_percent(p)}" for k, p in shown if p >= MENTIONED)
+        lines = [f"class {visible(self.label)}   ({chances})", ""]
         by_branch = {reading.branch: reading for reading in self.branches}
         for place, branch in enumerate(self.path, start=1):
             lines += _branch_lines(place, by_branch[branch])
@@ -218,10 +220,11 @@ def _branch_lines(place: int, reading: BranchReading) -> list[str]:
         lines.append(f"    is {number(reading.total)}: {side} with {_percent(sure)}")
     else:
         lines.append(f"    {side} with {_percent(sure)}")
-    width = max((len(term.name) for term in reading.contributions), default=0)
-    for term in reading.contributions:
+    names = [visible(term.name) for term in reading.contributions]
+    width = max(map(len, names), default=0)
+    for name, term in zip(names, reading.contributions, strict=True):
         value = number(term.value, 6)
-        lines.append(f"    {term.name:<{width}} = {value:<10} {_pull(term.log_odds)}")
+        lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds)}")
     if reading.contributions:
         lines.append(f"    {'a mean row':<{width + 13}} {_pull(reading.base_log_odds)}")
     return lines
@@ -238,13 +241,13 @@ def _change_lines(explanation: Explanation) -> list[str]:
         for change in explanation.changes:
             before, after = number(change.value, 6), number(change.new_value, 6)
             lines.append(
-                f"    {change.name} from {before} to {after} "
-                f"({_percent(change.share_of_range)} of its range): class {change.label}"
+                f"    {visible(change.name)} from {before} to {after} "
+                f"({_percent(change.share_of_range)} of its range): class {visible(change.label)}"
             )
     else:
         lines.append("no change of a single feature within its training range changes the class")
     if explanation.undecided:
-        lines.append(f"not decided for {', '.join(explanation.undecided)}")
+        lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")
     return lines
 
 
