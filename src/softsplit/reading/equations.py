@@ -28,7 +28,10 @@ MIXED_LEAF = 0.005
 
 def number(value: float, digits: int = 4) -> str:
     """A number to so many significant digits, without an exponent where it can be read so."""
-    rounded = float(f"{value:.{digits - 1}e}") + 0.0
+    text = f"{value:.{digits - 1}e}"
+    rounded = float(text) + 0.0
+    if np.isinf(rounded):  # rounded up beyond the largest float, of which it is the name
+        return text
     if rounded == 0 or not 1e-4 <= abs(rounded) < 1e6:
         return f"{rounded:.{digits}g}"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(rounded)))))

@@ -24,6 +24,9 @@ from softsplit.tree import FloatArray
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""
 
+FAR_BEYOND = 10.0
+"""Training ranges after which their number tells a reader nothing."""
+
 
 @dataclass(frozen=True)
 class Contribution:
@@ -188,6 +191,11 @@ def _reading(
     scaled = model.scaled(x[None, :])[0]
     pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)
     log_odds = model.steepness * float(score)
+    # The mean row itself: a difference of log-odds would be lost in rounding for a row far away.
+    features = list(split.features)
+    mean = scaled.copy()
+    mean[features] = model.summary.scaled_mean[features]
+    at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
     amounts = _amounts(split, x, scaled)
     contributions = [
         Contribution(j, model.feature_names[j], float(x[j]), amounts[j], float(pulls[j]))
@@ -202,7 +210,7 @@ def _reading(
         total=finite(sum(amounts.values())),
         threshold=split.threshold,
         log_odds=log_odds,
-        base_log_odds=log_odds - float(np.sum(pulls[list(split.features)])),
+        base_log_odds=model.steepness * at_mean,
         contributions=tuple(contributions),
     )
 
@@ -242,13 +250,19 @@ def _change_lines(explanation: Explanation) -> list[str]:
             before, after = number(change.value, 6), number(change.new_value, 6)
             lines.append(
                 f"    {visible(change.name)} from {before} to {after} "
-                f"({_percent(change.share_of_range)} of its range): class {visible(change.label)}"
+                f"({_distance(change.share_of_range)}): class {visible(change.label)}"
             )
     else:
         lines.append("no change of a single feature within its training range changes the class")
     if explanation.undecided:
         lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")
     return lines
+
+
+def _distance(share_of_range: float) -> str:
+    if share_of_range > FAR_BEYOND:
+        return "from far beyond its range"
+    return f"{_percent(share_of_range)} of its range"
 
 
 def _percent(share: float) -> str:
