@@ -98,13 +98,13 @@ WRONG = {
     "complex weight": ({"sample_weight": [1j] * 150}, "sample_weight must hold real numbers"),
     "objects that are truth values": (
         {"y": (Y > 0).astype(object)},
-        r"y holds Python objects such as False, .* with y.astype\(bool\)",
+        r"y holds Python objects such as False; .* with y.astype\(bool\)",
     ),
-    "objects of numpy": ({"y": np.array(list(Y > 0), dtype=object)}, r"such as False, .*\(bool\)"),
-    "objects that are integers": ({"y": Y.astype(object)}, r"such as 0, .* with y.astype\(int\)"),
+    "objects of numpy": ({"y": np.array(list(Y > 0), dtype=object)}, r"such as False; .*\(bool\)"),
+    "objects that are integers": ({"y": Y.astype(object)}, r"such as 0; .* with y.astype\(int\)"),
     "labels that are not there": (
         {"y": np.array([None, *Y[1:]], dtype=object)},
-        "such as None, .*; drop rows without a label",
+        "such as None; drop rows without a label",
     ),
     "labels that are sets": (
         {"y": np.array([{1}, {2}] * 75, dtype=object)},

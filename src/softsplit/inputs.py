@@ -100,8 +100,8 @@ def refuse_mixed_labels(y: NDArray[Any]) -> None:
         )
     if other:
         raise ValueError(
-            f"y holds Python objects such as {_shown_label(other[0])}, which are no labels as they "
-            f"stand; {_way_to_labels(other)}."
+            f"Unknown label type: y holds Python objects such as {_shown_label(other[0])}; "
+            f"{_way_to_labels(other)}."
         )
 
 

@@ -220,7 +220,7 @@ def make_numbers(name: str, values: Any) -> Any:
         return values
     refuse_masked(name, values)
     try:
-        if np.iscomplexobj(values):
+        if np.asarray(values).dtype.kind == "c":  # numpy would leave out the imaginary parts
             raise ValueError
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
