@@ -115,6 +115,8 @@ LABEL_DRESS = {
     "numbers and text": lambda y: np.array([k if k else "none" for k in y], dtype=object),
     "fractions": lambda y: y + 0.5 * np.arange(len(y)),
     "with nan": lambda y: np.where(np.arange(len(y)) == 0, np.nan, y),
+    "masked": lambda y: np.ma.masked_array(y, np.arange(len(y)) == 0),
+    "truth values as objects": lambda y: y.astype(bool).astype(object),
     "with None": lambda y: np.array([None, *y[1:]], dtype=object),
     "two columns": lambda y: np.column_stack([y, y]),
     "too short": lambda y: y[:-1],
@@ -189,6 +191,8 @@ WEIGHTS = {
     "too large": lambda rng, n: np.full(n, 1e307),
     "too small": lambda rng, n: np.full(n, TINY),
     "too few": lambda rng, n: np.ones(n - 1),
+    "complex": lambda rng, n: np.full(n, 1j),
+    "masked": lambda rng, n: np.ma.masked_array(np.ones(n), np.arange(n) == n // 2),
     "text": lambda rng, n: np.full(n, "a"),
 }
 SOUND_WEIGHTS = mostly("absent", *tuple(WEIGHTS)[:8], share=1)

@@ -28,6 +28,14 @@ def changed(value):
     return other
 
 
+def masked(values, *place):
+    """The values with one of them masked, or none."""
+    made = np.ma.masked_array(values, mask=np.zeros(np.shape(values), dtype=bool))
+    if place:
+        made[place] = np.ma.masked
+    return made
+
+
 WRONG = {
     "nan": ({"X": changed(np.nan)}, "X holds NaN in column 1, row 3; impute it"),
     "infinity": ({"X": changed(np.inf)}, "X holds infinity in column 1, row 3; impute it"),
@@ -72,6 +80,38 @@ WRONG = {
     "no features": ({"X": np.empty((150, 0))}, "0 feature"),
     "regression target": ({"y": np.linspace(0, 1, 150)}, "[Uu]nknown label type"),
     "huge range": ({"X": np.where(X > 3, 1.7e308, -1.7e308)}, "more than a float can hold"),
+    "masked X": (
+        {"X": masked(X, 5, 2)},
+        "X is masked in column 2, row 5; fill it in or drop the row",
+    ),
+    "masked row in a list": ({"X": [*X[:-1], masked(X[-1], 2)]}, "X is masked in row 149; fill it"),
+    "masked y": ({"y": masked(Y, 5)}, "y is masked in row 5; fill it in or drop the row"),
+    "masked label in a list": ({"y": [*Y[:-1], np.ma.masked]}, "y is masked in row 149; fill it"),
+    "masked weights": (
+        {"sample_weight": masked(np.ones(150), 7)},
+        "sample_weight is masked in row 7",
+    ),
+    "complex weights": (
+        {"sample_weight": np.full(150, 1j)},
+        "sample_weight must hold real numbers",
+    ),
+    "complex weight": ({"sample_weight": [1j] * 150}, "sample_weight must hold real numbers"),
+    "objects that are truth values": (
+        {"y": (Y > 0).astype(object)},
+        r"y holds Python objects such as False; .* with y.astype\(bool\)",
+    ),
+    "objects of numpy": ({"y": np.array(list(Y > 0), dtype=object)}, r"such as False; .*\(bool\)"),
+    "objects that are integers": ({"y": Y.astype(object)}, r"such as 0; .* with y.astype\(int\)"),
+    "labels that are not there": (
+        {"y": np.array([None, *Y[1:]], dtype=object)},
+        "such as None; drop rows without a label",
+    ),
+    "labels that are sets": (
+        {"y": np.array([{1}, {2}] * 75, dtype=object)},
+        "make the labels all text or all numbers",
+    ),
+    "verbose array": ({"verbose": np.ones(2)}, r"verbose must be an integer .*, got array\(\[1"),
+    "verbose text": ({"verbose": "much"}, "verbose must be an integer or a truth value"),
     "huge unscaled": ({"X": X * 1e200, "scale": False}, "too large to train on"),
 }
 
@@ -83,6 +123,37 @@ def test_wrong_input_gets_one_sentence(name):
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=sentence):
             fit(**arguments)
+
+
+def test_masked_rows_are_refused_where_a_tree_is_asked():
+    tree = fit()
+    for ask in (tree.predict, tree.predict_proba, tree.leaf_proba, tree.decision_path, tree.apply):
+        with pytest.raises(ValueError, match="X is masked in column 2, row 5; fill it in"):
+            ask(masked(X, 5, 2))
+    hard = tree.to_hard_tree()
+    for refused in (hard.predict, tree.simplify, lambda rows: tree.score(rows, Y)):
+        with pytest.raises(ValueError, match="X is masked in column 2, row 5; fill it in"):
+            refused(masked(X, 5, 2))
+    with pytest.raises(ValueError, match="y is masked in row 3"):
+        hard.score(X, masked(Y, 3))
+    for row in (masked(X[0], 2), masked(X[:1], 0, 2), [*X[0, :2], np.ma.masked, X[0, 3]]):
+        with pytest.raises(ValueError, match=r"x is masked in column 2(, row 0)?; fill it in"):
+            tree.explain(row)
+
+
+def test_arrays_without_a_masked_entry_are_taken_as_they_are():
+    tree = fit(masked(X), masked(Y), sample_weight=masked(np.ones(150)))
+    np.testing.assert_array_equal(tree.weights_, fit().weights_)
+    np.testing.assert_array_equal(tree.predict_proba(masked(X)), tree.predict_proba(X))
+    assert tree.explain(masked(X[0])).label == tree.explain(X[0]).label
+    frame = pd.DataFrame(X, columns=["_mask", "b", "c", "d"])
+    assert fit(frame, pd.array(Y, dtype="Int64")).explain(frame.iloc[[0]]).label == 0
+
+
+@pytest.mark.parametrize("verbose", [False, None, np.False_, 0, np.int64(0), 0.0])
+def test_what_is_no_wish_to_know_is_taken(verbose, capsys):
+    fit(verbose=verbose)
+    assert capsys.readouterr().err == ""
 
 
 def test_text_column_is_named():

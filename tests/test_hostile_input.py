@@ -164,7 +164,7 @@ def test_rows_of_no_shape_get_one_sentence(X, sentence):
 
 
 def test_weights_of_text_get_one_sentence():
-    with pytest.raises(ValueError, match="sample_weight must hold numbers, one for each row"):
+    with pytest.raises(ValueError, match="sample_weight must hold real numbers, one for each row"):
         quick().fit([[0.0], [1.0]], [0, 1], sample_weight=["a", "b"])
 
 

@@ -75,7 +75,7 @@ def test_ink_can_be_read_on_every_class_colour(colour):
 
 
 def test_long_names_lose_their_middle():
-    assert shortened("a\n b") == "a b"
+    assert shortened("a\n  b") == r"a\n b"
     assert len(shortened("x" * 200)) == 28 and "\N{HORIZONTAL ELLIPSIS}" in shortened("x" * 200)
 
 

@@ -326,7 +326,8 @@ def test_regions_need_two_columns(wine, features):
 def test_names_are_plain():
     assert plain("$a_b$") == r"\$a_b\$"
     assert plain("_x") == " _x"
-    assert plain("two\nlines") == "two lines"
+    assert plain("two\nlines") == r"two\nlines"
+    assert plain("two  words") == "two words"
     short = plain("x" * 30 + "end", 20)
     assert len(short) == 20 and short.endswith("end")
 

@@ -21,7 +21,7 @@ from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positiv
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import make_ready, warm_up_samples
 from softsplit.fitted_tree import FittedTreeMixin
-from softsplit.inputs import refuse_infinite, refuse_mixed_labels, refuse_text
+from softsplit.inputs import refuse_infinite, refuse_masked, refuse_mixed_labels, refuse_text
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.reading.summary import FeatureSummary
@@ -220,7 +220,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
 
     def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
         """Whoever looks on while a fit, or a path of ``n_points``, runs."""
-        if not self.verbose:
+        if not settings.make_verbose(self.verbose):
             return nullcontext(Observer())
         from softsplit.progress import ConsoleProgress  # with Rich, which others need not load
 
@@ -229,6 +229,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
     def _run_settings(self) -> RunSettings:
         """Everything about how to train, checked before any work is done; its clock runs."""
         settings.make_scale(self.scale)
+        settings.make_verbose(self.verbose)
         solver = settings.make_solver(self.solver)
         if self._budget().time_limit is not None:
             warm_up_samples()
@@ -309,6 +310,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
     ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
         """Checked X, class indices and weights; sets classes_."""
         refuse_text(X)
+        refuse_masked("y", y)
         # scikit-learn's own check for infinities adds the numbers up, which may overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             # Single precision stays as it is: training makes the only copy in double precision,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from numbers import Number
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,33 @@ def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
     )
 
 
+def refuse_masked(name: str, values: Any, of: str = "row") -> None:
+    """Masked entries, in whose place numpy would take whatever is stored below the mask.
+
+    An array without any is taken as it is. ``of`` is what a single line of values is counted by.
+    """
+    place: tuple[int, ...] | None = None
+    if isinstance(values, list | tuple):  # of rows or of single values
+        place = next(((i,) for i, row in enumerate(values) if _has_mask(row)), None)
+    elif _has_mask(values):
+        place = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(values))[0])
+    if place is None:
+        return
+    where = f"column {place[1]}, row {place[0]}" if len(place) == 2 else f"{of} {place[0]}"
+    raise ValueError(
+        f"{name} is masked in {where}; fill it in or drop the row before calling "
+        "SoftTreeClassifier."
+    )
+
+
+def _has_mask(values: Any) -> bool:
+    """Whether some entry is masked; a frame may have a column that is called "_mask"."""
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
+
+
 def refuse_text(X: Any) -> None:
     """Columns that are not numbers: the first one is named, and what it holds."""
+    refuse_masked("X", X)
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
     if X is None or isinstance(X, str | bytes | Number):
@@ -62,7 +87,7 @@ def refuse_text(X: Any) -> None:
 
 
 def refuse_mixed_labels(y: NDArray[Any]) -> None:
-    """Text beside something else: such labels have no order, so no first class."""
+    """Text beside something else, which has no order, so no first class; and other objects."""
     if y.dtype != object:
         return
     text = next((label for label in y if isinstance(label, str)), None)
@@ -70,9 +95,28 @@ def refuse_mixed_labels(y: NDArray[Any]) -> None:
     if text is not None and other:
         raise ValueError(
             f"y holds text beside other labels, such as {shown(str(text))} and "
-            f"{shown(getattr(other[0], 'item', lambda: other[0])())}; make the labels all text or "
+            f"{_shown_label(other[0])}; make the labels all text or "
             "all numbers."
         )
+    if other:
+        raise ValueError(
+            f"Unknown label type: y holds Python objects such as {_shown_label(other[0])}; "
+            f"{_way_to_labels(other)}."
+        )
+
+
+def _shown_label(label: Any) -> str:
+    """As Python itself writes it, also if it is one of numpy's."""
+    return shown(label.item() if isinstance(label, np.generic) else label)
+
+
+def _way_to_labels(objects: list[Any]) -> str:
+    if any(label is None for label in objects):
+        return "drop rows without a label, or give them one"
+    for kind, name in ((bool | np.bool_, "bool"), (Integral, "int"), (Real, "float")):
+        if all(isinstance(label, kind) for label in objects):
+            return f"give it a type first, with y.astype({name})"
+    return "make the labels all text or all numbers"
 
 
 def _as_array(X: Any) -> NDArray[Any]:

@@ -1,12 +1,18 @@
-"""What the library says: single lines through the log, and values as they stand in a sentence."""
+"""What the library says: single lines through the log; values and names as they are shown."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import unicodedata
 from typing import Any
 
 logger = logging.getLogger("softsplit")
+
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of control, format and half characters, and of ends of lines."""
+
+JOINER = "\N{ZERO WIDTH JOINER}"
 
 
 def announce(message: str) -> None:
@@ -21,12 +27,47 @@ def announce(message: str) -> None:
         logger.warning("softsplit: %s", message)
 
 
+def visible(value: Any) -> str:
+    """A name as it may stand in a text for people: one line that does not steer the reader.
+
+    Names come from files that others wrote. Characters that break lines, move the cursor, turn the
+    direction of writing or cannot be seen are written as escapes, such as "\\n" or "\\u202e". All
+    else stays as it is, also spaces of other widths and the joiners inside an emoji. What is
+    written so is for the eye; programs are given the name itself.
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(
+        c if _can_be_seen(c) or (c == JOINER and _joins_emoji(text, i)) else _escape(c)
+        for i, c in enumerate(text)
+    )
+
+
+def _can_be_seen(character: str) -> bool:
+    return unicodedata.category(character) not in UNSEEN
+
+
+def _joins_emoji(text: str, place: int) -> bool:
+    """Whether symbols are on both sides; the first may have a colour of skin or a style."""
+    before, after = text[max(place - 1, 0) : place], text[place + 1 : place + 2]
+    if not before or not after:
+        return False
+    styled = before == "\N{VARIATION SELECTOR-16}" or unicodedata.category(before) in ("So", "Sk")
+    return styled and unicodedata.category(after) == "So"
+
+
+def _escape(character: str) -> str:
+    """As Python writes it: a byte, or four or eight digits."""
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def shown(value: Any, length: int = 60) -> str:
     """A value as it may stand in a sentence: on one line, and not longer than that."""
     try:
         # Of what is very long only the beginning is written out at all.
         begin = value[: length + 1] if isinstance(value, str | list | tuple) else value
-        text = " ".join(repr(begin).split())
+        text = visible(" ".join(repr(begin).split()))
     except ValueError:  # Python writes no integer of more than 4,300 digits
         return "a very long integer"
     return cut(text, length)

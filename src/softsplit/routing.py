@@ -201,7 +201,8 @@ def split_scores(parameters: TreeParameters, features: FloatArray) -> FloatArray
 
 def gate_probabilities(scores: FloatArray, steepness: float) -> tuple[FloatArray, FloatArray]:
     """Probabilities of going left and right at every branch, each (n_branches, n_rows)."""
-    decay = np.exp(-np.minimum(np.abs(steepness * scores), 700.0))
+    with np.errstate(over="ignore"):
+        decay = np.exp(-np.minimum(np.abs(steepness * scores), 700.0))
     large = 1.0 / (1.0 + decay)
     small = decay * large
     return np.where(scores >= 0, large, small), np.where(scores >= 0, small, large)

@@ -225,8 +225,9 @@ def scaled_rows(
     scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
 ) -> FloatArray:
     """Rows that need not be training rows in scaled units, none of them beyond FAR."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         scaled = scaling.transform(X, used)
+    scaled[np.isnan(scaled)] = 0.0  # infinity / infinity: a constant column is 0 throughout
     return np.clip(scaled, -FAR, FAR, out=scaled)
 
 

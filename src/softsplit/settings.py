@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from softsplit import solvers
 from softsplit.arguments import positive_number
 from softsplit.decomposition import NodeDecomposition
+from softsplit.inputs import refuse_masked
 from softsplit.loss import ExpectedCost
 from softsplit.messages import shown
 from softsplit.penalties import (
@@ -214,13 +215,16 @@ def _by_class(
 
 
 def make_numbers(name: str, values: Any) -> Any:
-    """``values`` as an array of numbers; one number and None stay as they are."""
+    """``values`` as an array of real numbers; one number and None stay as they are."""
     if values is None or isinstance(values, Real):
         return values
+    refuse_masked(name, values)
     try:
+        if np.asarray(values).dtype.kind == "c":  # numpy would leave out the imaginary parts
+            raise ValueError
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, one for each row.") from None
+        raise ValueError(f"{name} must hold real numbers, one for each row.") from None
 
 
 def make_weights(sample_weight: FloatArray) -> FloatArray:
@@ -241,6 +245,13 @@ def make_jobs(n_jobs: Any) -> int | None:
     if n_jobs is not None and not good:
         raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
     return None if n_jobs is None else int(n_jobs)
+
+
+def make_verbose(verbose: Any) -> bool:
+    """Whether to tell how far training is."""
+    if verbose is not None and not isinstance(verbose, Real | np.bool_):
+        raise ValueError(f"verbose must be an integer or a truth value, got {shown(verbose)}.")
+    return bool(verbose)
 
 
 def make_steepness(steepness: Any) -> float:

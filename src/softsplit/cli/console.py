@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from softsplit.messages import visible
+
 USAGE = 2
 """Exit code of everything that went wrong."""
 
@@ -39,20 +41,13 @@ def print_json(values: Any) -> None:
 
 
 def echo(text: str) -> None:
-    """Results for people; what would steer a terminal is shown as a question mark in a box."""
-    typer.echo(harmless(text))
+    """Results for people, one or several lines; what would steer a terminal is escaped."""
+    typer.echo("\n".join(visible(line) for line in text.split("\n")))
 
 
 def say(message: str) -> None:
     """A line about the work itself, on standard error."""
-    typer.echo(f"softsplit: {harmless(message)}", err=True)
-
-
-def harmless(text: str) -> str:
-    """Text without control characters, other than ends of lines and tabs."""
-    return "".join(
-        c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
+    typer.echo(f"softsplit: {visible(message)}", err=True)
 
 
 class PlainErrors(TyperGroup):

@@ -11,6 +11,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_files, write_text
+from softsplit.messages import visible
 
 EPILOG = "Example: softsplit demo --data wine --out wine.html"
 
@@ -66,6 +67,6 @@ def demo(
                 f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
                 f"{len(found.tree.selected_features_)} of {rows.X.shape[1]} features"
             )
-        echo(f"the report, to open in a browser:\n{out.absolute()}")
+        echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
     if found.interrupted or path.interrupted:
         raise typer.Exit(INTERRUPTED)

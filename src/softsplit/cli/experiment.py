@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from softsplit.cli.console import echo
+from softsplit.messages import visible
+
 if TYPE_CHECKING:
     from softsplit.experiments.runner import Summary
 
@@ -90,7 +93,7 @@ def table(name: Name, store: StorePath = None, out: Out = Path("results")) -> No
     spec = load_spec(name)
     with open_store(spec, store) as opened:
         for path in write_results(opened.same_spec(spec), opened, out):
-            typer.echo(path)
+            echo(visible(path))
 
 
 @app.command()
@@ -103,12 +106,12 @@ def plot(name: Name, store: StorePath = None, out: Out = Path("results")) -> Non
     spec = load_spec(name)
     with open_store(spec, store) as opened:
         for path in write_plots(opened.same_spec(spec), opened, out):
-            typer.echo(path)
+            echo(visible(path))
 
 
 def _show(name: str, done: Summary) -> None:
-    typer.echo(f"{name}: {done.n_done} of {done.n_cells} cells done")
+    echo(f"{visible(name)}: {done.n_done} of {done.n_cells} cells done")
     for kind, count in sorted(done.statuses.items()):
-        typer.echo(f"  {count:6d} {kind}")
+        echo(f"  {count:6d} {kind}")
     for peer, why in done.skipped.items():
-        typer.echo(f"  left out: {peer}, because {why}")
+        echo(f"  left out: {peer}, because {why}")

@@ -14,6 +14,7 @@ from softsplit import __version__
 from softsplit.cli import options
 from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import read
+from softsplit.messages import visible
 
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
@@ -46,11 +47,13 @@ def info(
     if as_json:
         print_json(facts)
         return
+    facts = {visible(name.replace("_", " ")): value for name, value in facts.items()}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
-        text = ", ".join(map(str, value[:SHOWN])) if isinstance(value, list) else str(value)
+        listed = value[:SHOWN] if isinstance(value, list) else [value]
+        text = ", ".join(map(visible, listed))
         more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > SHOWN else ""
-        echo(f"{name.replace('_', ' '):<{width}}{text}{more}")
+        echo(f"{name:<{width}}{text}{more}")
 
 
 def _installation() -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, console, harmless, print_json, say
+from softsplit.cli.console import INTERRUPTED, console, print_json, say
 from softsplit.cli.inputs import read, training_rows
+from softsplit.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.page import Subject
@@ -121,6 +122,6 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
             str(line["coefficients"]),
             "-" if found is None else f"{100 * found['value']:.1f} %",
             "" if found is None else f"{100 * found['low']:.1f} to {100 * found['high']:.1f}",
-            Text(harmless(", ".join(names[:SHOWN_NAMES]) + more)),
+            Text(", ".join(map(visible, names[:SHOWN_NAMES])) + more),
         )
     console().print(table)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import harmless, print_json, say
+from softsplit.cli.console import print_json, say
 from softsplit.cli.inputs import check_files, framed, load, read, rows_for, write_text
+from softsplit.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -39,6 +41,7 @@ def predict(
 
     Only the columns that the tree uses must be there; texts are coded as in training. The answer
     is a CSV with the number of the row (from 1, the line of names not counted) and its class.
+    Labels are written as they are: a spreadsheet may take one that begins with "=" for a formula.
     """
     check_files({"--out": out}, table=data, model=model)
     tree, schema = load(model)
@@ -54,11 +57,12 @@ def predict(
     if as_json:
         print_json([_as_object(row, proba) for row in answers])
         return
-    text = _csv(answers, [str(c) for c in tree.classes_], proba)
+    classes = [str(c) for c in tree.classes_]
     if out is None:  # to a person or, bit by bit, to a program
-        typer.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+        written = visible if sys.stdout.isatty() else str
+        typer.echo(_csv(answers, classes, proba, written), nl=False)
     else:
-        write_text(out, text)
+        write_text(out, _csv(answers, classes, proba))
         if not quiet:
             say(f"{len(answers):,} rows are in {out}")
 
@@ -99,11 +103,12 @@ def _as_object(row: tuple[int, str | None, Any], proba: bool) -> dict[str, Any]:
     return made
 
 
-def _csv(answers: Any, classes: list[str], proba: bool) -> str:
+def _csv(answers: Any, classes: list[str], proba: bool, written: Callable[[str], str] = str) -> str:
+    """The answers; ``written`` says how a label is put."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["row", "prediction", *(f"probability {c}" for c in classes if proba)])
+    writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes if proba)])
     for number, label, chances in answers:
         shown = ["" if label is None else f"{chances[c]:.6g}" for c in classes] if proba else []
-        writer.writerow([number, "" if label is None else label, *shown])
+        writer.writerow([number, "" if label is None else written(label), *shown])
     return buffer.getvalue()

@@ -10,6 +10,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_files, load, read, write_text
+from softsplit.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -44,7 +45,7 @@ def report(
 
     tell = (lambda _: None) if quiet else say
     path = walk_path(tree, rows, seed=seed, jobs=jobs or -1, say=tell)
-    subject = make_subject(table.name, rows, path, (("Tree", f"read from {model.name}"),))
+    subject = make_subject(table.name, rows, path, (("Tree", f"read from {visible(model.name)}"),))
     write_text(out, render_page(subject))
     if as_json:
         print_json(
@@ -58,7 +59,7 @@ def report(
             }
         )
     else:
-        echo(str(out))
+        echo(visible(out))
     if path.interrupted:
         say("interrupted: accuracies in the report are incomplete.")
         raise typer.Exit(INTERRUPTED)

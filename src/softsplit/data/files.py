@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from softsplit.messages import shown
+from softsplit.messages import shown, visible
 
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
@@ -114,6 +114,7 @@ def _unpacked(name: str, content: bytes) -> bytes:
 
 def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     stem = name.split(".")[0] or name
+    name = visible(name)
     if content.startswith(PARQUET_MAGIC):
         return Table(stem, _unique(name, _parquet(name, content)))
     text = _decoded(name, content, encoding)

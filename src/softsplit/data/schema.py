@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.data.coding import PlainCoding, as_text
 from softsplit.data.files import Table, as_numbers
-from softsplit.messages import cut, shown
+from softsplit.messages import cut, shown, visible
 from softsplit.tree import FloatArray
 
 MissingRule = Literal["error", "drop", "fill"]
@@ -289,7 +289,7 @@ def _require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "co
     for name in wanted:
         if name not in names:
             close = get_close_matches(name, names, n=1)
-            listed = ", ".join(cut(known, 20) for known in names[:SHOWN])
+            listed = ", ".join(cut(visible(known), 20) for known in names[:SHOWN])
             listed += ", ..." if len(names) > SHOWN else ""
             hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
             what_else = "is not a column of the table" if what == "target" else "is not there"

@@ -8,9 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from softsplit.messages import visible
 from softsplit.output_files import write_file
 
-LATEX_ESCAPES = str.maketrans({c: "\\" + c for c in "&%$#_{}"})
+LATEX_ESCAPES = str.maketrans(
+    {c: "\\" + c for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+)
 
 
 def table_files(folder: Path, name: str) -> list[Path]:
@@ -25,6 +29,7 @@ def write_table(
 
     ``notes`` stand below the table in the Markdown.
     """
+    title = visible(title)
     paths = table_files(folder, name)
     texts = (csv(table), f"# {title}\n\n{markdown(table)}{notes}", latex(table, title))
     for path, text in zip(paths, texts, strict=True):
@@ -40,7 +45,7 @@ def csv(table: pd.DataFrame) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """A pipe table."""
-    head = [str(column).replace("_", " ") for column in table.columns]
+    head = [visible(column).replace("_", " ") for column in table.columns]
     rule = ["---" if _is_text(table[c]) else "---:" for c in table.columns]
     lines = [head, rule, *_texts(table)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -55,7 +60,7 @@ def latex(table: pd.DataFrame, title: str) -> str:
         rf"\caption{{{title.translate(LATEX_ESCAPES)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        _latex_line([str(column).replace("_", " ") for column in table.columns]),
+        _latex_line([visible(column).replace("_", " ") for column in table.columns]),
         r"\midrule",
         *(_latex_line(line) for line in _texts(table)),
         r"\bottomrule",
@@ -83,7 +88,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, float):
-        return str(value)
+        return visible(value)
     if "accuracy" in name or name == "gap":
         return f"{100 * value:.1f}"
     if "seconds" in name:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.messages import visible
 from softsplit.page.elements import add, element
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
@@ -85,7 +86,7 @@ def text_width(text: str) -> float:
 
 def shortened(name: Any, length: int = LONGEST_NAME) -> str:
     """A name on one line, its middle left out if it is long."""
-    text = " ".join(str(name).split())
+    text = " ".join(visible(name).split())
     if len(text) <= length:
         return text
     ending = (length - 1) // 3
@@ -240,5 +241,5 @@ def tree_outline(model: TreeModel) -> ET.Element:
     write(add(outer, "ul"), 0, "")
     for j in sorted(ranked):
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
-        add(outer, "p", {"class": "quiet"}, f"rank({model.feature_names[j]}): {places}")
+        add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
     return outer

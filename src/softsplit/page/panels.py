@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.messages import visible
 from softsplit.page.drawing import class_flow, shortened, tree_outline, tree_svg
 from softsplit.page.elements import add, add_table, element
 from softsplit.page.intervals import Interval
@@ -114,7 +115,9 @@ def _features(parent: ET.Element, subject: Subject, point: int) -> None:
     listed = add(parent, "ul", {"class": "bars"})
     for j in used[:SHOWN_FEATURES]:
         item = add(listed, "li")
-        add(item, "span", {"class": "bar-name", "title": names[j]}, shortened(names[j], 60))
+        add(
+            item, "span", {"class": "bar-name", "title": visible(names[j])}, shortened(names[j], 60)
+        )
         if shares is not None:
             value = f"{float(shares[j]):.3f}"
             add(item, "meter", {"min": "0", "max": "1", "value": value, "aria-hidden": "true"})

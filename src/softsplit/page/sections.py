@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.messages import visible
 from softsplit.page.chart import path_chart
 from softsplit.page.drawing import class_colour, shortened
 from softsplit.page.elements import add, add_table
@@ -152,7 +153,12 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
         )
         add(swatch, "rect", {"width": "10", "height": "10", "rx": "2", "fill": class_colour(k)})
         share = percent(counts[k] / len(subject.y), 0)
-        add(item, "span", {"title": name}, f"{shortened(name, 60)}: {counts[k]:,} rows, {share}")
+        add(
+            item,
+            "span",
+            {"title": visible(name)},
+            f"{shortened(name, 60)}: {counts[k]:,} rows, {share}",
+        )
     if subject.dropped_rows:
         lost = f"{subject.dropped_rows:,} rows with missing values were left out."
         add(section, "p", {}, lost)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import visible
+
 # Okabe and Ito's colours, which people with any common colour blindness can tell apart.
 COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7F7F7F",
@@ -71,7 +73,7 @@ def plain(text: Any, length: int | None = None) -> str:
     A label that begins with an underscore would be left out of legends, so that a space is set
     before it.
     """
-    name = " ".join(str(text).split())
+    name = " ".join(visible(text).split())
     if length is not None and len(name) > length:
         ending = (length - 1) // 3
         name = f"{name[: length - 1 - ending]}\N{HORIZONTAL ELLIPSIS}{name[len(name) - ending :]}"

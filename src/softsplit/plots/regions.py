@@ -13,6 +13,8 @@ from softsplit.report.text import fitted_tree
 from softsplit.tree import FloatArray
 
 MARKERS = "osD^vP*X"
+FURTHEST = 1e307
+"""Values beyond this are drawn here: axes any longer are more than a float holds."""
 
 
 class DecisionRegionsDisplay:
@@ -78,7 +80,8 @@ class DecisionRegionsDisplay:
         ax : matplotlib axes, optional
         """
         tree = fitted_tree(estimator)
-        model, rows = tree._model(), tree._check(X).astype(np.float64, copy=False)
+        model = tree._model()
+        rows = np.clip(tree._check(X).astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)
@@ -169,6 +172,7 @@ def _range(model: Any, rows: FloatArray, j: int, resolution: int) -> FloatArray:
     """Values of a feature over its range in X, with a margin where it is a plain number."""
     low, high = float(rows[:, j].min()), float(rows[:, j].max())
     if low == high:
-        low, high = low - 0.5, high + 0.5
+        half = max(0.5, 0.04 * abs(low))
+        low, high = low - half, high + half
     share = 0.04 if model.summary.kinds[j] == NUMBER else 0.08
     return np.linspace(low - share * (high - low), high + share * (high - low), resolution)

@@ -10,7 +10,8 @@ between its values at the ends, so that interval arithmetic bounds every g_k, an
 with respect to the scaled feature. An interval holds no change of class if every g_k is bounded
 away from below zero there, or is monotone with both ends above; any other interval is divided. The
 search goes outwards from x, so that the first change it meets is the nearest, up to ``FINEST`` of
-the training range; none is missed at which another class leads by more than ``TIE``.
+the training range; none is missed at which another class leads by more than ``TIE``. From a value
+outside the training range the search begins at the nearer end of it.
 
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps.
 """
@@ -23,9 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.reading.equations import finite
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.routing import gate_probabilities
+from softsplit.scaling import scaled_rows
 from softsplit.tree import FloatArray
 
 TIE = 1e-12
@@ -55,7 +58,7 @@ class Change:
     value, new_value : float
         Before and after, in original units.
     share_of_range : float
-        |new_value - value| as a part of the feature's training range.
+        |new_value - value| as a part of the feature's training range, a finite number always.
     label : object
         The class predicted afterwards.
     """
@@ -96,7 +99,7 @@ def class_changes(model: TreeModel, x: FloatArray) -> tuple[list[Change], list[i
                 name=model.feature_names[j],
                 value=float(x[j]),
                 new_value=value,
-                share_of_range=abs(value - float(x[j])) / span,
+                share_of_range=finite(abs(value - float(x[j])) / span),
                 label=label,
             )
         )
@@ -110,15 +113,18 @@ def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | N
     kind, here = model.summary.kinds[j], float(x[j])
     if not low < high:
         return None
-    if kind == BINARY and here in (0.0, 1.0):
-        return _nearest_of(model, x, j, current, np.array([1.0 - here]))
+    start = min(max(here, low), high)
+    if kind == BINARY and here == np.rint(here):
+        return _nearest_of(model, x, j, current, np.array([0.0, 1.0]), start)
     if kind == INTEGER and here == np.rint(here) and high - low <= MOST_STEPS:
-        return _nearest_of(model, x, j, current, np.arange(low, high + 1))
-    line = _Line(model, x, j, current)
-    down = line.first_change(here, low) if low < here else None
-    up = line.first_change(here, high) if here < high else None
+        return _nearest_of(model, x, j, current, np.arange(low, high + 1), start)
+    if start != here and model.predict_index(_moved(x, j, np.array([start])))[0] != current:
+        return start
+    line = _Line(model, x, j, current, start)
+    down = line.first_change(start, low) if low < start else None
+    up = line.first_change(start, high) if start < high else None
     values = [value for value in (down, up) if value is not None]
-    return min(values, key=lambda value: abs(value - here)) if values else None
+    return min(values, key=lambda value: abs(value - start)) if values else None
 
 
 def _moved(x: FloatArray, j: int, values: FloatArray) -> FloatArray:
@@ -128,10 +134,10 @@ def _moved(x: FloatArray, j: int, values: FloatArray) -> FloatArray:
 
 
 def _nearest_of(
-    model: TreeModel, x: FloatArray, j: int, current: int, values: FloatArray
+    model: TreeModel, x: FloatArray, j: int, current: int, values: FloatArray, start: float
 ) -> float | None:
-    """Nearest of some values at which the class is another."""
-    values = values[np.argsort(np.abs(values - x[j]), kind="stable")]
+    """The one of some values nearest to ``start`` at which the class is another."""
+    values = values[np.argsort(np.abs(values - start), kind="stable")]
     size = 4096
     for begin in range(0, len(values), size):
         part = values[begin : begin + size]
@@ -142,16 +148,22 @@ def _nearest_of(
 
 
 class _Line:
-    """The tree along one feature of one row.
+    """The tree along one feature of one row, within the training range.
+
+    Scores are counted from ``start``, a value in that range: those of a row that is far outside
+    are so large that nothing else is left of them in rounding.
 
     Arrays of bounds have shape (n_nodes, n_rivals, n_intervals).
     """
 
-    def __init__(self, model: TreeModel, x: FloatArray, feature: int, current: int) -> None:
+    def __init__(
+        self, model: TreeModel, x: FloatArray, feature: int, current: int, start: float
+    ) -> None:
         self.model, self.x, self.feature, self.current = model, x, feature, current
         self.slope = model.parameters.weights[feature] / model.parameters.n_features
-        at_x = self._scaled(np.array([x[feature]]))[0]
-        self.base = model.scores(x[None, :])[:, 0] - self.slope * at_x
+        at_start = self._scaled(np.array([start]))[0]
+        row = _moved(x, feature, np.array([start]))
+        self.base = model.scores(row)[:, 0] - self.slope * at_start
         classes = model.parameters.leaf_classes
         self.leads = (classes[current] - np.delete(classes, current, axis=0)).T  # (leaves, rivals)
         span = float(model.summary.high[feature] - model.summary.low[feature])
@@ -163,7 +175,7 @@ class _Line:
         rows[:, self.feature] = values
         used = np.zeros(len(self.x), dtype=bool)
         used[self.feature] = True
-        return self.model.scaling.transform(rows, used)[:, self.feature]
+        return scaled_rows(self.model.scaling, rows, used)[:, self.feature]
 
     def _gates(self, values: FloatArray) -> FloatArray:
         scores = self.base[:, None] + self.slope[:, None] * self._scaled(values)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softsplit.messages import visible
 from softsplit.reading.model import TreeModel
 
 SURE = 0.95
@@ -27,7 +28,10 @@ MIXED_LEAF = 0.005
 
 def number(value: float, digits: int = 4) -> str:
     """A number to so many significant digits, without an exponent where it can be read so."""
-    rounded = float(f"{value:.{digits - 1}e}") + 0.0
+    text = f"{value:.{digits - 1}e}"
+    rounded = float(text) + 0.0
+    if np.isinf(rounded):  # rounded up beyond the largest float, of which it is the name
+        return text
     if rounded == 0 or not 1e-4 <= abs(rounded) < 1e6:
         return f"{rounded:.{digits}g}"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(rounded)))))
@@ -45,7 +49,7 @@ class Split:
     features : tuple of int
         The weightiest first; empty if the branch looks at none.
     names : tuple of str
-        What each coefficient multiplies: the name of a feature, or "rank(name)".
+        What each coefficient multiplies, as it is read: the name of a feature, or "rank(name)".
     coefficients : tuple of float
         The first is 1.
     sign : {">", "<"}
@@ -124,7 +128,8 @@ def read_split(model: TreeModel, branch: int) -> Split:
     unit = float(row[used[0]])
     threshold = _ratio(-offset, unit)
     width = _ratio(np.log(SURE / (1 - SURE)) / model.steepness, abs(unit))
-    names, sure, ranked = [model.feature_names[j] for j in used], None, not linear
+    names = [visible(model.feature_names[j]) for j in used]
+    sure, ranked = None, not linear
     if ranked and len(used) == 1 and 0 < threshold < 1:
         low, middle, high = (
             model.scaling.to_original(used[0], rank)
@@ -155,16 +160,25 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:
-    """The class of a leaf, or its classes with their shares."""
-    shares, labels = model.parameters.leaf_classes[:, leaf], model.labels
+    """The class of a leaf, or its classes with their shares, as text."""
+    labels = model.labels
+    return ", ".join(visible(labels[k]) + share for k, share in _told_classes(model, leaf))
+
+
+def _told_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
+    """Positions of the classes of a leaf that are told, each with its share as text."""
+    shares = model.parameters.leaf_classes[:, leaf]
     order = np.argsort(-shares, kind="stable")
     if shares[order[0]] >= 1 - MIXED_LEAF:
-        return f"{labels[order[0]]}"
-    kept = [k for k in order if shares[k] >= MIXED_LEAF]
-    return ", ".join(f"{labels[k]} {100 * shares[k]:.0f} %" for k in kept)
+        return ((int(order[0]), ""),)
+    return tuple((int(k), f" {100 * shares[k]:.0f} %") for k in order if shares[k] >= MIXED_LEAF)
 
 
 def common_label(model: TreeModel, node: int) -> str | None:
-    """The label that all leaves below a node share: then its branches decide nothing."""
-    labels = {leaf_label(model, leaf) for leaf in model.topology.leaves_below(node)}
-    return labels.pop() if len(labels) == 1 else None
+    """The label that all leaves below a node share: then its branches decide nothing.
+
+    Leaves are told apart by their classes and not by texts, which two classes may share.
+    """
+    leaves = model.topology.leaves_below(node)
+    told = {_told_classes(model, leaf) for leaf in leaves}
+    return leaf_label(model, leaves[0]) if len(told) == 1 else None

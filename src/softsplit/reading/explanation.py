@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.messages import visible
 from softsplit.reading.changes import Change, class_changes
 from softsplit.reading.equations import (
     Split,
@@ -22,6 +23,9 @@ from softsplit.tree import FloatArray
 
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""
+
+FAR_BEYOND = 10.0
+"""Training ranges after which their number tells a reader nothing."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class BranchReading:
     ----------
     branch : int
     condition : str
-        The split in original units; where it holds, the row goes left.
+        The split in original units as text; where it holds, the row goes left.
     reach : float
         Probability of getting to the branch.
     left : float
@@ -101,6 +105,7 @@ class Explanation:
     leaf : int
         The most probable leaf, counted from the left.
     leaf_label : str
+        The class of that leaf, or its classes with their shares, as text.
     leaf_probability : float
         Of all leaves below the end of the path.
     changes : tuple of Change
@@ -131,8 +136,8 @@ class Explanation:
 
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
-        chances = ", ".join(f"{k} {_percent(p)}" for k, p in shown if p >= MENTIONED)
-        lines = [f"class {self.label}   ({chances})", ""]
+        chances = ", ".join(f"{visible(k)} {_percent(p)}" for k, p in shown if p >= MENTIONED)
+        lines = [f"class {visible(self.label)}   ({chances})", ""]
         by_branch = {reading.branch: reading for reading in self.branches}
         for place, branch in enumerate(self.path, start=1):
             lines += _branch_lines(place, by_branch[branch])
@@ -186,6 +191,11 @@ def _reading(
     scaled = model.scaled(x[None, :])[0]
     pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)
     log_odds = model.steepness * float(score)
+    # The mean row itself: a difference of log-odds would be lost in rounding for a row far away.
+    features = list(split.features)
+    mean = scaled.copy()
+    mean[features] = model.summary.scaled_mean[features]
+    at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
     amounts = _amounts(split, x, scaled)
     contributions = [
         Contribution(j, model.feature_names[j], float(x[j]), amounts[j], float(pulls[j]))
@@ -200,7 +210,7 @@ def _reading(
         total=finite(sum(amounts.values())),
         threshold=split.threshold,
         log_odds=log_odds,
-        base_log_odds=log_odds - float(np.sum(pulls[list(split.features)])),
+        base_log_odds=model.steepness * at_mean,
         contributions=tuple(contributions),
     )
 
@@ -218,10 +228,11 @@ def _branch_lines(place: int, reading: BranchReading) -> list[str]:
         lines.append(f"    is {number(reading.total)}: {side} with {_percent(sure)}")
     else:
         lines.append(f"    {side} with {_percent(sure)}")
-    width = max((len(term.name) for term in reading.contributions), default=0)
-    for term in reading.contributions:
+    names = [visible(term.name) for term in reading.contributions]
+    width = max(map(len, names), default=0)
+    for name, term in zip(names, reading.contributions, strict=True):
         value = number(term.value, 6)
-        lines.append(f"    {term.name:<{width}} = {value:<10} {_pull(term.log_odds)}")
+        lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds)}")
     if reading.contributions:
         lines.append(f"    {'a mean row':<{width + 13}} {_pull(reading.base_log_odds)}")
     return lines
@@ -238,14 +249,20 @@ def _change_lines(explanation: Explanation) -> list[str]:
         for change in explanation.changes:
             before, after = number(change.value, 6), number(change.new_value, 6)
             lines.append(
-                f"    {change.name} from {before} to {after} "
-                f"({_percent(change.share_of_range)} of its range): class {change.label}"
+                f"    {visible(change.name)} from {before} to {after} "
+                f"({_distance(change.share_of_range)}): class {visible(change.label)}"
             )
     else:
         lines.append("no change of a single feature within its training range changes the class")
     if explanation.undecided:
-        lines.append(f"not decided for {', '.join(explanation.undecided)}")
+        lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")
     return lines
+
+
+def _distance(share_of_range: float) -> str:
+    if share_of_range > FAR_BEYOND:
+        return "from far beyond its range"
+    return f"{_percent(share_of_range)} of its range"
 
 
 def _percent(share: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.inputs import refuse_masked
 from softsplit.reading.model import TreeModel
 from softsplit.reading.text import tree_text
 from softsplit.tree import FloatArray
@@ -59,6 +60,7 @@ class HardTree:
 
     def score(self, X: Any, y: Any) -> float:
         """Share of rows whose class is predicted correctly."""
+        refuse_masked("y", y)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def export_text(self, *, max_terms: int | None = None, precision: int = 4) -> str:

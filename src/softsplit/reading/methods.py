@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from softsplit.inputs import refuse_masked
 from softsplit.messages import shown
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
@@ -45,6 +46,7 @@ class ReadingMixin:
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
             x = x.to_frame().T  # a row of a frame
         elif not hasattr(x, "columns"):
+            refuse_masked("x", x, of="column")
             x = np.asarray(x)
             x = x[None, :] if x.ndim == 1 else x
         rows = self._check(x).astype(np.float64, copy=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from softsplit.messages import visible
 from softsplit.reading.equations import Split, common_label, number, rank_places, read_split
 from softsplit.reading.model import TreeModel
 from softsplit.tree import FloatArray
@@ -36,7 +37,7 @@ def tree_text(
         places = ", ".join(
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision)
         )
-        lines.append(f"rank({model.feature_names[j]}): {places}")
+        lines.append(f"rank({visible(model.feature_names[j])}): {places}")
     return "\n".join(lines)
 
 
@@ -120,4 +121,4 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it stands."""
-    return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    return MARKDOWN.sub(r"\\\1", " ".join(visible(text).split()))

@@ -1,0 +1,286 @@
+"""Rows at the ends of what a float holds: every function that takes new rows answers quietly."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from readings import random_model
+from softsplit import (
+    NodeDecomposition,
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    loads_model,
+)
+from softsplit.cli import app
+from softsplit.decomposition import EvaluationSet
+from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
+from softsplit.reading.changes import class_changes
+from softsplit.reading.equations import number
+from softsplit.routing import gate_probabilities
+from softsplit.scaling import KINDS, fit_scaling, scaled_rows
+
+VALUES = [
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1e5,
+    -1e5,
+    1e200,
+    1e307,
+    1e308,
+    -1.7e308,
+    1.7976931348623157e308,
+]
+SCALES = ["minmax", "standard", "quantile", "none"]
+FIGURE = re.compile(r"(?<![A-Za-z])(inf|nan|infinity)(?![A-Za-z])", re.IGNORECASE)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """No warning, and no floating-point error that a caller has made an exception."""
+    with warnings.catch_warnings(), np.errstate(over="warn", invalid="warn", divide="warn"):
+        warnings.simplefilter("error")
+        yield
+    plt.close("all")
+
+
+def far_rows() -> np.ndarray:
+    """Each value in each column alone, in all of them, and with signs that differ."""
+    ordinary = np.array([0.4, 3.0, 1.0, 7.0, -2.0])
+    rows = []
+    for value in VALUES:
+        for j in range(len(ordinary)):
+            row = ordinary.copy()
+            row[j] = value
+            rows.append(row)
+        rows.append(np.full(5, value))
+        rows.append(value * np.array([1.0, -1.0, 1.0, -1.0, 1.0]))
+    return np.array(rows)
+
+
+def training_rows():
+    """Numbers, integers, flags, a constant column, and one around -2."""
+    rng = np.random.default_rng(0)
+    n = 80
+    X = np.column_stack(
+        [
+            rng.uniform(size=n),
+            rng.integers(0, 9, n),
+            rng.integers(0, 2, n),
+            np.full(n, 7.0),
+            rng.normal(-2, 1, n),
+        ]
+    ).astype(float)
+    y = np.digitize(X[:, 0] + X[:, 1] / 9 + 0.4 * X[:, 2] + 0.1 * X[:, 4], [0.6, 1.1])
+    return X, np.array(["a", "b", "c"])[y]
+
+
+@pytest.fixture(scope="module", params=SCALES)
+def tree(request):
+    X, y = training_rows()
+    if request.param == "none":
+        X = X / 10
+    made = SoftTreeClassifier(n_starts=1, random_state=0, scale=request.param).fit(X, y)
+    # Every column bears on every split, also the constant one: training may leave some out.
+    made.weights_ = np.where(np.abs(made.weights_) < 0.05, 0.05, made.weights_)
+    made._adopt(made._model().parameters)
+    return made, X, y
+
+
+def assert_shares(table):
+    assert np.all(np.isfinite(table))
+    np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-9)
+
+
+def test_answers_are_probabilities(tree):
+    made, _, _ = tree
+    for rows in (far_rows(), np.asfortranarray(far_rows()), np.tile(far_rows(), (250, 1))):
+        assert_shares(made.predict_proba(rows))
+        assert_shares(made.leaf_proba(rows))
+        gates = made.decision_path(rows)
+        assert np.all((gates >= 0) & (gates <= 1))
+        assert np.all(np.isfinite(made.predict_log_proba(rows)))
+        assert set(made.predict(rows)) <= {"a", "b", "c"}
+        assert np.all(made.apply(rows) < made.leaf_classes_.shape[1])
+        hard = made.to_hard_tree()
+        assert set(hard.predict(rows)) <= {"a", "b", "c"}
+        assert 0 <= hard.agreement(rows) <= 1
+        assert 0 <= made.score(rows, made.predict(rows)) <= 1
+    again = loads_model(dumps_model(made))
+    np.testing.assert_array_equal(again.predict_proba(far_rows()), made.predict_proba(far_rows()))
+
+
+def test_a_constant_column_changes_nothing_however_far_it_is(tree):
+    made, X, _ = tree
+    if made.scale == "none":
+        pytest.skip("without scaling, a column that was constant counts like any other")
+    for value in VALUES:
+        rows = X.copy()
+        rows[:, 3] = value
+        np.testing.assert_array_equal(made.predict_proba(rows), made.predict_proba(X))
+
+
+def test_explanations_hold_and_print_finite_figures(tree):
+    made, _, _ = tree
+    for row in far_rows():
+        found = made.explain(row)
+        text = str(found)
+        assert not FIGURE.search(text), text
+        json.dumps(found.to_dict(), allow_nan=False)
+        assert found.label == made.predict(row[None, :])[0]
+        low, high = made._summary.low, made._summary.high
+        for change in found.changes:
+            j = change.feature
+            assert low[j] <= change.new_value <= high[j]
+            moved = row.copy()
+            moved[j] = change.new_value
+            assert made.predict(moved[None, :])[0] == change.label != found.label
+        for reading in found.branches:
+            mean = made._model().summary.scaled_mean
+            weights = made.weights_[:, reading.branch] / 5
+            at_mean = weights @ mean - made.thresholds_[reading.branch]
+            if len(reading.contributions) == 5:
+                assert reading.base_log_odds == pytest.approx(512 * at_mean, rel=1e-9, abs=1e-9)
+
+
+def test_a_far_value_is_said_to_be_far():
+    X, _ = training_rows()
+    made = SoftTreeClassifier(n_starts=1, random_state=0).fit(
+        X[:, :1], np.where(X[:, 0] > 0.5, 1, 0)
+    )
+    text = str(made.explain([1.7e308]))
+    assert re.search(r"x0 from 1\.7e\+308 to 0\.\d+ \(from far beyond its range\): class 0", text)
+    assert "% of its range" in str(made.explain([3.0]))
+
+
+def test_the_largest_numbers_are_written_as_they_are():
+    largest = np.finfo(float).max
+    assert number(largest) == "1.798e+308" and number(-largest, 2) == "-1.8e+308"
+    assert number(5e-324) == "4.941e-324" and number(-5e-324, 1) == "-5e-324"
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    kind=st.sampled_from(KINDS),
+    far=st.sampled_from([-1.7e308, -1e30, -1e4, 1e4, 1e30, 1e308]),
+    feature=st.integers(0, 4),
+)
+def test_from_far_outside_the_nearest_change_within_the_range_is_found(seed, kind, far, feature):
+    """As a dense scan of the training range finds it, whatever is lost in rounding outside."""
+    model, X = random_model(seed, depth=2, n_classes=3, kind=kind)
+    x = X[seed % len(X)].copy()
+    x[feature] = far
+    current = model.predict_index(x[None, :])[0]
+    found, undecided = class_changes(model, x)
+    assert undecided == []
+    change = next((c for c in found if c.feature == feature), None)
+    low, high = model.summary.low[feature], model.summary.high[feature]
+    values = np.linspace(low, high, 2001)
+    if model.summary.kinds[feature] == "binary":
+        values = np.array([0.0, 1.0])
+    elif model.summary.kinds[feature] == "integer":
+        values = np.arange(low, high + 1)
+    rows = np.repeat(x[None, :], len(values), axis=0)
+    rows[:, feature] = values
+    other = model.predict_index(rows) != current
+    if low == high or not np.any(model.parameters.weights[feature]):
+        assert change is None
+    elif np.any(other):
+        assert change is not None
+        end = low if far < low else high
+        nearest = np.min(np.abs(values[other] - end))
+        assert abs(change.new_value - end) <= nearest + 1e-9 * (high - low)
+    assert change is None or (low <= change.new_value <= high and change.share_of_range >= 0)
+    assert change is None or np.isfinite(change.share_of_range)
+
+
+def test_scaled_rows_are_finite_also_in_constant_columns():
+    X = np.column_stack([np.full(4, -1e307), np.arange(4.0)])
+    for kind in ("minmax", "standard", "quantile"):
+        scaled = scaled_rows(fit_scaling(kind, X), np.full((1, 2), 1.7976931348623157e308))
+        assert scaled[0, 0] == 0 and scaled[0, 1] >= 1
+
+
+def test_branches_are_removed_by_the_help_of_far_rows(tree):
+    made, _, _ = tree
+    simple = made.simplify(far_rows(), tol=1e-6)
+    np.testing.assert_array_equal(simple.predict(far_rows()), made.predict(far_rows()))
+
+
+def test_gates_of_any_score_are_quiet():
+    model, _ = random_model(1)
+    steep = replace(model, steepness=1e12)
+    assert np.all(np.isfinite(steep.gates(far_rows())))
+    left, right = gate_probabilities(np.array([[1e307, -1e307]]), 512.0)
+    np.testing.assert_allclose(left + right, 1)
+
+
+def test_a_search_answers_far_rows():
+    X, y = training_rows()
+    search = SoftTreeClassifierCV(
+        depths=[2], scales=["minmax"], steepnesses=[512.0], n_strengths=2, cv=2, random_state=0
+    ).fit(X, y)
+    assert_shares(search.predict_proba(far_rows()))
+    for row in far_rows()[::7]:
+        assert not FIGURE.search(str(search.explain(row)))
+
+
+def test_rows_that_a_decomposition_watches_may_be_far():
+    X, y = training_rows()
+    far = far_rows()
+    watch = EvaluationSet(far, np.array(["a", "b", "c"])[np.arange(len(far)) % 3])
+    solver = NodeDecomposition(watch=watch, macro_iterations=1)
+    made = SoftTreeClassifier(depth=2, solver=solver, n_starts=1, random_state=0).fit(X, y)
+    assert np.isfinite(made.objective_)
+
+
+def test_pictures_of_far_rows_are_drawn(tree):
+    made, _, _ = tree
+    rows = far_rows()
+    labels = np.array(["a", "b", "c"])[np.arange(len(rows)) % 3]
+    TreeDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
+    ReliabilityDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
+    for part in (rows, rows[-1:]):
+        for features in [(0, 1), (3, 4)]:
+            drawn = DecisionRegionsDisplay.from_estimator(
+                made, part, labels[: len(part)], features=features, resolution=20
+            )
+            drawn.figure_.canvas.draw()
+            assert np.all(np.isfinite(drawn.grid[0])) and np.all(np.diff(drawn.grid[0]) > 0)
+
+
+def test_the_command_line_answers_far_rows(tmp_path):
+    X, y = training_rows()
+    names = ["a", "b", "c", "d", "e"]
+    train, far, model = tmp_path / "t.csv", tmp_path / "f.csv", tmp_path / "m.json"
+    pd.DataFrame(X, columns=names).assign(y=y).to_csv(train, index=False)
+    rows = far_rows()[::5]
+    labels = np.array(["a", "b", "c"])[np.arange(len(rows)) % 3]
+    pd.DataFrame(rows, columns=names).assign(y=labels).to_csv(far, index=False)
+
+    def said(*arguments):
+        done = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+        assert done.exit_code == 0, done.output
+        assert not FIGURE.search(done.stdout), done.stdout
+        assert "overflow" not in done.stderr and "Warning" not in done.stderr
+        return done.stdout
+
+    said("fit", train, "-t", "y", "-m", model, "--depth", 2, "--strength", 0.01, "--jobs", 1)
+    said("predict", model, far, "--proba")
+    for i in range(1, len(rows) + 1):
+        said("explain", model, far, "--row", i, "--quiet")
+    every = [part for i in range(1, len(rows) + 1) for part in ("--row", i)]
+    assert len(json.loads(said("explain", model, far, *every, "--json"))) == len(rows)
