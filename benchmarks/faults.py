@@ -24,7 +24,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from pages import keep, markdown
+from pages import keep, kept, markdown
 
 from experiment_parts import contents, small
 from fault_runs import (
@@ -65,12 +65,15 @@ def main() -> None:
             figures[name] = PARTS[name](folder, whole, args.times, rng)
             figures[name]["seconds"] = round(time.perf_counter() - began)
             print(f"{name}: {figures[name]}", file=sys.stderr)
+    if args.part:  # beside the others' figures
+        before = kept("faults")
+        figures = {name: (before | figures)[name] for name in PARTS if name in before | figures}
     table = markdown(
         ["fault", "times", "what came of it"],
         [[name, f.pop("times"), ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in f.items())]
          for name, f in ((name, dict(f)) for name, f in figures.items())],
     )  # fmt: skip
-    keep("faults", figures, table, write=args.write and args.part is None)
+    keep("faults", figures, table, write=args.write)
 
 
 def kill(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str, Any]:
@@ -107,7 +110,9 @@ def disk(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict[str,
         store = folder / f"full-{i}.sqlite"
         run = start_run(store, file_limit=rng.randrange(8_000, 900_000))
         _, sentence = run.communicate()
-        said += run.returncode == 2 and "the disk may be full" in sentence
+        assert run.returncode == 2 and "the disk may be full" in sentence, sentence
+        assert sentence.strip().count("\n") == 0
+        said += 1
         found = rows_of(store)
         assert found <= set(whole), "a row differs from that of an undisturbed run"
         kept.append(len(found))
@@ -156,7 +161,8 @@ def scheduler(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict
             progress = KillAfter(rng.randrange(1, 60), pid)
             try:
                 run_experiment(small(), opened, dask=address, progress=progress)
-            except ClusterLost:
+            except ClusterLost as error:
+                assert "\n" not in str(error)
                 said += 1
         kept.append(len(contents(store)))
         assert set(contents(store)) <= set(whole) and kept[-1] == progress.seen

@@ -46,6 +46,8 @@ def main() -> None:
         found = fits(args.times)
         table = markdown(["figure", "value"], [[k.replace("_", " "), v] for k, v in found.items()])
         keep("fits", found, table, write=args.write)
+        if found["flat_within_5_%"] == "NO" or found["threads_left"] or found["files_left_open"]:
+            raise SystemExit("something is left behind by each fit.")
     if args.part in (None, "predict"):
         cases = ((10, 2, 0.0), (50, 3, 0.0), (50, 3, 10.0))
         rows = [predictions(args.rows, *case) for case in cases]

@@ -37,7 +37,7 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
-from pages import keep, markdown
+from pages import keep, kept, markdown
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -75,6 +75,10 @@ def main() -> None:
     for module in [args.module] if args.module else TESTS:
         rows.append(campaign(module, args))
         print(rows[-1], file=sys.stderr)
+    if args.module:  # beside the others' figures
+        others = {row["module"]: row for row in kept("mutation").get("modules", [])}
+        others |= {row["module"]: row for row in rows}
+        rows = [others[module] for module in TESTS if module in others]
     table = markdown(
         ["module", "mutants", "tried", "noticed", "of which by their time", "survived"],
         [
@@ -89,7 +93,7 @@ def main() -> None:
             for r in rows
         ],
     )
-    keep("mutation", {"modules": rows}, table, write=args.write and args.module is None)
+    keep("mutation", {"modules": rows}, table, write=args.write)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,13 @@ def keep(part: str, figures: dict[str, Any], table: str, *, write: bool) -> None
     write_page(PAGE, {part: table})
 
 
+def kept(part: str) -> dict[str, Any]:
+    """The figures that a part has on record; empty if it has none."""
+    path = FIGURES / f"{part.replace(' ', '_')}.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {name: value for name, value in found.items() if name not in ("machine", "python")}
+
+
 def write_page(page: Path, texts: dict[str, str]) -> None:
     """Put every text in its place on the page; a part without a place is an error."""
     content = page.read_text(encoding="utf-8")

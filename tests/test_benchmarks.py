@@ -254,3 +254,9 @@ def test_mutation(tmp_path):
     journal.write_text("\n".join(json.dumps(end) for end in ends[:2]) + "\n")  # stopped half-way
     assert run(*arguments) == printed
     assert len(journal.read_text().splitlines()) == len(ends) > 2
+
+
+def test_load_leaves_nothing_behind():
+    printed = run("load.py", "fits", "--times", "60")
+    assert "| flat within 5 % | yes |" in printed
+    assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
