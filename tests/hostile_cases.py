@@ -295,7 +295,7 @@ def problems(draw, calls=("fit",)):
     dress = draw(st.sampled_from(list(LABEL_DRESS)) if flaw == "labels" else SOUND_DRESS)
     rows = draw(st.sampled_from(list(ROW_DRESS)) if flaw == "rows" else SOUND_ROWS)
     weights = draw(st.sampled_from(list(WEIGHTS)) if flaw == "weights" else SOUND_WEIGHTS)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         labels = LABELS[classes](rng, X)
     n_classes = len(np.unique(labels))
     call = draw(st.sampled_from(calls))
