@@ -260,3 +260,8 @@ def test_load_leaves_nothing_behind():
     printed = run("load.py", "fits", "--times", "60")
     assert "| flat within 5 % | yes |" in printed
     assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
+
+
+def test_time_limits():
+    printed = run("time_limits.py", "--sizes", "1")
+    assert re.search(r"^\| 2000 \| 20 \| 50 \| 8 \| -?\d", printed, re.MULTILINE)

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hostile_cases import HostileCase, HostileTable, problems, tables
+from hostile_cases import (
+    WRONG,
+    WRONG_CHOICES,
+    HostileCase,
+    HostileTable,
+    problems,
+    tables,
+)
 from hostile_check import command, is_one_sentence, outcome, table_outcome
 from softsplit import (
     SoftTreeClassifier,
@@ -266,3 +273,35 @@ def test_a_text_that_only_rows_left_out_have_is_answered_as_told(tmp_path):
     assert table_outcome(HostileTable(content, "y", (*given, "--missing", "drop")), tmp_path).trees
     refused = table_outcome(HostileTable(content, "y", given), tmp_path)
     assert "values are missing" in refused.sentence
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"), [(SoftTreeClassifier, WRONG), (SoftTreeClassifierCV, WRONG_CHOICES)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_argument_of_every_wrong_kind(make, wrong):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    refused = 0
+    for name, value in wrong:
+        try:
+            make(**{"time_limit": 0.05, "random_state": 0} | {name: value}).fit(X, y)
+        except (ValueError, TypeError) as error:
+            refused += 1
+            assert is_one_sentence(str(error)), (name, value)
+    assert refused > 0.7 * len(wrong)
+
+
+@pytest.mark.parametrize("what", ["X", "y", "sample_weight"])
+def test_integers_beyond_floats_get_one_sentence(what):
+    rows = {"X": [[0], [1], [2], [3]], "y": [0, 1, 0, 1], "sample_weight": [1, 1, 1, 1]}
+    rows[what] = [[10**400]] * 4 if what == "X" else [10**400, 1, 0, 1]
+    with pytest.raises((ValueError, TypeError)) as refused:
+        quick().fit(**rows)
+    assert is_one_sentence(str(refused.value))
+
+
+def test_a_path_along_a_penalty_that_is_flat_at_zero():
+    tree = quick(penalty="inverse_power", exponent=50.0, offset=1e300)
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    path = strength_path(X, y, estimator=tree, n_points=2)
+    assert all(np.isfinite(point.solution.objective) for point in path.points)

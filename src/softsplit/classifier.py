@@ -21,7 +21,13 @@ from softsplit.arguments import MOST_RUNS, drawn_seed, positive_integer, positiv
 from softsplit.decomposition import NodeDecomposition
 from softsplit.first_use import make_ready, warm_up_samples
 from softsplit.fitted_tree import FittedTreeMixin
-from softsplit.inputs import refuse_infinite, refuse_masked, refuse_mixed_labels, refuse_text
+from softsplit.inputs import (
+    made_floats,
+    refuse_infinite,
+    refuse_masked,
+    refuse_mixed_labels,
+    refuse_text,
+)
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.reading.summary import FeatureSummary
@@ -311,8 +317,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         """Checked X, class indices and weights; sets classes_."""
         refuse_text(X)
         refuse_masked("y", y)
-        # scikit-learn's own check for infinities adds the numbers up, which may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with made_floats():
             # Single precision stays as it is: training makes the only copy in double precision,
             # of the scaled rows.
             X, y = validate_data(
@@ -396,7 +401,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         refuse_text(X)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with made_floats():
             # Single precision stays as it is: whoever computes makes doubles of a few rows.
             checked: FloatArray = validate_data(
                 self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False

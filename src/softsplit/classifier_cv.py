@@ -220,7 +220,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
 
     def _axes(self) -> dict[str, Sequence[Any]]:
         """Values of the settings to choose from, checked; depths come later, with the classes."""
-        if self.selection not in SELECTIONS:
+        if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
             raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
         scales = _values("scales", self.scales)
         penalties = _values("penalties", self.penalties)
@@ -312,12 +312,13 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         scoring = self.scoring
         if scoring is None:
             return None
-        if not callable(scoring) and scoring not in get_scorer_names():
-            close = get_close_matches(str(scoring), get_scorer_names(), n=1)
+        name = scoring if isinstance(scoring, str) else ""
+        if not callable(scoring) and name not in get_scorer_names():
+            close = get_close_matches(name, get_scorer_names(), n=1)
             hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
             raise ValueError(
                 f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
-                f"{scoring!r}; {hint}"
+                f"{shown(scoring)}; {hint}"
             )
         return check_scoring(base, scoring=scoring)
 

@@ -186,7 +186,7 @@ def _default_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> 
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
-    if not SMALLEST_FRACTION * top > 0:
+    if not 0 < SMALLEST_FRACTION * top < np.inf:
         return np.array(PAPER_STRENGTHS)
     return np.geomspace(SMALLEST_FRACTION * top, top, n_points)
 

@@ -146,7 +146,7 @@ def make_loss(
 def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
     try:
         costs = np.array(cost_matrix, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("cost_matrix must be an array of numbers.") from None
     if costs.shape != (n_classes, n_classes):
         raise ValueError(
@@ -183,7 +183,7 @@ def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
         return _by_class("min_class_rate", min_class_rate, classes, 0.0, 1.0)
     try:
         rates = np.array(min_class_rate, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "min_class_rate must be a number, one per class or a dict, "
             f"got {shown(min_class_rate)}."
@@ -207,7 +207,7 @@ def _by_class(
         raise ValueError(f"{name} names {shown(unknown[0])}, which is not a class of y.")
     try:
         found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must map classes to numbers.") from None
     if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
         raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
@@ -223,7 +223,7 @@ def make_numbers(name: str, values: Any) -> Any:
         if np.asarray(values).dtype.kind == "c":  # numpy would leave out the imaginary parts
             raise ValueError
         return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must hold real numbers, one for each row.") from None
 
 

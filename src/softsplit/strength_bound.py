@@ -83,9 +83,16 @@ def max_strength(
     local, overall = problem.penalties.local, problem.penalties.overall
     if scope == "global":
         excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
-        return float(np.max(excess.sum(axis=1)) / overall.surrogate.slope(zero)[0])
+        return _ratio(np.max(excess.sum(axis=1)), overall.surrogate.slope(zero)[0])
     allowance = float(overall.strength * overall.surrogate.slope(zero)[0])
-    return float(max(_trim(row, allowance) for row in slopes) / local.surrogate.slope(zero)[0])
+    return _ratio(max(_trim(row, allowance) for row in slopes), local.surrogate.slope(zero)[0])
+
+
+def _ratio(pull: float, slope: float) -> float:
+    """pull / slope; no strength holds against a pull if the surrogate is flat."""
+    if slope == 0:
+        return np.inf if pull > 0 else 0.0
+    return float(pull / slope)
 
 
 def _trim(row: FloatArray, allowance: float) -> float:
