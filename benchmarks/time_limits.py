@@ -1,4 +1,4 @@
-"""How far calls go beyond a limit of a tenth of a second, on tables for which that is far too short.
+"""How far calls go beyond a limit of a tenth of a second, on tables for which that is too short.
 
     python benchmarks/time_limits.py [--write]
 
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, default=len(SIZES), help="so many of them")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
     first = table((60, 3, 2, 2))
     for call in CALLS.values():  # all code is loaded
         call(*first, 2)

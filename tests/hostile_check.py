@@ -44,7 +44,8 @@ MANY_CLASSES = "The number of unique classes is greater than 50%"
 INTERNALS = re.compile(
     r"ufunc|broadcast|operands|object at 0x|Traceback|out of bounds|NoneType|zero-size|"
     r"setting an array element|singular matrix|must be real number|unexpected|unhashable|"
-    r"truth value|np\.|ndarray|cannot reshape|not subscriptable|has no attribute|<class '|not supported between"
+    r"np\.|ndarray|cannot reshape|not subscriptable|has no attribute|<class '|"
+    r"not supported between|truth value"
 )
 """What numpy, scipy and Python say to programmers."""
 

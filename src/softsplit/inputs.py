@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -11,6 +12,18 @@ from numpy.typing import NDArray
 
 from softsplit.messages import shown
 from softsplit.tree import FloatArray
+
+
+@contextmanager
+def made_floats() -> Iterator[None]:
+    """While scikit-learn makes floats of X: its check for infinities adds them up."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            yield
+        except OverflowError:
+            raise ValueError(
+                "X holds an integer that no float can hold; divide its column by a constant."
+            ) from None
 
 
 def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
