@@ -278,3 +278,33 @@ def test_the_gradient_of_a_pair_is_that_of_both(surrogate):
         step[place] = 1e-6
         slope = (pair.value(weights + step) - pair.value(weights - step)) / 2e-6
         assert pair.gradient(weights)[place] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: exponential(np.inf), "sharpness must be positive and finite, got inf"),
+        (lambda: power(-0.5), r"exponent of 'power' must be in \(0, 1\], got -0.5"),
+        (lambda: power(0.5, -1e-3), "offset must be positive and finite, got -0.001"),
+        (lambda: inverse_power(-1.0), "must be positive and finite, got -1.0"),
+        (lambda: inverse_power(np.inf, 2.0), "must be positive and finite, got inf"),
+        (lambda: logarithmic(-1e-5), "offset must be positive and finite, got -1e-05"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(make, what):
+    with pytest.raises(ValueError, match=what):
+        make()
+
+
+def test_a_slope_too_steep_by_itself_is_refused_at_any_strength():
+    steep = inverse_power(1.0, 1e-80)  # a slope of 1e160 at zero
+    with pytest.raises(ValueError, match="too steeply at zero"):
+        Penalty(1e-60, steep, "global")
+
+
+@pytest.mark.parametrize(
+    "one", [linear(), Penalty(1.0, linear(), "local"), PenaltyPair.of(linear())]
+)
+def test_what_a_penalty_is_made_of_stays_as_it_is(one):
+    with pytest.raises(AttributeError):
+        setattr(one, next(iter(vars(one))), None)
