@@ -323,3 +323,20 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     ends = [end for _, end in slices]
     assert (limits.newton_from in ends and limits.newton_from + 1 in ends) == cut
     assert cut or len(slices) == 1
+
+
+@pytest.mark.parametrize(("limit", "first_order"), [(0.05, True), (1000.0, False), (None, False)])
+def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, monkeypatch):
+    problem = make_problem(features=60, depth=5)  # one step takes about a second
+    engine = engine_module.Engine(problem, engine_module.Meter(Budget(time_limit=limit), 1))
+    seen, real = [], engine_module.descend
+
+    def spy(theta, smooth, sparse, limits, work):
+        seen.append(limits.newton_from)
+        return real(theta, smooth, sparse, limits._replace(newton_from=NEVER), work)
+
+    monkeypatch.setattr(engine_module, "descend", spy)
+    shape = (problem.topology.n_branches, problem.n_features + 1)
+    leaves = np.eye(problem.n_classes)[:, np.arange(problem.topology.n_leaves) % problem.n_classes]
+    engine.descend(np.zeros(shape), leaves, Limits(1, 1e-6, 1e-11, 8, 0))
+    assert seen == [NEVER if first_order else 0]

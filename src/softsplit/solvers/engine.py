@@ -25,7 +25,7 @@ from softsplit.solvers.bundles import (
     smooth_reference,
     workspace_reference,
 )
-from softsplit.solvers.descent import DONE, NO_NEWTON, PAIRS, STALLED, Limits, descend
+from softsplit.solvers.descent import DONE, NEVER, NO_NEWTON, PAIRS, STALLED, Limits, descend
 from softsplit.solvers.faces import Sparse
 from softsplit.tree import FloatArray, TreeParameters
 
@@ -34,6 +34,12 @@ SLICE_SECONDS = 0.2
 
 SLOW_NEWTON = 3e-9
 """Seconds of a Newton step for each product in it, on a slow machine."""
+
+USUAL = 0.25
+"""Part of that which it takes on others."""
+
+LATE = 0.3
+"""Seconds by which a step may end after the time limit."""
 
 
 class OutOfBudget(Exception):
@@ -241,10 +247,11 @@ class Engine:
             before_newton = limits.newton_from - int(counters[DONE])
             if before_newton >= 0 and newton_guess * allowed > SLICE_SECONDS:
                 allowed = min(allowed, max(1, before_newton))
+            part = limits._replace(max_iter=allowed)
+            if USUAL * newton_guess > self.meter.budget.remaining + LATE:
+                part = part._replace(newton_from=NEVER)  # it would end too late
             began = time.perf_counter()
-            value, iterations, calls, _, ended = descend(
-                theta, *arguments, limits._replace(max_iter=allowed), self._reference
-            )
+            value, iterations, calls, _, ended = descend(theta, *arguments, part, self._reference)
             self.meter.record(iterations, calls, time.perf_counter() - began)
             left -= iterations
             if ended or left <= 0:
