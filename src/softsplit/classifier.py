@@ -28,6 +28,7 @@ from softsplit.inputs import (
     refuse_mixed_labels,
     refuse_text,
 )
+from softsplit.interruption import never_lost
 from softsplit.observer import Observer
 from softsplit.problem import TrainingProblem
 from softsplit.reading.summary import FeatureSummary
@@ -200,7 +201,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
 
         Samples of weight zero are the same as absent ones.
         """
-        with all_or_nothing(self):
+        with never_lost(), all_or_nothing(self):
             run = self._run_settings()
             problem = self._prepare(X, y, sample_weight)
             run = self._made_ready(run)

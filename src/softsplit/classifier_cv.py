@@ -31,6 +31,7 @@ from softsplit.cross_validation import (
     trees,
 )
 from softsplit.folds import make_splits, names_rows
+from softsplit.interruption import never_lost
 from softsplit.messages import shown
 from softsplit.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.solvers import Budget, Solver
@@ -184,7 +185,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
-        with all_or_nothing(self):
+        with never_lost(), all_or_nothing(self):
             self._fit(X, y, sample_weight)
         return self
 

@@ -7,18 +7,18 @@ cannot be started, fails or hangs, this one compiles everything.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import parent_process
 from pathlib import Path
-from threading import Lock, current_thread, main_thread
+from threading import Lock
 
 import numpy as np
 
 from softsplit.compilation import is_on_disk
+from softsplit.interruption import never_lost
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.block_engine import make_engine
 from softsplit.solvers.compile_parts import call_first_half, call_second_half, call_whole
@@ -47,7 +47,7 @@ def compile_together() -> None:
 def _compile_together() -> None:
     if is_on_disk(descend) or not _may_start_another():
         return
-    with _no_interruption_lost():
+    with never_lost():
         other = _start_other()
         try:
             _call(call_first_half)
@@ -59,28 +59,6 @@ def _compile_together() -> None:
                 other.kill()
                 other.wait()
         _call(call_whole)
-
-
-@contextmanager
-def _no_interruption_lost() -> Iterator[None]:
-    """An interruption that falls into a destructor of the compiler is raised again at the end."""
-    usual = signal.default_int_handler
-    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not usual:
-        yield
-        return
-    noted: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        noted.append(number)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    if noted:
-        raise KeyboardInterrupt
 
 
 def compile_second_half() -> None:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from softsplit.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.classifier import SoftTreeClassifier
+from softsplit.interruption import never_lost
 from softsplit.messages import shown
 from softsplit.penalties import Penalty, PenaltyPair
 from softsplit.problem import TrainingProblem
@@ -136,7 +137,7 @@ def strength_path(
     points: list[PathPoint] = []
     pairs = _pairs(grid, scope, problem)
     wanted = sum(map(len, pairs))
-    with base._watched(run.budget, wanted) as observer:
+    with never_lost(), base._watched(run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
                 break

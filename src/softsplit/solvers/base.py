@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
+from softsplit.interruption import raise_again, seen
 from softsplit.optimality import KKT, kkt
 from softsplit.problem import TrainingProblem
 from softsplit.tree import TreeParameters
@@ -145,6 +146,11 @@ class Cancel:
 
     requested: bool = False
 
+    def __setattr__(self, name: str, value: bool) -> None:
+        super().__setattr__(name, value)
+        if value:
+            seen()
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -167,7 +173,10 @@ class Budget:
     @property
     def exhausted(self) -> bool:
         """Whether a run should stop now, for lack of time or because it was cancelled."""
-        return self.cancel.requested or self.remaining <= 0
+        if self.cancel.requested:
+            return True
+        raise_again()
+        return self.remaining <= 0
 
     @property
     def verdict(self) -> Status:

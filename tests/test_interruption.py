@@ -1,0 +1,103 @@
+"""Ctrl-C that falls into a destructor, where Python prints an exception and forgets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from softsplit.interruption import never_lost, raise_again, seen
+from softsplit.solvers import Budget
+
+DROPPED = """
+import os, signal, sys, warnings
+import softsplit.training as training
+from sklearn.datasets import load_iris
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+told, real = [], training._run_start
+def run(*arguments):
+    told.append(1)
+    if len(told) == 3:
+        Dropped()
+    return real(*arguments)
+
+training._run_start = run
+X, y = load_iris(return_X_y=True)
+warnings.simplefilter("ignore")
+if sys.argv[1] == "fit":
+    tree = SoftTreeClassifier(n_starts=100_000, random_state=0).fit(X, y)
+    print(len(tree.starts_), tree.score(X, y) > 0.5)
+else:
+    base = SoftTreeClassifier(n_starts=100_000, random_state=0)
+    print(len(strength_path(X, y, estimator=base, n_points=2)), len(told) < 10)
+"""
+
+
+@pytest.mark.parametrize("work", ["fit", "path"])
+def test_an_interruption_that_python_drops_ends_the_work(work):
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED, work],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "Exception ignored in" in done.stderr  # Python has dropped it
+    assert done.returncode == 0, done.stderr
+    made, sound = done.stdout.split()
+    assert 1 <= int(made) <= 4 and sound == "True"
+
+
+def interrupt_and_drop():
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+@pytest.fixture
+def usual():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_what_nobody_has_seen_is_raised_at_the_next_look_or_at_the_end(usual):
+    with never_lost():
+        interrupt_and_drop()
+        with pytest.raises(KeyboardInterrupt):
+            _ = Budget().exhausted
+        assert not Budget().exhausted
+    with pytest.raises(KeyboardInterrupt), never_lost():
+        interrupt_and_drop()
+    raise_again()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_was_seen_is_not_raised_again(usual):
+    budget = Budget()
+    with never_lost():
+        interrupt_and_drop()
+        budget.cancel.requested = True
+        assert budget.exhausted and not Budget().exhausted
+        interrupt_and_drop()
+        seen()
+
+
+def test_others_handlers_stay(usual):
+    def theirs(number, frame):
+        raise RuntimeError
+
+    signal.signal(signal.SIGINT, theirs)
+    with never_lost():
+        assert signal.getsignal(signal.SIGINT) is theirs
