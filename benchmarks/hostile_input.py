@@ -97,7 +97,13 @@ def run(args: argparse.Namespace) -> int:
         while sum(f.cases for f in found.values()) < args.cases:
             for kind, (cases, share) in KINDS.items():
                 draw(
-                    cases, round(share * CHUNK), [args.seed, chunk], check, found[kind], seen, args
+                    cases,
+                    round(share * min(CHUNK, args.cases)),
+                    [args.seed, chunk],
+                    check,
+                    found[kind],
+                    seen,
+                    args,
                 )
             chunk += 1
             store(found, args)
