@@ -29,10 +29,10 @@ from softsplit.experiments.documents import markdown
 from softsplit.experiments.measure import accuracy, tree_probabilities
 from softsplit.experiments.spec import Folds, Grid, Spec, Training
 from softsplit.experiments.tables import paper_figures
-from softsplit.problem import TrainingProblem
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver, Solution, Solver, make_solver
-from softsplit.sparsity import global_sparsity, local_sparsity
-from softsplit.training import hop, multistart
+from softsplit.training.multistart import hop, multistart
+from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 KEPT = -1
 """In place of the number of a start: the tree that the estimator would keep."""

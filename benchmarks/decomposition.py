@@ -30,8 +30,10 @@ from pages import write_page
 from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 
-from softsplit.collapse import GateCache
-from softsplit.decomposition import (
+from softsplit.engines.block import GateCache
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Solver, Start
+from softsplit.solvers.decomposition import (
     Alternating,
     Block,
     DecompositionTrace,
@@ -42,12 +44,10 @@ from softsplit.decomposition import (
     Subtrees,
     TraceRow,
 )
-from softsplit.decomposition.nodes import BLOCK_SOLVER
-from softsplit.problem import TrainingProblem
-from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Solver, Start
-from softsplit.solvers.nlp_substituted import SubstitutedProgram
-from softsplit.starts import draw_start
-from softsplit.tree import TreeParameters
+from softsplit.solvers.decomposition.nodes import BLOCK_SOLVER
+from softsplit.solvers.ipopt.substituted import SubstitutedProgram
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.tree.parameters import TreeParameters
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 

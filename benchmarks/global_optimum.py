@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from pages import keep, markdown
 
 from exhaustive import global_optimum
-from softsplit.penalties import linear, logarithmic
+from softsplit.problem.penalties import linear, logarithmic
 from test_independent_truth import tiny, trained
 
 KINDS = {

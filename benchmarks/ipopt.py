@@ -16,10 +16,10 @@ from statistics import median
 
 from reference import read_rows, reference_folder, row_label, row_problem
 
-from softsplit.problem import TrainingProblem
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start
-from softsplit.solvers.ipopt import IpoptSolver
-from softsplit.training import multistart
+from softsplit.solvers.ipopt.solver import IpoptSolver
+from softsplit.training.multistart import multistart
 
 STRATEGIES = ("substituted", "explicit", "both")
 TOLERANCE = 1.05

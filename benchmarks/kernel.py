@@ -13,9 +13,10 @@ import tracemalloc
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from softsplit.loss import ExpectedCost, evaluate
-from softsplit.samples import Samples
-from softsplit.tree import Topology, TreeParameters
+from softsplit.engines.compiled import evaluate
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.tree.parameters import Topology, TreeParameters
 
 
 def main() -> None:

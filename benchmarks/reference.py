@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from softsplit.data import Dataset, load_dataset
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.tree import Topology
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.parameters import Topology
 
 FORMS = {
     "L1": (linear, "local_strength"),

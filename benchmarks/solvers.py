@@ -29,12 +29,11 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifier, load_dataset, strength_path
-from softsplit.problem import TrainingProblem
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
-from softsplit.solvers.descent import NEVER
-from softsplit.solvers.hops import (
+from softsplit.solvers.native.descent import NEVER
+from softsplit.solvers.native.moves import (
     Fresh,
-    Hops,
     OtherStrength,
     Regrow,
     Relabel,
@@ -42,9 +41,10 @@ from softsplit.solvers.hops import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.stages import CLOSE, ROUGH, Approach, Polish, Race
-from softsplit.starts import draw_start
-from softsplit.training import best_solution, hop, multistart
+from softsplit.solvers.native.search import Hops
+from softsplit.solvers.native.stages import CLOSE, ROUGH, Approach, Polish, Race
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import best_solution, hop, multistart
 
 FEASIBLE = 1e-6
 RECORD = 0.9999

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import (
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import (
     PenaltyPair,
     exponential,
     inverse_power,
@@ -15,9 +16,8 @@ from softsplit.penalties import (
     logarithmic,
     power,
 )
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.tree import Topology, TreeParameters
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.parameters import Topology, TreeParameters
 
 SURROGATES = [
     linear(),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.engine import Engine, Meter, pack
-from softsplit.solvers.stages import LOOK
-from softsplit.starts import draw_hops, draw_start
-from softsplit.tree import Topology
+from softsplit.solvers.native.run import Engine, Meter, pack
+from softsplit.solvers.native.stages import LOOK
+from softsplit.solvers.starts.rules import draw_hops, draw_start
+from softsplit.tree.parameters import Topology
 
 
 def make_problem(

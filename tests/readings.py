@@ -7,13 +7,13 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
+from softsplit.engines.samples import Samples
 from softsplit.persistence.estimators import classifier_of
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import FeatureSummary
-from softsplit.samples import Samples
-from softsplit.scaling import KINDS, fit_scaling
-from softsplit.tree import Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.scaling import KINDS, fit_scaling
 
 LABELS = {
     "string": ["$x_1$", "a, b", "high risk", "naïve €", "p", "q", "r", "\U0001f333"],
@@ -67,7 +67,7 @@ def random_model(
         scaling=scaling,
         classes=np.array(LABELS[labels][:n_classes]),
         feature_names=tuple(f"feature {j}" for j in range(n_features)),
-        summary=FeatureSummary.of(X, np.ones(n_rows), samples),
+        summary=FeatureSummary.of(X, np.ones(n_rows), samples.mean),
     )
     return model, X
 

@@ -7,11 +7,11 @@ from scipy.optimize import linprog
 
 import brute_force
 from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrogate_id
-from softsplit.constraints import InfeasibleLeafStep, leaf_step
-from softsplit.loss import LogLoss
-from softsplit.penalties import PenaltyPair
-from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
-from softsplit.sparsity import global_sparsity, local_sparsity
+from softsplit.problem.leaves import InfeasibleLeafStep, leaf_step
+from softsplit.problem.loss import LogLoss
+from softsplit.problem.penalties import PenaltyPair
+from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 DEPTHS = [1, 2, 3, 4]
 SEEDS = [0, 1, 2]

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 
 from softsplit import SoftTreeClassifier
 from softsplit.solvers import NativeSolver
-from softsplit.training import NoFeasibleTreeError
+from softsplit.training.multistart import NoFeasibleTreeError
 
 X, Y = load_iris(return_X_y=True)
 

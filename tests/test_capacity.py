@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import softsplit
-from softsplit.capacity import (
+from softsplit.tree.capacity import (
     Bound,
     Growth,
     TreeSize,
@@ -27,15 +27,15 @@ from softsplit.capacity import (
     vc_lower_bound,
     vc_upper_bound,
 )
-from softsplit.capacity.growth import (
+from softsplit.tree.capacity.growth import (
     grid_degree,
     hard_tree_growth,
     sigmoid_network_growth,
     soft_tree_growth,
     threshold_network_growth,
 )
-from softsplit.routing import leaf_probabilities, split_scores
-from softsplit.tree import TreeParameters
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import leaf_probabilities, split_scores
 
 DEPTHS, FEATURES = st.integers(1, 8), st.integers(1, 40)
 
@@ -417,15 +417,15 @@ def test_the_package_loads_nothing_heavy() -> None:
         "import sys, softsplit\n"
         "assert not {'numpy', 'typer', 'rich'} & set(sys.modules), 'import softsplit'\n"
         "assert 'capacity' in dir(softsplit)\n"
-        "int(softsplit.capacity.vc_upper_bound(3, 10))\n"
+        "int(softsplit.tree.capacity.vc_upper_bound(3, 10))\n"
         "assert not {'numba', 'pandas', 'sklearn', 'typer', 'rich'} & set(sys.modules), 'bounds'\n"
-        "assert softsplit.capacity.compare(2, 3).shape == (5, 6)\n"
+        "assert softsplit.tree.capacity.compare(2, 3).shape == (5, 6)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert set(softsplit.capacity.__all__) <= set(dir(softsplit.capacity))
+    assert set(softsplit.tree.capacity.__all__) <= set(dir(softsplit.tree.capacity))
     with pytest.raises(AttributeError, match="has no attribute 'vc_dimension'"):
-        _ = softsplit.capacity.vc_dimension
+        _ = softsplit.tree.capacity.vc_dimension
 
 
 # What the document says.

@@ -20,9 +20,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softsplit import SoftTreeClassifier, fitted_tree
-from softsplit.settings import PENALTIES
+from softsplit import SoftTreeClassifier
+from softsplit.estimators import fitted as fitted_tree
 from softsplit.solvers import Status
+from softsplit.training.settings import PENALTIES
 
 
 def quick(**parameters):

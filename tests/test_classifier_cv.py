@@ -12,9 +12,10 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, classifier_cv, export_text
-from softsplit.cross_validation import Judge
-from softsplit.scoreboard import Scoreboard
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit.estimators import classifier_cv
+from softsplit.selection.cross_validation import Judge
+from softsplit.selection.scoreboard import Scoreboard
 from softsplit.solvers import Status
 
 SMALL = {"n_strengths": 3, "cv": 3, "steepnesses": (512.0,), "random_state": 0}

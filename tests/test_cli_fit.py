@@ -15,7 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from softsplit import load_model
-from softsplit.cli import app, fitting, reporting
+from softsplit.cli import app
+from softsplit.report import rivals as reporting
+from softsplit.report import study as fitting
 from tables import people, written
 
 COMMANDS = ["fit", "predict", "explain", "report", "path", "demo", "info", "vc", "experiment"]

@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from softsplit.cli import app, reporting
+from softsplit.cli import app
 from softsplit.persistence import load_model
+from softsplit.report import rivals as reporting
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
@@ -204,7 +205,7 @@ def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, lig
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("softsplit.page.assessment._logistic", interrupted)
+    monkeypatch.setattr("softsplit.selection.assessment._logistic", interrupted)
     path, out = written(tmp_path, "plain"), tmp_path / "r.html"
     result = invoke("fit", path, "-t", "risk", "-r", out, *QUICK)
     assert result.exit_code == 130

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
-from softsplit.collapse import Collapsed, GateCache
-from softsplit.forest import complete_forest, forest_pass
-from softsplit.penalties import PenaltyPair, linear
+from softsplit.engines.block import Collapsed, GateCache
+from softsplit.engines.block_pass import complete_forest, forest_pass
+from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.block_engine import BlockEngine, make_engine
-from softsplit.solvers.descent import Limits
-from softsplit.solvers.engine import Engine, Meter, pack
-from softsplit.tree import Block
+from softsplit.solvers.native.block_run import BlockEngine, make_engine
+from softsplit.solvers.native.descent import Limits
+from softsplit.solvers.native.run import Engine, Meter, pack
+from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))
 BLOCKS = [

@@ -13,7 +13,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import softsplit
-from softsplit.compilation import source_stamp
+from softsplit.support.compiling import source_stamp
 
 PACKAGE = Path(softsplit.__file__).parent
 ALONE = "import sys; sys.path.insert(0, sys.argv[1]); import compilation as c; "

@@ -15,8 +15,8 @@ import pytest
 
 import softsplit
 from fault_runs import as_a_user, damaged
-from softsplit import compile_cache
-from softsplit.compile_cache import keep_on_disk
+from softsplit.support import compile_cache
+from softsplit.support.compile_cache import keep_on_disk
 
 SOURCE = """
 def doubled(x):
@@ -142,7 +142,7 @@ def test_a_package_that_nobody_may_write_into(tmp_path):
         folder.chmod(0o555)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NUMBA_"))}
     environment |= {"PYTHONPATH": str(package.parent), "HOME": str(tmp_path)}
-    code = "import softsplit.forest as f; print(f.__file__)"
+    code = "import softsplit.engines.block_pass as f; print(f.__file__)"
     command = [*prefix, sys.executable, "-c", code]
     try:
         done = subprocess.run(

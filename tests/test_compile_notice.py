@@ -11,21 +11,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from softsplit import compile_notice
-from softsplit.compile_notice import NOTICE, CompileNotice
-from softsplit.messages import announce
+from softsplit.support import compile_notice
+from softsplit.support.compile_notice import NOTICE, CompileNotice
+from softsplit.support.messages import announce
 
 # What a fit does first: two functions of their own. All of them would take half a minute.
 FIRST_STEPS = """
 import sys
 import numpy as np
-import softsplit.compile_notice
-from softsplit.samples import Samples
+import softsplit.support.compile_notice
+from softsplit.engines.samples import Samples
 exec(sys.argv[1])
 X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
 samples = Samples.from_arrays(X, np.arange(20) % 2, 2, np.ones(20))
 """
-AT_ONCE = "softsplit.compile_notice.PATIENCE = 0.0"
+AT_ONCE = "softsplit.support.compile_notice.PATIENCE = 0.0"
 SWITCHED_OFF = "import logging; logging.getLogger('softsplit').setLevel(logging.ERROR)"
 
 
@@ -63,7 +63,7 @@ def event(module):
     return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
 
 
-OURS, OTHER = event("softsplit.routing"), event("numba.np.linalg")
+OURS, OTHER = event("softsplit.tree.routing"), event("numba.np.linalg")
 
 
 def test_said_while_the_compiler_still_runs(clock, caplog):

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from softsplit import compile_together as module
-from softsplit.compilation import is_on_disk
-from softsplit.compile_together import compile_together
+from softsplit.support.compiling import is_on_disk
+from softsplit.training import compile_together as module
+from softsplit.training.compile_together import compile_together
 
 PARTS = {
     "smooth_value", "penalty_value", "subgradient", "direction_of", "line_search", "keep_pair",
@@ -27,12 +27,12 @@ import sys
 import numpy as np
 from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
-import softsplit.compile_together as together
+import softsplit.training.compile_together as together
 from softsplit.solvers import Budget, NativeSolver, Start
-from softsplit.solvers.compile_parts import call_first_half
-from softsplit.solvers.descent import descend
-from softsplit.starts import draw_start
-from softsplit.tiny_problems import tiny_problem
+from softsplit.solvers.native.compile_parts import call_first_half
+from softsplit.solvers.native.descent import descend
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.tiny_problems import tiny_problem
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
@@ -163,7 +163,7 @@ def test_the_other_process_does_not_look_into_the_working_directory(tmp_path, mo
     (tmp_path / "numba.py").write_text("open('run', 'w').close()")
     (tmp_path / "softsplit.py").write_text("open('run', 'w').close()")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(module, "SECOND_HALF", "import softsplit.samples")
+    monkeypatch.setattr(module, "SECOND_HALF", "import softsplit.engines.samples")
     other = module._start_other()
     assert other is not None and other.wait(120) == 0
     assert not (tmp_path / "run").exists()

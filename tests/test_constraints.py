@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import brute_force
 from helpers import random_case, random_tree
-from softsplit.constraints import (
+from softsplit.problem.leaves import (
     RATE_SLACK,
     InfeasibleLeafStep,
     Violation,

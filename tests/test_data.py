@@ -11,13 +11,13 @@ import pytest
 
 from softsplit import SoftTreeClassifier
 from softsplit.data import BUNDLED, catalogue, load_dataset
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver
-from softsplit.training import best_solution, multistart
-from softsplit.tree import Topology
+from softsplit.training.multistart import best_solution, multistart
+from softsplit.tree.parameters import Topology
 
 PAINT = """width,colour,code,grade
 1.5,red,2,poor

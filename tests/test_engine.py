@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from brute_force import cheapest_assignment
 from helpers import SURROGATES, random_case, surrogate_id
 from native_cases import make_engine, make_problem
-from softsplit.penalties import inverse_power, linear
-from softsplit.routing import split_scores
+from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
-from softsplit.solvers import engine as engine_module
 from softsplit.solvers.base import Cancel
-from softsplit.solvers.descent import NEVER, Limits
-from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack, unpack
-from softsplit.solvers.stages import LOOK
-from softsplit.starts import draw_start
-from softsplit.tree import Block
+from softsplit.solvers.native import run as engine_module
+from softsplit.solvers.native.descent import NEVER, Limits
+from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack, unpack
+from softsplit.solvers.native.stages import LOOK
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.tree.parameters import Block
+from softsplit.tree.routing import split_scores
 
 
 def assert_describes(engine, theta, leaves, **where):

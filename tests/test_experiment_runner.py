@@ -26,7 +26,7 @@ from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import solver_named
-from softsplit.tree import TreeParameters
+from softsplit.tree.parameters import TreeParameters
 
 
 @pytest.fixture(autouse=True)

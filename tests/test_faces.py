@@ -7,9 +7,8 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem
-from softsplit.penalties import PenaltyPair
-from softsplit.solvers.engine import pack, unpack
-from softsplit.solvers.faces import (
+from softsplit.problem.penalties import PenaltyPair
+from softsplit.solvers.native.faces import (
     FIXED,
     FREE,
     TIED,
@@ -18,7 +17,8 @@ from softsplit.solvers.faces import (
     project,
     subgradient,
 )
-from softsplit.tree import Block
+from softsplit.solvers.native.run import pack, unpack
+from softsplit.tree.parameters import Block
 
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 

@@ -17,8 +17,8 @@ from softsplit import (
     first_use,
     strength_path,
 )
-from softsplit.first_use import make_ready
 from softsplit.solvers import IpoptSolver, NativeSolver
+from softsplit.training.warm_up import make_ready
 
 # Whatever a fit calls has been called before: no function gets a new signature.
 NOTHING_IS_LEFT = """
@@ -26,7 +26,7 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.first_use import warm_up, warm_up_blocks
+from softsplit.training.warm_up import warm_up, warm_up_blocks
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]

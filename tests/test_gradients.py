@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
-from softsplit.loss import ExpectedCost, LogLoss, evaluate
-from softsplit.penalties import PenaltyPair, linear
-from softsplit.routing import split_scores
+from softsplit.engines.compiled import evaluate
+from softsplit.problem.loss import ExpectedCost, LogLoss
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.tree.routing import split_scores
 
 LOSSES = {
     "equal costs": lambda n: ExpectedCost.uniform(n),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softsplit.gram import CHUNK, LIMIT, RIDGE, Gram
+from softsplit.engines.gram import CHUNK, LIMIT, RIDGE, Gram
 
 
 def rows(n_features, n_rows, seed=0):

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from native_cases import make_draws, make_engine, make_problem, solve, solved_point
-from softsplit.penalties import inverse_power
+from softsplit.problem.penalties import inverse_power
+from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
-from softsplit.solvers.engine import Engine, Meter, OutOfBudget, pack
-from softsplit.solvers.hops import AT_ONCE, Descents, Hops
-from softsplit.solvers.stages import LOOK
-from softsplit.starts import draw_start
-from softsplit.strength_bound import all_zero_tree
-from softsplit.training import NoFeasibleTreeError, hop, multistart
-from softsplit.tree import Block, TreeParameters
+from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack
+from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
+from softsplit.solvers.native.stages import LOOK
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
+from softsplit.tree.parameters import Block, TreeParameters
 
 
 def copied(points):

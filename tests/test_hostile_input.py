@@ -28,8 +28,8 @@ from softsplit import (
     loads_model,
     strength_path,
 )
-from softsplit.optimality import kkt
-from softsplit.tree import TreeParameters
+from softsplit.problem.optimality import kkt
+from softsplit.tree.parameters import TreeParameters
 
 
 @given(case=problems(calls=("fit", "fit", "refit")))

@@ -16,13 +16,13 @@ import brute_force
 from exhaustive import TinyProblem, assignments, global_optimum
 from helpers import SCOPES, SURROGATES, random_case
 from softsplit import SoftTreeClassifier
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential, linear, logarithmic
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential, linear, logarithmic
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver
-from softsplit.training import hop, multistart
-from softsplit.tree import Topology
+from softsplit.training.multistart import hop, multistart
+from softsplit.tree.parameters import Topology
 
 
 @st.composite

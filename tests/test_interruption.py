@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from softsplit.interruption import never_lost, raise_again, seen
 from softsplit.solvers import Budget
+from softsplit.support.interruption import never_lost, raise_again, seen
 
 DROPPED = """
 import os, signal, sys, warnings
-import softsplit.training as training
+import softsplit.training.multistart as training
 from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 

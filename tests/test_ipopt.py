@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import (
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import (
     Penalty,
     PenaltyPair,
     exponential,
@@ -21,17 +22,16 @@ from softsplit.penalties import (
     logarithmic,
     power,
 )
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.solvers import ipopt_worker
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start, Status
-from softsplit.solvers.ipopt import IpoptSolver
-from softsplit.solvers.ipopt_progress import Outcome, Progress
-from softsplit.solvers.ipopt_worker import run_with_limit
-from softsplit.solvers.nlp_explicit import ExplicitProgram
-from softsplit.solvers.nlp_substituted import SubstitutedProgram
-from softsplit.starts import draw_start
-from softsplit.tree import Block, Topology, TreeParameters
+from softsplit.solvers.ipopt import worker as ipopt_worker
+from softsplit.solvers.ipopt.explicit import ExplicitProgram
+from softsplit.solvers.ipopt.progress import Outcome, Progress
+from softsplit.solvers.ipopt.solver import IpoptSolver
+from softsplit.solvers.ipopt.substituted import SubstitutedProgram
+from softsplit.solvers.ipopt.worker import run_with_limit
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 pytest.importorskip("casadi")
 

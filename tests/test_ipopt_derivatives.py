@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
-from softsplit.collapse import GateCache
-from softsplit.penalties import PenaltyPair, Surrogate, exponential
-from softsplit.problem import TrainingProblem
-from softsplit.routing import split_scores
-from softsplit.solvers.nlp import NonlinearProgram, Pattern
-from softsplit.solvers.nlp_explicit import ExplicitProgram
-from softsplit.solvers.nlp_substituted import SubstitutedProgram
-from softsplit.solvers.second_order import RoutedRows
-from softsplit.tree import Block, TreeParameters
+from softsplit.engines.block import GateCache
+from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.ipopt.explicit import ExplicitProgram
+from softsplit.solvers.ipopt.program import NonlinearProgram, Pattern
+from softsplit.solvers.ipopt.second_order import RoutedRows
+from softsplit.solvers.ipopt.substituted import SubstitutedProgram
+from softsplit.tree.parameters import Block, TreeParameters
+from softsplit.tree.routing import split_scores
 
 PROGRAMS = {"substituted": SubstitutedProgram, "explicit": ExplicitProgram}
 EVERY_SCOPE = {**SCOPES, "none": (0.0, 0.0)}

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from brute_force import class_rates, expected_cost, penalty
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.ipopt import IpoptSolver
-from softsplit.training import hop, multistart
-from softsplit.tree import Topology, TreeParameters
+from softsplit.solvers.ipopt.solver import IpoptSolver
+from softsplit.training.multistart import hop, multistart
+from softsplit.tree.parameters import Topology, TreeParameters
 
 needs_casadi = pytest.mark.skipif(
     importlib.util.find_spec("casadi") is None, reason="needs softsplit[ipopt]"

@@ -29,7 +29,7 @@ from softsplit.persistence import (
     loads_model,
     save_model,
 )
-from softsplit.scaling import KINDS
+from softsplit.tree.scaling import KINDS
 
 DATA = Path(__file__).with_name("data")
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"

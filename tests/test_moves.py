@@ -7,14 +7,13 @@ import pytest
 
 from brute_force import expected_cost
 from native_cases import make_draws, make_engine, make_problem, solved_point
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.block_engine import make_engine as make_block_engine
-from softsplit.solvers.engine import Meter, pack, unpack
-from softsplit.solvers.hops import (
+from softsplit.solvers.native.block_run import make_engine as make_block_engine
+from softsplit.solvers.native.moves import (
     Fresh,
     OtherStrength,
     Regrow,
@@ -24,9 +23,10 @@ from softsplit.solvers.hops import (
     Warmed,
     refit,
 )
-from softsplit.solvers.stages import LOOK, LogWarmUp
-from softsplit.starts import draw_start
-from softsplit.tree import Block, Topology
+from softsplit.solvers.native.run import Meter, pack, unpack
+from softsplit.solvers.native.stages import LOOK, LogWarmUp
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.tree.parameters import Block, Topology
 
 MOVES = [
     Fresh(),

@@ -28,11 +28,11 @@ from softsplit.cli import app, predict
 from softsplit.data.files import read_table
 from softsplit.data.schema import learn
 from softsplit.experiments.documents import latex, markdown
-from softsplit.messages import shown, visible
-from softsplit.page.drawing import class_flow, shortened, tree_outline, tree_svg
-from softsplit.page.elements import rendered
-from softsplit.plots.canvas import plain
 from softsplit.reading.equations import common_label
+from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg
+from softsplit.report.elements import rendered
+from softsplit.report.plots.canvas import plain
+from softsplit.support.messages import shown, visible
 
 FORGED = "a\nelse\n|   class SAFE"
 STEERING = "b\x1b[2J\r\x07\x9b31m"

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem, solve
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples, stratified
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Start, Status
-from softsplit.solvers import engine as engine_module
-from softsplit.solvers.descent import DONE, NEVER, Limits
-from softsplit.solvers.engine import pack, stratified, unpack
-from softsplit.solvers.stages import Approach, LogWarmUp, Polish, restore_rates
-from softsplit.starts import draw_start
-from softsplit.training import best_solution, multistart
-from softsplit.tree import Block, Topology, TreeParameters
+from softsplit.solvers.native import run as engine_module
+from softsplit.solvers.native.descent import DONE, NEVER, Limits
+from softsplit.solvers.native.run import pack, unpack
+from softsplit.solvers.native.stages import Approach, LogWarmUp, Polish, restore_rates
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import best_solution, multistart
+from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 # --- compiled parts -------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ def test_the_clock_never_changes_a_bit(seconds, monkeypatch):
     """However long the slices are in which a run looks at its budget."""
     problem = make_problem(overall=0.1, rows=150)
     whole = solve(problem)
-    monkeypatch.setattr("softsplit.solvers.engine.SLICE_SECONDS", seconds)
+    monkeypatch.setattr("softsplit.solvers.native.run.SLICE_SECONDS", seconds)
     sliced = solve(problem)
     np.testing.assert_array_equal(sliced.parameters.weights, whole.parameters.weights)
     assert sliced.n_iter == whole.n_iter

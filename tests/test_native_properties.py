@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from brute_force import class_rates, expected_cost, penalty
 from helpers import SURROGATES, random_costs
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import NativeSolver, Status
-from softsplit.strength_bound import all_zero_tree
-from softsplit.training import hop, multistart
-from softsplit.tree import Topology
+from softsplit.training.multistart import hop, multistart
+from softsplit.tree.parameters import Topology
 
 STRENGTHS = [0.0, 0.01, 0.1, 1.0]
 

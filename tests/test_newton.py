@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
-from softsplit.penalties import PenaltyPair, linear
+from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget
-from softsplit.solvers.descent import smooth_value
-from softsplit.solvers.engine import Engine, Meter, pack
-from softsplit.solvers.faces import FIXED, TIED, subgradient
-from softsplit.solvers.newton import NEGLIGIBLE, newton_direction
+from softsplit.solvers.native.descent import smooth_value
+from softsplit.solvers.native.faces import FIXED, TIED, subgradient
+from softsplit.solvers.native.newton import NEGLIGIBLE, newton_direction
+from softsplit.solvers.native.run import Engine, Meter, pack
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]

@@ -7,12 +7,13 @@ import pytest
 from scipy.optimize import brentq
 
 from helpers import SURROGATES, surrogate_id
-from softsplit.loss import Evaluation, ExpectedCost
-from softsplit.optimality import kkt, rate_multipliers, stationarity
-from softsplit.penalties import PenaltyPair, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.tree import Block, Topology, TreeParameters
+from softsplit.engines.base import Evaluation
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.optimality import kkt, rate_multipliers, stationarity
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 every_penalty = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 every_scope = pytest.mark.parametrize("scope", ["local_strength", "global_strength"])

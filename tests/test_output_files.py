@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from softsplit.output_files import check_outputs, write_file
+from softsplit.support.output_files import check_outputs, write_file
 
 OLD, NEW = b"old", b"new\n"
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
-from softsplit.page import assess, path_trees
-from softsplit.page.drawing import COLOURS, ink_on, shortened
-from softsplit.page.elements import add, element, json_for_script, rendered
-from softsplit.page.intervals import difference, share
+from softsplit.report import assess, path_trees
+from softsplit.report.drawing import COLOURS, ink_on, shortened
+from softsplit.report.elements import add, element, json_for_script, rendered
+from softsplit.report.intervals import difference, share
 from softsplit.solvers import Budget
 
 

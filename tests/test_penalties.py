@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import SURROGATES, surrogate_id
-from softsplit.penalties import (
+from softsplit.problem.penalties import (
     Penalty,
     PenaltyPair,
     exponential,

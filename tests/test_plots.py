@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 from readings import random_classifier
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.plots import (
+from softsplit.report.plots import (
     CoefficientsDisplay,
     DecisionRegionsDisplay,
     ReliabilityDisplay,
@@ -24,9 +24,9 @@ from softsplit.plots import (
     StrengthPathDisplay,
     TreeDisplay,
 )
-from softsplit.plots.canvas import class_colours, plain
-from softsplit.plots.tree import WIDEST
-from softsplit.scaling import KINDS
+from softsplit.report.plots.canvas import class_colours, plain
+from softsplit.report.plots.tree import WIDEST
+from softsplit.tree.scaling import KINDS
 
 ODD = [
     "$x_1$ and $y", "_hidden", "a_b^c", "two\nlines", "x" * 80, r"back\slash", "100 %", "{brace}",

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.engine import Engine, Meter, pack, unpack
-from softsplit.solvers.grouping import draw_plan, plan_of, structure
-from softsplit.solvers.hops import Regrow
-from softsplit.solvers.logistic import ridge_logistic
-from softsplit.solvers.stages import Race
-from softsplit.starts import draw_start
-from softsplit.training import hop
-from softsplit.tree import Topology
+from softsplit.solvers.native.moves import Regrow
+from softsplit.solvers.native.run import Engine, Meter, pack, unpack
+from softsplit.solvers.native.stages import Race
+from softsplit.solvers.starts.grouping import draw_plan, plan_of, structure
+from softsplit.solvers.starts.logistic import ridge_logistic
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import hop
+from softsplit.tree.parameters import Topology
 
 
 def test_mirrored_labellings_are_one_structure():

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
-from softsplit.penalties import PenaltyPair, linear
-from softsplit.tree import Block, Topology
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.tree.parameters import Block, Topology
 
 BLOCKS = [Block((0,), (0, 1)), Block((2, 5, 6), (4, 5, 6, 7)), Block((), (3,)), Block((4,), ())]
 every_block = pytest.mark.parametrize("block", BLOCKS)
@@ -162,7 +162,7 @@ def test_rows_may_be_evaluated_in_parts(monkeypatch):
     case = random_case(0, 3)
     problem, tree = case.problem, case.tree
     whole = problem.evaluate_cost(tree)
-    monkeypatch.setattr("softsplit.loss.ROWS", 11)
+    monkeypatch.setattr("softsplit.engines.compiled.ROWS", 11)
     parts = problem.evaluate_cost(tree)
     assert parts.value == pytest.approx(whole.value, rel=1e-13)
     for name in ("weights", "thresholds", "leaf_classes", "mass"):

@@ -13,11 +13,13 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers import random_case
-from softsplit import SoftTreeClassifier, progress, strength_path
-from softsplit.observer import Observer
-from softsplit.progress import ConsoleProgress
+from softsplit import SoftTreeClassifier, strength_path
 from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Status
-from softsplit.training import hop, multistart, walk
+from softsplit.training import progress
+from softsplit.training.multistart import hop, multistart
+from softsplit.training.observer import Observer
+from softsplit.training.progress import ConsoleProgress
+from softsplit.training.walk import walk
 
 START = re.compile(
     r"^start +(\d+) of 4  groups +objective [\d.e+-]+ +(?:optimal|acceptable) +"

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import SURROGATES, surrogate_id
-from softsplit.penalties import Penalty, PenaltyPair, exponential, linear, logarithmic
+from softsplit.problem.penalties import Penalty, PenaltyPair, exponential, linear, logarithmic
 
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 points = arrays(float, (1, 3), elements=st.floats(-1.5, 1.5, allow_subnormal=False))

@@ -25,8 +25,8 @@ from softsplit.reading.changes import class_changes
 from softsplit.reading.equations import number, read_split
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.pruning import simplified
-from softsplit.scaling import KINDS
-from softsplit.tree import Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.scaling import KINDS
 
 trees = {
     "seed": st.integers(0, 10_000),

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 from readings import random_classifier
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_markdown, export_text
-from softsplit.scaling import KINDS
+from softsplit.tree.scaling import KINDS
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import softsplit
 from browser import chromium_path
-from softsplit.cli import app, reporting
+from softsplit.cli import app
+from softsplit.report import rivals as reporting
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people
 
 POINTS = 4

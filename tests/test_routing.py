@@ -5,14 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from helpers import random_costs, random_leaf_classes
-from softsplit.routing import (
-    TILE,
-    gate_probabilities,
-    leaf_probabilities,
-    split_scores,
-    tree_pass,
-)
-from softsplit.tree import TreeParameters
+from softsplit.engines.tree_pass import tree_pass
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import TILE, gate_probabilities, leaf_probabilities, split_scores
 
 STEEPNESSES = [1e-6, 2.0, 512.0, 1e6]
 DEPTHS = [1, 2, 3, 4]

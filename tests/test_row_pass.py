@@ -20,9 +20,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import brute_force
 from readings import random_classifier, random_model
 from softsplit.reading import row_plan
-from softsplit.routing import TILE
-from softsplit.scaling import FAR, KINDS, LinearScaling, scaled_rows
-from softsplit.tree import TreeParameters
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import TILE
+from softsplit.tree.scaling import FAR, KINDS, LinearScaling, scaled_rows
 
 ROUTES = {"compiled": 0, "numpy": 10**12}
 """Up to how many numbers numpy answers."""

@@ -31,11 +31,11 @@ from softsplit import (
     loads_model,
     strength_path,
 )
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.tree import TreeParameters
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.parameters import TreeParameters
 
 X, Y = load_iris(return_X_y=True)
 X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # numbers that floats32 cannot hold

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from helpers import random_rows, random_tree
-from softsplit.loss import ExpectedCost, evaluate
-from softsplit.samples import FEW, Samples
+from softsplit.engines.compiled import evaluate
+from softsplit.engines.samples import FEW, Samples
+from softsplit.problem.loss import ExpectedCost
 
 FIELDS = ["features", "starts", "weights", "class_totals"]
 seeds = st.integers(0, 10**6)

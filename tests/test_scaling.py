@@ -14,7 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from softsplit import SoftTreeClassifier, export_text
-from softsplit.scaling import (
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.scaling import (
     KINDS,
     LARGEST_END,
     MOST_KNOTS,
@@ -22,7 +23,6 @@ from softsplit.scaling import (
     fit_scaling,
     scaling_from,
 )
-from softsplit.tree import TreeParameters
 
 KIND = pytest.mark.parametrize("kind", KINDS)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softsplit.scoreboard import Candidate, Mark, Scoreboard
-from softsplit.tree import TreeParameters
+from softsplit.selection.scoreboard import Candidate, Mark, Scoreboard
+from softsplit.tree.parameters import TreeParameters
 
 SMALL = Candidate("minmax", 1, 512.0, "l0", "global")
 TREE = TreeParameters(np.zeros((1, 1)), np.zeros(1), np.eye(2))

@@ -8,8 +8,8 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.penalties import PenaltyPair
-from softsplit.strength_bound import all_zero_tree
+from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.strength_bound import all_zero_tree
 
 
 def quick(**parameters):

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsplit.capacity import (
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.capacity import (
     Shattering,
     construct,
     hypercube_sets,
@@ -20,12 +24,8 @@ from softsplit.capacity import (
     shatter,
     vc_lower_bound,
 )
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, linear
-from softsplit.problem import TrainingProblem
-from softsplit.routing import leaf_probabilities, split_scores
-from softsplit.samples import Samples
-from softsplit.tree import TreeParameters
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import leaf_probabilities, split_scores
 
 SIZES = [(depth, p) for depth in range(1, 7) for p in (1, 2, 3, 4, 5, 6, 7, 9, 12)]
 

@@ -10,15 +10,15 @@ from scipy.optimize import minimize
 
 from native_cases import make_problem
 from softsplit import SoftTreeClassifier
-from softsplit.loss import ExpectedCost
-from softsplit.solvers.grouping import BOTH, LEFT, RIGHT, fit_splits, grouped_trees
-from softsplit.solvers.logistic import (
+from softsplit.problem.loss import ExpectedCost
+from softsplit.solvers.starts.grouping import BOTH, LEFT, RIGHT, fit_splits, grouped_trees
+from softsplit.solvers.starts.logistic import (
     LOGISTIC_LIMIT,
     fitted_split,
     mean_difference,
     ridge_logistic,
 )
-from softsplit.tree import Topology
+from softsplit.tree.parameters import Topology
 
 
 def two_sides(rng, features, rows, gap=0.3):

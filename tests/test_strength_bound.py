@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from helpers import SURROGATES, random_costs, surrogate_id
-from softsplit.loss import ExpectedCost
-from softsplit.optimality import kkt, rate_multipliers
-from softsplit.penalties import PenaltyPair, exponential, linear
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
-from softsplit.strength_bound import all_zero_tree, max_strength, zero_slopes
-from softsplit.tree import Topology
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.optimality import kkt, rate_multipliers
+from softsplit.problem.penalties import PenaltyPair, exponential, linear
+from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.strength_bound import all_zero_tree, max_strength, zero_slopes
+from softsplit.tree.parameters import Topology
 
 SHAPES = [(1, 2), (2, 3), (2, 4), (3, 4)]
 """Depth and number of classes."""

@@ -17,15 +17,15 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info
 
 from softsplit import SoftTreeClassifier
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, exponential
-from softsplit.problem import TrainingProblem
-from softsplit.samples import Samples
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Status, make_solver
-from softsplit.starts import RULES, draw_start
-from softsplit.threads import n_workers
-from softsplit.training import NoFeasibleTreeError, best_solution, multistart
-from softsplit.tree import Block, Topology, TreeParameters
+from softsplit.solvers.starts.rules import RULES, draw_start
+from softsplit.support.parallel import n_workers
+from softsplit.training.multistart import NoFeasibleTreeError, best_solution, multistart
+from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from brute_force import left_and_right_ancestors
-from softsplit.tree import MAX_DEPTH, Block, Topology, TreeParameters
+from softsplit.tree.parameters import MAX_DEPTH, Block, Topology, TreeParameters
 
 DEPTHS = [1, 2, 3, 4, 5, 6]
 every_depth = pytest.mark.parametrize("depth", DEPTHS)

@@ -5,23 +5,27 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from softsplit import former_names
+from softsplit.support.version import __version__
+
 if TYPE_CHECKING:
     from softsplit import capacity, decomposition, plots
-    from softsplit.classifier import SoftTreeClassifier
-    from softsplit.classifier_cv import SoftTreeClassifierCV
     from softsplit.data import load_dataset, read_dataset
-    from softsplit.decomposition import NodeDecomposition
+    from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+    from softsplit.estimators.path import strength_path
+    from softsplit.estimators.proximal import select_proximal
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
-    from softsplit.proximal_selection import select_proximal
-    from softsplit.report import export_markdown, export_text
-    from softsplit.selection import strength_path
+    from softsplit.reading.export import export_markdown, export_text
+    from softsplit.solvers.decomposition import NodeDecomposition
 
-__version__ = "0.1.0"
+former_names.answer()
 
 __all__ = [
     "NodeDecomposition",
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
+    "__version__",
     "capacity",
     "decomposition",
     "dumps_model",
@@ -39,20 +43,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "NodeDecomposition": "softsplit.decomposition",
-    "SoftTreeClassifier": "softsplit.classifier",
-    "SoftTreeClassifierCV": "softsplit.classifier_cv",
+    "NodeDecomposition": "softsplit.solvers.decomposition",
+    "SoftTreeClassifier": "softsplit.estimators.classifier",
+    "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "dumps_model": "softsplit.persistence",
-    "export_markdown": "softsplit.report",
+    "export_markdown": "softsplit.reading.export",
     "export_onnx": "softsplit.persistence",
-    "export_text": "softsplit.report",
+    "export_text": "softsplit.reading.export",
     "load_dataset": "softsplit.data",
     "load_model": "softsplit.persistence",
     "loads_model": "softsplit.persistence",
     "read_dataset": "softsplit.data",
     "save_model": "softsplit.persistence",
-    "select_proximal": "softsplit.proximal_selection",
-    "strength_path": "softsplit.selection",
+    "select_proximal": "softsplit.estimators.proximal",
+    "strength_path": "softsplit.estimators.path",
 }
 
 _SUBPACKAGES = ("capacity", "decomposition", "plots")

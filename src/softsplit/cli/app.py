@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from softsplit import __version__
 from softsplit.cli import demo, experiment, explain, fit, info, path, predict, report, vc
 from softsplit.cli.console import EXIT_CODES, PlainErrors
+from softsplit.support.version import __version__
 
 app = typer.Typer(
     name="softsplit",

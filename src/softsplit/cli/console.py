@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 USAGE = 2
 """Exit code of everything that went wrong."""

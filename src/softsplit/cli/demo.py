@@ -11,7 +11,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_files, write_text
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 EPILOG = "Example: softsplit demo --data wine --out wine.html"
 
@@ -41,13 +41,13 @@ def demo(
     check_files({"--out": out})
     if not quiet:
         say(f"loading {data.value} and the solver")
-    from softsplit.cli.fitting import Wishes, fit_tree
-    from softsplit.cli.reporting import make_subject, walk_path
     from softsplit.data.files import Table
     from softsplit.data.named import bundled_frame
     from softsplit.data.schema import learn
-    from softsplit.page import render_page
-    from softsplit.report import export_text
+    from softsplit.reading.export import export_text
+    from softsplit.report import render_page
+    from softsplit.report.rivals import make_subject, walk_path
+    from softsplit.report.study import Wishes, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
     found = fit_tree(rows, Wishes(seed=seed, jobs=jobs or -1, quiet=quiet))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softsplit.cli.console import echo
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.experiments.runner import Summary

@@ -13,9 +13,9 @@ from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_files, read, training_rows, write_text
 
 if TYPE_CHECKING:
-    from softsplit.cli.fitting import Fitted
     from softsplit.data.schema import Learned
-    from softsplit.page import Subject
+    from softsplit.report import Subject
+    from softsplit.report.study import Fitted
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -66,8 +66,8 @@ def fit(
         say(f"{count:,} rows, {features:,} features; loading the solver and choosing a tree")
     # Here, after the first words: it takes seconds. What saves the tree is ready before there is
     # one, so that Ctrl-C finds no gap between the two.
-    from softsplit.cli.fitting import Wishes, fit_tree
     from softsplit.persistence import dumps_model
+    from softsplit.report.study import Wishes, fit_tree
 
     wishes = Wishes(
         depth=depth,
@@ -106,8 +106,8 @@ def _reported(
     name: str, rows: Learned, found: Fitted, wishes: Any, report: Path
 ) -> tuple[Subject | None, bool]:
     """What the report was made of, None if Ctrl-C came before; and whether it came."""
-    from softsplit.cli.reporting import make_subject, walk_path
-    from softsplit.page import render_page
+    from softsplit.report import render_page
+    from softsplit.report.rivals import make_subject, walk_path
 
     tell = (lambda _: None) if wishes.quiet else say
     try:
@@ -158,7 +158,7 @@ def _show(
             }
         )
         return
-    from softsplit.report import export_text
+    from softsplit.reading.export import export_text
 
     facts = {"training accuracy": f"{100 * right:.1f} %"}
     if accuracy is not None:

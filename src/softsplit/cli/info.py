@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from softsplit import __version__
 from softsplit.cli import options
 from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import read
-from softsplit.messages import visible
+from softsplit.support.messages import visible
+from softsplit.support.version import __version__
 
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")

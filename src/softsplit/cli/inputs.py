@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import say
-from softsplit.output_files import check_outputs, write_file
+from softsplit.support.output_files import check_outputs, write_file
 
 if TYPE_CHECKING:
-    from softsplit.classifier import SoftTreeClassifier
     from softsplit.data.files import Table
     from softsplit.data.schema import InputSchema, Learned, Rows
+    from softsplit.estimators.classifier import SoftTreeClassifier
 
 
 NAME_LENGTH = 60

@@ -9,10 +9,10 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, console, print_json, say
 from softsplit.cli.inputs import read, training_rows
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
-    from softsplit.page import Subject
+    from softsplit.report import Subject
 
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
 SHOWN_NAMES = 4
@@ -57,9 +57,9 @@ def path(
     )  # fmt: skip
     if not quiet:
         say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
-    from softsplit.classifier import SoftTreeClassifier
-    from softsplit.cli.reporting import make_subject, walk_path
-    from softsplit.cross_validation import strengths
+    from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.report.rivals import make_subject, walk_path
+    from softsplit.selection.strengths import strengths
 
     local, overall = strengths(scope.value, 1.0)
     settings = SoftTreeClassifier(

@@ -14,7 +14,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
 from softsplit.cli.inputs import check_files, framed, load, read, rows_for, write_text
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table

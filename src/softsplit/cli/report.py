@@ -10,7 +10,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import check_files, load, read, write_text
-from softsplit.messages import visible
+from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -40,8 +40,8 @@ def report(
     tree, schema = load(model)
     table = read(data, encoding, quiet)
     rows = _rows(table, tree, schema, missing.value if missing else None)
-    from softsplit.cli.reporting import make_subject, walk_path
-    from softsplit.page import render_page
+    from softsplit.report import render_page
+    from softsplit.report.rivals import make_subject, walk_path
 
     tell = (lambda _: None) if quiet else say
     path = walk_path(tree, rows, seed=seed, jobs=jobs or -1, say=tell)

@@ -8,10 +8,10 @@ import typer
 from rich.table import Table
 
 from softsplit.cli.console import console, print_json
-from softsplit.tree import MAX_DEPTH
+from softsplit.tree.parameters import MAX_DEPTH
 
 if TYPE_CHECKING:
-    from softsplit.capacity import Bound, Summary
+    from softsplit.tree.capacity import Bound, Summary
 
 
 def vc(
@@ -40,7 +40,7 @@ def vc(
 ) -> None:
     """Bounds on the VC dimension of a tree, with reasons and other models beside it."""
     # Here: other commands, and --help, shall not wait for it.
-    from softsplit.capacity import summarise
+    from softsplit.tree.capacity import summarise
 
     summary = summarise(
         depth,
@@ -64,7 +64,7 @@ def _print(summary: Summary) -> None:
     out.print(_bounds(summary))
     out.print(
         f"\nThe points of the lower bound are labelled in every way at any steepness above "
-        f"{summary.required_steepness:.4g}; softsplit.capacity.shatter builds the trees.\n"
+        f"{summary.required_steepness:.4g}; softsplit.tree.capacity.shatter builds the trees.\n"
     )
     out.print(_models(summary))
     if summary.generalisation is not None:

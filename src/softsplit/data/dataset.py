@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from softsplit.messages import shown, visible
+from softsplit.support.messages import shown, visible
 
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.io import arff
 
-from softsplit.output_files import write_file
+from softsplit.support.output_files import write_file
 
 logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from softsplit.data.coding import PlainCoding, as_text
 from softsplit.data.files import Table, as_numbers
-from softsplit.messages import cut, shown, visible
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import cut, shown, visible
 
 MissingRule = Literal["error", "drop", "fill"]
 RowRule = Literal["error", "blank", "none"]

@@ -13,7 +13,7 @@ import pandas as pd
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
 from softsplit.data.files import first_repeated, read_table, typed
-from softsplit.messages import cut, shown
+from softsplit.support.messages import cut, shown
 
 SHOWN = 5
 """Columns that a sentence names."""

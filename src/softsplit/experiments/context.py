@@ -14,10 +14,10 @@ from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
 from softsplit.experiments.spec import Spec
-from softsplit.loss import ExpectedCost
-from softsplit.penalties import PenaltyPair, linear
-from softsplit.problem import TrainingProblem
-from softsplit.settings import make_topology
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.problem import TrainingProblem
+from softsplit.training.settings import make_topology
 
 KEPT_FOLDS = 8
 

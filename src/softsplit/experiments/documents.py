@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from softsplit.messages import visible
-from softsplit.output_files import write_file
+from softsplit.support.messages import visible
+from softsplit.support.output_files import write_file
 
 LATEX_ESCAPES = str.maketrans(
     {c: "\\" + c for c in "&%$#_{}"}

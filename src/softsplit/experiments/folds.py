@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from softsplit.data import Dataset
+from softsplit.engines.samples import Samples
 from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Folds
-from softsplit.samples import Samples
-from softsplit.scaling import LinearScaling
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import LinearScaling
 
 WHOLE = -1
 """In place of the number of an inner fold: the whole training fold."""

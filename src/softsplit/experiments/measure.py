@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.experiments.folds import Fold
-from softsplit.routing import leaf_probabilities, split_scores
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import leaf_probabilities, split_scores
 
 SMALLEST_PROBABILITY = 1e-15
 """Probabilities are cut here for the log-loss, which would otherwise be infinite."""

@@ -31,7 +31,7 @@ from softsplit.experiments.names import load_attribute
 from softsplit.experiments.rows import Outcome
 from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Spec
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
 
 INNER_FOLDS = 5
 TIME_LIMIT = 60

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from softsplit.experiments.context import Context
 from softsplit.experiments.rows import CRASHED, Row
 from softsplit.experiments.work import Job, run_job
-from softsplit.threads import one_blas_thread
+from softsplit.support.parallel import one_blas_thread
 
 STRIKES = 3
 """So many processes a job may take down before it is given up."""

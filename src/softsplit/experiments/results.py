@@ -19,7 +19,7 @@ from softsplit.experiments.tables import (
     peer_summary,
     spec_rows,
 )
-from softsplit.output_files import PathName, check_outputs, write_file
+from softsplit.support.output_files import PathName, check_outputs, write_file
 
 
 def write_results(spec: Spec, store: Store, folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softsplit.experiments.cells import Cell
-from softsplit.tree import TreeParameters
+from softsplit.tree.parameters import TreeParameters
 
 ERROR = "ERROR"
 """Status of a cell that raised instead of returning a tree; the message says what."""

@@ -27,7 +27,7 @@ from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import RunRecord, Store
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import Job, solver_named
-from softsplit.tree import Topology
+from softsplit.tree.parameters import Topology
 
 NOTED_EVERY = 5.0
 """Seconds after which a run's record is brought up to date: a killed run leaves that much out."""

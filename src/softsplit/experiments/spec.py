@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from softsplit.experiments.models import MODELS, RegularisedModel, Scope
-from softsplit.messages import shown
+from softsplit.support.messages import shown
 
 MAX_BYTES = 65_536
 """Larger files are refused before they are parsed: the shipped specs take a hundredth of that."""

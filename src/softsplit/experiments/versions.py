@@ -8,7 +8,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-import softsplit
+from softsplit.support.version import __version__
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
 NO_BEARING = ("experiments/", "cli/", "report/", "plots")
@@ -20,7 +20,7 @@ ROW_MAKERS = ("experiments/folds.py", "experiments/seeds.py", "experiments/work.
 @cache
 def versions() -> dict[str, str]:
     """Package -> version; packages that are not installed are left out."""
-    found = {"python": platform.python_version(), "softsplit": softsplit.__version__}
+    found = {"python": platform.python_version(), "softsplit": __version__}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
@@ -33,7 +33,7 @@ def versions() -> dict[str, str]:
 @cache
 def code_digest() -> str:
     """Digest of the sources that a row depends on."""
-    root = Path(softsplit.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).as_posix()

@@ -20,13 +20,13 @@ from softsplit.experiments.names import load_attribute
 from softsplit.experiments.peers import run_peer
 from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
 from softsplit.experiments.seeds import axis_seed
-from softsplit.problem import TrainingProblem
-from softsplit.settings import make_solver
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
-from softsplit.sparsity import global_sparsity, local_sparsity, selected_features
-from softsplit.starts import draw_start
-from softsplit.threads import one_blas_thread
-from softsplit.tiny_problems import tiny_problems
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.support.parallel import one_blas_thread
+from softsplit.training.settings import make_solver
+from softsplit.training.tiny_problems import tiny_problems
+from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 SLICE = 1.0
 """Seconds after which a process hands in what it has, so that little is lost if it is killed."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.classifier import SoftTreeClassifier
-from softsplit.messages import shown
+from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
 from softsplit.persistence.input_section import read_input, written_input
 from softsplit.persistence.reader import (
@@ -30,8 +28,11 @@ from softsplit.persistence.reader import (
 )
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import KINDS, FeatureSummary
-from softsplit.scaling import SMALLEST_SPAN, Scaling, scaling_from
-from softsplit.tree import MAX_DEPTH, FloatArray, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.support.version import __version__
+from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
+from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 
 FORMAT = "softsplit-tree"
 VERSION = 1
@@ -67,7 +68,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "software": f"softsplit {import_module('softsplit').__version__}",
+        "software": f"softsplit {__version__}",
         "classes": _written_classes(model.classes),
         "features": {
             "names": list(model.feature_names) if hasattr(tree, "feature_names_in_") else None,

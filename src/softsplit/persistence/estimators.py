@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.classifier import SoftTreeClassifier
+from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.reading.model import TreeModel
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
 
 
 def classifier_of(

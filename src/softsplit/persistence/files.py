@@ -6,10 +6,10 @@ import json
 import os
 from typing import Any
 
-from softsplit.classifier import SoftTreeClassifier
-from softsplit.output_files import write_file
+from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence.document import from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
+from softsplit.support.output_files import write_file
 
 MAX_BYTES = 64 * 2**20
 """Larger files are refused before they are parsed, unless the caller allows more."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.classifier import SoftTreeClassifier
-from softsplit.output_files import write_file
+from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.reading.model import TreeModel
-from softsplit.scaling import FAR, QuantileScaling
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.output_files import write_file
+from softsplit.tree.scaling import FAR, QuantileScaling
 
 OPSET, IR_VERSION = 17, 8
 SHUT = 700.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from softsplit.data.schema import SCHEMA_CODINGS, Column, InputSchema, MissingRule
-from softsplit.messages import shown
 from softsplit.persistence.reader import ModelFileError, entries, items, real, text
+from softsplit.support.messages import shown
 
 MISSING_RULES = ("error", "drop", "fill")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.messages import shown
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
 
 
 class ModelFileError(ValueError):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 SKOPS_TYPES: tuple[str, ...] = (
-    "softsplit.classifier.SoftTreeClassifier",
-    "softsplit.classifier_cv.SoftTreeClassifierCV",
-    "softsplit.optimality.KKT",
+    "softsplit.estimators.classifier.SoftTreeClassifier",
+    "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
+    "softsplit.problem.optimality.KKT",
     "softsplit.reading.summary.FeatureSummary",
-    "softsplit.scaling.LinearScaling",
-    "softsplit.scaling.QuantileScaling",
+    "softsplit.tree.scaling.LinearScaling",
+    "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Solution",
-    "softsplit.tree.TreeParameters",
+    "softsplit.tree.parameters.TreeParameters",
 )
 """Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""

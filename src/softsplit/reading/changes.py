@@ -27,9 +27,9 @@ import numpy as np
 from softsplit.reading.equations import finite
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
-from softsplit.routing import gate_probabilities
-from softsplit.scaling import scaled_rows
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import gate_probabilities
+from softsplit.tree.scaling import scaled_rows
 
 TIE = 1e-12
 """Leads smaller than this are no change of class."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softsplit.messages import visible
 from softsplit.reading.model import TreeModel
+from softsplit.support.messages import visible
 
 SURE = 0.95
 LARGEST = 1e308

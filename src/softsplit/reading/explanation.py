@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.messages import visible
 from softsplit.reading.changes import Change, class_changes
 from softsplit.reading.equations import (
     Split,
@@ -18,8 +17,9 @@ from softsplit.reading.equations import (
     read_split,
 )
 from softsplit.reading.model import TreeModel, node_reach
-from softsplit.routing import gate_probabilities
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import visible
+from softsplit.tree.routing import gate_probabilities
 
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.inputs import refuse_masked
 from softsplit.reading.model import TreeModel
 from softsplit.reading.text import tree_text
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import refuse_masked
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.compilation import compiled
 from softsplit.reading.model import node_reach
-from softsplit.routing import gate_probabilities, split_scores
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import gate_probabilities, split_scores
 
 NUMBERS_AT_ONCE = 2**21
 """Of the largest array: answers of nodes for some rows, or features of some rows."""

@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from softsplit.inputs import refuse_masked
-from softsplit.messages import shown
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import refuse_masked
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import TreeParameters
 
 
 class ReadingMixin:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from softsplit.reading.row_plan import RowPlan
 from softsplit.reading.summary import FeatureSummary
-from softsplit.routing import gate_probabilities
-from softsplit.scaling import Scaling, scaled_rows
-from softsplit.tree import FloatArray, Topology, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.routing import gate_probabilities
+from softsplit.tree.scaling import Scaling, scaled_rows
 
 
 @dataclass(frozen=True)

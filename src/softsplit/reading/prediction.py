@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
 
 
 class PredictionMixin:

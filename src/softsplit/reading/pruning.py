@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softsplit.routing import gate_probabilities, leaf_probabilities, split_scores
-from softsplit.tree import FloatArray, Topology, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.compilation import compiled_plainly, in_python
-from softsplit.routing import SATURATION, TILE, exponential_parts, tile_gates
-from softsplit.scaling import FAR
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled_plainly, in_python
+from softsplit.tree.routing import SATURATION, TILE, exponential_parts, tile_gates
+from softsplit.tree.scaling import FAR
 
 TOGETHER = 4
 """Features added to a score at a time, so that it is loaded and stored less often."""

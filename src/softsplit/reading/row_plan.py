@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.row_pass import TOGETHER, pass_in_numpy, row_pass
-from softsplit.routing import TILE
-from softsplit.scaling import SMALLEST_SPAN, LinearScaling, Scaling, scaled_rows
-from softsplit.tree import FloatArray, TreeParameters
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import TILE
+from softsplit.tree.scaling import SMALLEST_SPAN, LinearScaling, Scaling, scaled_rows
 
 CHUNK = 131_072
 """Numbers of X in one call: an interruption is noticed, and copies stay in the cache."""

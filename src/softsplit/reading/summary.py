@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.samples import Samples
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
 
 NUMBER, INTEGER, BINARY = "number", "integer", "binary"
 KINDS = (NUMBER, INTEGER, BINARY)
@@ -38,13 +37,12 @@ class FeatureSummary:
     kinds: NDArray[np.str_]
 
     @classmethod
-    def of(cls, X: FloatArray, weight: FloatArray, samples: Samples) -> FeatureSummary:
-        """The summary of the rows of positive weight; ``samples`` holds them scaled."""
+    def of(cls, X: FloatArray, weight: FloatArray, scaled_mean: FloatArray) -> FeatureSummary:
+        """The summary of the rows of positive weight, with the mean of the scaled ones."""
         counted = X if np.all(weight > 0) else X[weight > 0]
         low = counted.min(axis=0).astype(float) + 0.0  # -0.0 becomes 0.0
         high = counted.max(axis=0).astype(float) + 0.0
-        mean = samples.features @ (samples.weights / samples.weights.sum())
-        return cls(low, high, mean, _kinds(counted, low, high))
+        return cls(low, high, scaled_mean, _kinds(counted, low, high))
 
 
 def _kinds(X: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.str_]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from softsplit.messages import visible
 from softsplit.reading.equations import Split, common_label, number, rank_places, read_split
 from softsplit.reading.model import TreeModel
-from softsplit.tree import FloatArray
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import visible
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 

@@ -1,5 +1,7 @@
-"""Fitted trees as people read them."""
+"""The report: one self-contained HTML page about a tree and its rivals along the strength path."""
 
-from softsplit.report.text import export_markdown, export_text
+from softsplit.report.document import render_page
+from softsplit.report.subject import Subject
+from softsplit.selection.assessment import Assessment, assess, path_trees
 
-__all__ = ["export_markdown", "export_text"]
+__all__ = ["Assessment", "Subject", "assess", "path_trees", "render_page"]

@@ -1,50 +1,27 @@
-"""Solvers of the training problem, by name."""
+"""Solvers of the training problem: what they promise, and the ones there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from softsplit.messages import shown
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
-from softsplit.solvers.ipopt import IpoptSolver
-from softsplit.solvers.native import NativeSolver
+from softsplit.solvers.decomposition.nodes import NodeDecomposition
+from softsplit.solvers.ipopt.solver import IpoptSolver
+from softsplit.solvers.native.solver import NativeSolver
+from softsplit.solvers.registry import WHOLE_TREE_SOLVERS, make_solver
 
 SOLVERS: dict[str, Callable[[], Solver]] = {
-    "native": NativeSolver,
-    "ipopt": lambda: IpoptSolver(strategy="substituted"),
-    "ipopt-explicit": lambda: IpoptSolver(strategy="explicit"),
+    **WHOLE_TREE_SOLVERS,
+    "decomposition": NodeDecomposition,
 }
-
-
-SOLVER_PARTS = ("solve", "name", "start_rules", "rivals", "releases_gil", "zero_threshold")
-
-
-def make_solver(
-    solver: str | Solver, known: Mapping[str, Callable[[], Solver]] = SOLVERS
-) -> Solver:
-    """The solver of that name, or the solver object itself."""
-    if isinstance(solver, str):
-        if solver not in known:
-            raise ValueError(
-                f"solver {solver!r} is unknown; choose one of {', '.join(map(repr, known))} or "
-                "pass a solver object."
-            )
-        return known[solver]()
-    missing = [name for name in SOLVER_PARTS if not hasattr(solver, name)]
-    if isinstance(solver, type):
-        raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
-    if missing:
-        raise ValueError(
-            f"solver must be a name or an object with {', '.join(missing)}, got {shown(solver)}."
-        )
-    return solver
-
+"""All solvers that an estimator knows by name."""
 
 __all__ = [
     "SOLVERS",
     "Budget",
     "IpoptSolver",
     "NativeSolver",
+    "NodeDecomposition",
     "Solution",
     "Solver",
     "Start",

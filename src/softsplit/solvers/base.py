@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from softsplit.interruption import raise_again, seen
-from softsplit.optimality import KKT, kkt
-from softsplit.problem import TrainingProblem
-from softsplit.tree import TreeParameters
+from softsplit.problem.optimality import KKT, kkt
+from softsplit.problem.problem import TrainingProblem
+from softsplit.support.interruption import raise_again, seen
+from softsplit.tree.parameters import TreeParameters
 
 FEASIBLE = 1e-6
 """A solution that violates a constraint by more than this is not a solution."""
@@ -203,7 +203,7 @@ class Solver(Protocol):
 
     @property
     def start_rules(self) -> tuple[str, ...]:
-        """Names of the rules of ``softsplit.starts`` this solver wants, used in turn."""
+        """Names of the rules of ``solvers.starts`` that this solver wants, used in turn."""
 
     @property
     def rivals(self) -> int:

@@ -1,0 +1,1 @@
+"""Where training rows live, and the sums over them that training needs."""

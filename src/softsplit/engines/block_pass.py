@@ -1,0 +1,145 @@
+"""The compiled pass over the free branches of a restricted problem; fixed branches cost nothing.
+
+If only some branches may move, every sample's value is an affine function of what happens there.
+Between two free branches on one path, and above the topmost one, the gates of the fixed branches
+multiply to a number per sample; below a free branch, all leaves that no further free branch leads
+to add up to a number per sample and side. What is left is a forest of the free branches. With
+``factor`` the product of fixed gates above a branch (down from the next free branch above it, or
+from the root and then times the sample's weight), and ``base`` the value of the fixed part of a
+side,
+
+    V[side of t]  = base[side of t] + sum of factor[u] V[u] over the free branches u next below
+    V[t]          = p V[left] + (1 - p) V[right]
+    total         = sum over samples and topmost branches of factor[t] V[t]
+    reach[t]      = factor[t], times reach and gate of the next free branch above
+    d total / dz  = reach[t] steepness p (1 - p) (V[left] - V[right])
+
+Bases come in two kinds, for the expected cost and for the class rates; a pass uses
+``cost_share * cost - price[class] * rate``. Shapes: everything per branch is (n_free, n_rows).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+from softsplit.tree.routing import TILE, open_gates
+
+
+class Forest(NamedTuple):
+    """The free branches, in heap order (a parent before its children), and what is fixed."""
+
+    parents: NDArray[np.int64]  # (n_free,): position of the next free branch above, or -1
+    on_left: NDArray[np.bool_]  # (n_free,): on which side of it
+    factors: FloatArray
+    cost_left: FloatArray
+    cost_right: FloatArray
+    rate_left: FloatArray
+    rate_right: FloatArray
+    cost_constant: float  # of the leaves that no free branch leads to
+    rate_constants: FloatArray  # (n_classes,): the same in the mass that is classified correctly
+
+
+@cache
+def complete_forest(n_branches: int) -> Forest:
+    """A whole tree: only its shape, since the ordinary pass (routing.py) evaluates it."""
+    branches = np.arange(n_branches, dtype=np.int64)
+    none = np.zeros((0, 0))
+    return Forest(
+        (branches + 1) // 2 - 1, branches % 2 == 1, none, none, none, none, none, 0.0, np.zeros(0)
+    )
+
+
+@compiled
+def is_collapsed(forest):  # type: ignore[no-untyped-def]
+    """Whether the forest carries the fixed part of a restricted problem."""
+    return forest.factors.shape[0] > 0
+
+
+@compiled
+def forest_pass(scores, slopes, starts, forest, steepness, cost_share, price, right_mass):  # type: ignore[no-untyped-def]
+    """Total of all samples; ``slopes`` becomes d total / d score.
+
+    Parameters
+    ----------
+    scores, slopes : arrays (n_free, n_rows)
+        ``slopes`` is overwritten; may be ``scores`` itself.
+    starts : int array (n_classes + 1,)
+    forest : Forest
+    steepness, cost_share : float
+    price : array (n_classes,)
+    right_mass : array (n_classes,)
+        Overwritten with the total of the rate bases: the mass classified correctly.
+    """
+    n_free = scores.shape[0]
+    left, right = np.empty((n_free, TILE)), np.empty((n_free, TILE))
+    on_left, on_right = np.empty((n_free, TILE)), np.empty((n_free, TILE))
+    reach = np.empty((n_free, TILE))
+    powers = np.empty(TILE)
+    bits = powers.view(np.int64)
+    total = forest.cost_constant
+    for group in range(len(starts) - 1):
+        right_mass[group] = forest.rate_constants[group]
+        for begin in range(starts[group], starts[group + 1], TILE):
+            size = min(TILE, starts[group + 1] - begin)
+            for t in range(n_free):
+                open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
+            right_mass[group] += _lift(
+                forest, left, right, begin, size, 0.0, -1.0, on_left, on_right, reach
+            )
+            total += _lift(
+                forest, left, right, begin, size, cost_share, price[group], on_left, on_right, reach
+            )
+            _spread(forest, left, right, begin, size, on_left, on_right, reach, steepness, slopes)
+    return total
+
+
+@compiled
+def _lift(forest, left, right, begin, size, cost_share, price, on_left, on_right, values):  # type: ignore[no-untyped-def]
+    """V of both sides of every branch, from the lowest up; the total of the tile."""
+    n_free = left.shape[0]
+    total = 0.0
+    for t in range(n_free):
+        for i in range(size):
+            row = begin + i
+            on_left[t, i] = cost_share * forest.cost_left[t, row] - price * forest.rate_left[t, row]
+            on_right[t, i] = (
+                cost_share * forest.cost_right[t, row] - price * forest.rate_right[t, row]
+            )
+    for t in range(n_free - 1, -1, -1):
+        factor = forest.factors[t]
+        for i in range(size):
+            value = left[t, i] * on_left[t, i] + right[t, i] * on_right[t, i]
+            values[t, i] = factor[begin + i] * value
+        above = forest.parents[t]
+        if above < 0:
+            for i in range(size):
+                total += values[t, i]
+        else:
+            side = on_left[above] if forest.on_left[t] else on_right[above]
+            for i in range(size):
+                side[i] += values[t, i]
+    return total
+
+
+@compiled
+def _spread(forest, left, right, begin, size, on_left, on_right, reach, steepness, slopes):  # type: ignore[no-untyped-def]
+    """Reach and slopes from the topmost branches down."""
+    for t in range(left.shape[0]):
+        factor, here, slope = forest.factors[t], reach[t], slopes[t]
+        above = forest.parents[t]
+        if above < 0:
+            for i in range(size):
+                here[i] = factor[begin + i]
+        else:
+            gate = left[above] if forest.on_left[t] else right[above]
+            for i in range(size):
+                here[i] = factor[begin + i] * reach[above, i] * gate[i]
+        for i in range(size):
+            gates = left[t, i] * right[t, i]
+            slope[begin + i] = steepness * here[i] * gates * (on_left[t, i] - on_right[t, i])

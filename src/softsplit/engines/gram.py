@@ -1,0 +1,70 @@
+"""The Gram matrix of the training rows, inverted: the metric of descents.
+
+With v_i = (x_i / n_features, -1), the derivative of row i's score by the weights and threshold of a
+branch,
+
+    G        = sum_i weight_i v_i v_i'                (n_features + 1, n_features + 1)
+    inverse  = (G + RIDGE diag(G))^-1
+    diagonal = 1 / diag(G)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+
+RIDGE = 0.3
+LIMIT = 600
+"""Most features for which the matrix is inverted; beyond, only its diagonal is used."""
+
+CHUNK = 16_384
+"""Rows added up at a time: no second copy of all rows."""
+
+
+@dataclass(frozen=True)
+class Gram:
+    """``features`` is (n_features, n_rows), ``weights`` (n_rows,)."""
+
+    features: FloatArray
+    weights: FloatArray
+
+    @cached_property
+    def diagonal(self) -> FloatArray:
+        """1 / diag(G), (n_features + 1,); constant features get a small floor."""
+        return 1.0 / self._squares
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """(G + RIDGE diag(G))^-1, or an array of shape (0, 0) if there are too many features."""
+        n_features = len(self.features)
+        if n_features >= LIMIT:
+            return np.zeros((0, 0))
+        root = np.sqrt(self._squares)
+        unit = np.append(np.full(n_features, 1.0 / n_features), -1.0) / root
+        ridged = self._second_moments() * np.outer(unit, unit) + RIDGE * np.eye(n_features + 1)
+        return np.linalg.inv(ridged) / np.outer(root, root)
+
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """diag(G), floored."""
+        n_features = len(self.features)
+        squares = np.einsum("ji,ji,i->j", self.features, self.features, self.weights)
+        square = np.append(squares / n_features**2, self.weights.sum())
+        return np.maximum(square, 1e-8 * square[-1] / n_features**2)
+
+    def _second_moments(self) -> FloatArray:
+        """Weighted sum of (x, 1)(x, 1)' over the rows."""
+        n_features, n_rows = self.features.shape
+        moments = np.zeros((n_features + 1, n_features + 1))
+        for begin in range(0, n_rows, CHUNK):
+            part, weights = self.features[:, begin : begin + CHUNK], self.weights[begin:][:CHUNK]
+            weighted = part * weights
+            moments[:-1, :-1] += weighted @ part.T
+            moments[-1, :-1] += weighted.sum(axis=1)
+            moments[-1, -1] += weights.sum()
+        moments[:-1, -1] = moments[-1, :-1]
+        return moments

@@ -1,0 +1,233 @@
+"""The training rows as the compiled pass wants them.
+
+Rows are grouped by class, so that everything linear in the leaf probabilities is a small
+table ``[class, leaf]`` and the pass needs no gather. Inside a class they are ordered by a
+hash of their content, and equal rows are merged with their weights added. The order of the
+rows in the caller's array, and whether a row is repeated or weighted, can then not change a
+single bit of the result; and the first rows of a class are as good as a random draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.gram import Gram
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+
+CHUNK = 16_384
+"""Rows handled at a time where a copy of all of them would take too much memory."""
+
+FEW = 200
+"""Rows of a class that are enough to tell where it lies."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Grouped, merged, weighted training rows.
+
+    Attributes
+    ----------
+    features : array of shape (n_features, n_rows), C order
+        One contiguous line per feature.
+    starts : int array of shape (n_classes + 1,)
+        Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
+    weights : array of shape (n_rows,)
+        Total sample weight of each distinct row.
+    class_totals : array of shape (n_classes,)
+        Sum of the weights of each class.
+    """
+
+    features: FloatArray
+    starts: NDArray[np.int64]
+    weights: FloatArray
+    class_totals: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Class index of every row, shape (n_rows,)."""
+        return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Weighted mean of every feature, (n_features,)."""
+        mean: FloatArray = self.features @ (self.weights / self.weights.sum())
+        return mean
+
+    @cached_property
+    def gram(self) -> Gram:
+        """The Gram matrix of the rows, which every descent on them needs."""
+        return Gram(self.features, self.weights)
+
+    @cached_property
+    def few(self) -> Samples:
+        """At most FEW rows of each class, the first ones."""
+        if np.all(np.diff(self.starts) <= FEW):
+            return self
+        counts = np.minimum(np.diff(self.starts), FEW)
+        pairs = zip(self.starts[:-1], counts, strict=True)
+        rows = np.concatenate([np.arange(low, low + count) for low, count in pairs])
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        features = np.ascontiguousarray(self.features[:, rows])
+        weights = self.weights[rows]
+        return Samples(features, starts, weights, np.add.reduceat(weights, starts[:-1]))
+
+    def of_class(self, k: int) -> Samples:
+        """The rows of class ``k``, without copies; no other class has any."""
+        low, high = self.starts[k], self.starts[k + 1]
+        return Samples(
+            self.features[:, low:high],
+            np.clip(self.starts - low, 0, high - low),
+            self.weights[low:high],
+            self.class_totals,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: NDArray[np.floating],
+        y: NDArray[np.integer],
+        n_classes: int,
+        sample_weight: FloatArray | None = None,
+        transform: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> Samples:
+        """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
+
+        Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
+        applied to the rows as they are copied, so that no scaled copy of X is needed besides. The
+        result is the same, to the bit, for numbers given in single or in double precision.
+        """
+        single = np.asarray(X).dtype == np.float32
+        values: NDArray[np.floating] = np.ascontiguousarray(
+            X, dtype=np.float32 if single else np.float64
+        )
+        classes = np.asarray(y, dtype=np.int64)
+        weight = (
+            np.ones(len(classes)) if sample_weight is None else np.asarray(sample_weight, float)
+        )
+        if np.any(classes < 0) or np.any(classes >= n_classes):
+            raise ValueError(f"class indices must lie between 0 and {n_classes - 1}.")
+        if not np.all(weight >= 0):
+            raise ValueError("sample weights must be numbers >= 0.")
+        order = _canonical_order(values, classes, weight)
+        first = _first_of_equal(values, classes, order)
+        features = _copy_rows(values, order[first], transform)
+        labels = classes[order[first]]
+        # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
+        merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
+        counts = np.bincount(labels, minlength=n_classes)
+        if len(order) == 0 or np.any(counts == 0):
+            missing = np.flatnonzero(counts == 0)
+            raise ValueError(f"class indices {missing.tolist()} have no sample of positive weight.")
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        totals = np.add.reduceat(merged, starts[:-1])
+        return cls(features, starts, merged, totals)
+
+
+def _copy_rows(
+    X: NDArray[np.floating],
+    rows: NDArray[np.intp],
+    transform: Callable[[FloatArray], FloatArray] | None,
+) -> FloatArray:
+    """Chosen rows, transformed, one line per feature; copied in chunks."""
+    features = np.empty((X.shape[1], len(rows)))
+    for low in range(0, len(rows), CHUNK):
+        block = X[rows[low : low + CHUNK]].astype(np.float64, copy=False)
+        if transform is not None:
+            block = transform(block)
+        features[:, low : low + CHUNK] = block.T
+    features += 0.0  # -0.0 becomes 0.0
+    return features
+
+
+def _canonical_order(
+    X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray
+) -> NDArray[np.intp]:
+    keep = np.flatnonzero(weight > 0)
+    keys = _row_hashes(X)[keep]
+    # Equal rows are added up in the order of their weights: sums of fractions depend on it.
+    return keep[np.lexsort((weight[keep], keys, y[keep]))]
+
+
+def _first_of_equal(
+    X: NDArray[np.floating], y: NDArray[np.integer], order: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    first = np.ones(len(order), dtype=bool)
+    _mark_repeats(X, y, order, first)
+    return first
+
+
+@compiled
+def _row_hashes(X):  # type: ignore[no-untyped-def]
+    """64-bit hash of every row (multiply and xor-shift over the bits of its numbers)."""
+    n_rows, n_features = X.shape
+    hashes = np.empty(n_rows, dtype=np.uint64)
+    cell = np.empty(1)
+    bits = cell.view(np.uint64)
+    for i in range(n_rows):
+        state = np.uint64(0x9E3779B97F4A7C15)
+        for j in range(n_features):
+            cell[0] = X[i, j]
+            if bits[0] == np.uint64(0x8000000000000000):
+                bits[0] = np.uint64(0)  # -0.0 and 0.0 are the same number
+            state = (state ^ bits[0]) * np.uint64(0xBF58476D1CE4E5B9)
+            state ^= state >> np.uint64(29)
+        hashes[i] = state
+    return hashes
+
+
+@compiled
+def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
+    """Clear ``first[r]`` where the r-th row of the order equals the row before it."""
+    for r in range(1, len(order)):
+        i, previous = order[r], order[r - 1]
+        if y[i] != y[previous]:
+            continue
+        same = True
+        for j in range(X.shape[1]):
+            if X[i, j] != X[previous, j]:
+                same = False
+                break
+        if same:
+            first[r] = False
+
+
+def stratified(samples: Samples, limit: int, smallest: int = 30) -> Samples:
+    """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
+
+    The first rows of a class are as good as random (see samples.py). Weights are scaled so that
+    the class totals stay as they are.
+    """
+    counts = np.diff(samples.starts)
+    if samples.n_rows <= limit:
+        return samples
+    take = np.minimum(counts, np.maximum(smallest, counts * limit // samples.n_rows))
+    chosen = np.concatenate(
+        [np.arange(low, low + size) for low, size in zip(samples.starts[:-1], take, strict=True)]
+    )
+    starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int64)
+    weights = samples.weights[chosen]
+    totals = np.add.reduceat(weights, starts[:-1])
+    return Samples(
+        np.ascontiguousarray(samples.features[:, chosen]),
+        starts,
+        weights * np.repeat(samples.class_totals / totals, take),
+        samples.class_totals,
+    )

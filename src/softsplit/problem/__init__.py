@@ -1,0 +1,1 @@
+"""The training problem: what a tree costs, and what it must satisfy."""

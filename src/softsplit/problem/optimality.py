@@ -1,0 +1,160 @@
+"""How far a tree is from a Karush-Kuhn-Tucker point of the paper's formulation.
+
+With multipliers m >= 0 of the minimum class rates, the Lagrangian is L = E - m . (rates - rho).
+A tree is a KKT point exactly if all of these are zero:
+
+    stationarity     |(a, mu) - prox(( a, mu) - dL)|, prox of the penalties linearised at a,
+                     clipped to the box; largest entry
+    leaf gap         sum (dL/dc) c - min over feasible leaves of the same: what a leaf step gains
+    complementarity  largest m_k (rate_k - rho_k)
+    violation        largest violation of a constraint
+
+The prox form needs no decision which coefficients "are" zero, so that it is as meaningful for
+an interior-point solution as for one with exact zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from softsplit.engines.base import Evaluation
+from softsplit.problem.leaves import InfeasibleLeafStep, leaf_step
+from softsplit.problem.problem import TrainingProblem
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+ACTIVE_RATE = 1e-5
+"""A rate within this of its minimum may carry a multiplier."""
+
+RIDGE = 1e-7
+
+NO_SLOPE = 1e-150
+"""A rate whose slope is below this part of the objective's is moved by no variable."""
+
+SMALL_WEIGHT = 1e-4
+"""Weights below this do not help to determine the multipliers: they may be zeros."""
+
+
+@dataclass(frozen=True)
+class KKT:
+    """Residuals of the first-order conditions; ``multipliers`` belong to the class rates."""
+
+    stationarity: float
+    leaf_gap: float
+    complementarity: float
+    violation: float
+    multipliers: FloatArray
+
+    @property
+    def residual(self) -> float:
+        """The largest of the four."""
+        return max(self.stationarity, self.leaf_gap, self.complementarity, self.violation)
+
+
+def kkt(
+    problem: TrainingProblem,
+    parameters: TreeParameters,
+    multipliers: FloatArray | None = None,
+    found: Evaluation | None = None,
+) -> KKT:
+    """Residuals at ``parameters``, with the best multipliers found if none are given.
+
+    ``found`` is the cost with its gradient there, if it is known already.
+    """
+    slope = problem.evaluate_cost(parameters) if found is None else found
+    rates = problem.rates(parameters, slope.mass)
+    if multipliers is None:
+        multipliers = rate_multipliers(problem, parameters, rates)
+    if np.any(multipliers):
+        slope = problem.evaluate_cost(parameters, multipliers)
+    return KKT(
+        stationarity=stationarity(problem, parameters, slope),
+        leaf_gap=_leaf_gap(problem, parameters, slope),
+        complementarity=float(np.max(multipliers * np.abs(rates - problem.minimum_rates))),
+        violation=problem.violation(parameters, slope.mass).largest,
+        multipliers=multipliers,
+    )
+
+
+def stationarity(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
+    """Largest move of a proximal gradient step of length one over the free branches."""
+    return float(np.max(_moves(problem, parameters, slope)[problem.free_branches], initial=0.0))
+
+
+def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) -> FloatArray:
+    """The same for every branch by itself, with the best multipliers found, (n_branches,)."""
+    multipliers = rate_multipliers(problem, parameters, problem.rates(parameters))
+    return _moves(problem, parameters, problem.evaluate_cost(parameters, multipliers))
+
+
+def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
+    """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
+    stepped = problem.penalties.linearised_prox(
+        parameters.weights - slope.weights, parameters.weights, problem.global_floor
+    )
+    moved = np.max(np.abs(parameters.weights - np.clip(stepped, -1, 1)), axis=0)
+    thresholds = np.clip(parameters.thresholds - slope.thresholds, -1, 1)
+    return np.maximum(moved, np.abs(parameters.thresholds - thresholds))
+
+
+def rate_multipliers(
+    problem: TrainingProblem, parameters: TreeParameters, rates: FloatArray
+) -> FloatArray:
+    """Non-negative multipliers of the active rates that best balance the free variables.
+
+    Least squares over thresholds inside the box, and over weights that are neither at a bound
+    nor at a kink of a penalty: there the stationarity condition is an equation.
+    """
+    multipliers = np.zeros(problem.n_classes)
+    active = np.flatnonzero(rates <= problem.minimum_rates + ACTIVE_RATE)
+    if len(active) == 0:
+        return multipliers
+    base = problem.evaluate_cost(parameters)
+    weights_free, thresholds_free = _equations(problem, parameters)
+    sparse = problem.penalties.gradient(parameters.weights)
+
+    def stack(weights: FloatArray, thresholds: FloatArray) -> FloatArray:
+        return np.concatenate([weights[weights_free], thresholds[thresholds_free]])
+
+    target = stack(base.weights + sparse, base.thresholds)
+    slopes = [problem.rate_gradient(parameters, k) for k in active.tolist()]
+    matrix = np.column_stack([stack(slope.weights, slope.thresholds) for slope in slopes])
+    scale = np.max(np.abs(matrix), initial=0.0)
+    if scale > NO_SLOPE * np.max(np.abs(target), initial=0.0):
+        # A little ridge: a rate that no variable moves must not get a huge multiplier.
+        ridged = np.vstack([matrix / scale, RIDGE * np.eye(len(active))])
+        padded = np.concatenate([target / scale, np.zeros(len(active))])
+        multipliers[active] = nnls(ridged, padded)[0]
+    return multipliers
+
+
+def _equations(
+    problem: TrainingProblem, parameters: TreeParameters
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Masks of the weights and thresholds whose stationarity condition is an equation."""
+    sizes = np.abs(parameters.weights)
+    smooth = (sizes > SMALL_WEIGHT) & (sizes < 1) & problem.free_branches
+    if problem.penalties.overall.strength > 0:
+        top = np.maximum(np.max(sizes, axis=1), problem.global_floor)[:, None]
+        near_top = sizes > top - SMALL_WEIGHT
+        # A unique maximum is smooth; two or more share the slope in an unknown proportion.
+        smooth &= ~near_top | (np.sum(near_top, axis=1, keepdims=True) == 1)
+    return smooth, (np.abs(parameters.thresholds) < 1) & problem.free_branches
+
+
+def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
+    """What the best leaf classes would gain; the rates are priced by their multipliers."""
+    free = None if problem.block is None else problem.free_leaves
+    no_rates = np.zeros(problem.n_classes)
+    shares = problem.shares(slope.mass)
+    try:
+        best = leaf_step(slope.leaf_classes, shares, no_rates, free, parameters.leaf_classes)
+    except InfeasibleLeafStep:
+        # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
+        # and the violation is reported as such.
+        return 0.0
+    return float(max(0.0, np.sum(slope.leaf_classes * (parameters.leaf_classes - best))))

@@ -1,0 +1,325 @@
+"""Sparsity penalties: strength x surrogate x scope.
+
+A surrogate phi is a concave, increasing scalar function on u >= 0:
+
+    linear         u                      slope 1
+    exponential    1 - exp(-sharpness u)  slope sharpness exp(-sharpness u)
+    power          (u + offset)^q         slope q (u + offset)^(q - 1),    0 < q <= 1
+    inverse power  -(u + offset)^-q       slope q (u + offset)^(-q - 1),   q > 0
+    log            log(u + offset)        slope 1 / (u + offset)
+
+Its scope says what u is, for weights of shape (n_features, n_branches):
+
+    local   u_jt = |a_jt|             strength * sum_jt phi(u_jt)
+    global  u_j  = max_t |a_jt|       strength * sum_j  phi(u_j)
+
+Every model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
+exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+from softsplit.support.messages import shown
+
+Scope = Literal["local", "global"]
+
+LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG = range(5)
+
+STEEPEST = 1e150
+"""Slopes beyond this overflow when they are squared."""
+
+NEWTON_STEPS = 60
+"""Newton on a convex function descends monotonically to its root: a few steps suffice."""
+
+
+@compiled
+def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
+    """Value, slope and curvature of a surrogate at u >= 0; the single source of its formula."""
+    if kind == EXPONENTIAL:
+        decay = np.exp(-first * u)
+        return -np.expm1(-first * u), first * decay, -first * first * decay
+    if kind == POWER:
+        base, value = u + second, (u + second) ** first
+        slope = first * value / base
+        return value, slope, (first - 1.0) * slope / base
+    if kind == INVERSE_POWER:
+        base, value = u + second, -((u + second) ** -first)
+        slope = -first * value / base
+        return value, slope, -(first + 1.0) * slope / base
+    if kind == LOG:
+        base = u + second
+        return np.log(base), 1.0 / base, -1.0 / (base * base)
+    return u, 1.0, 0.0
+
+
+@compiled
+def _map_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
+    terms = np.empty((3, u.size))
+    for i in range(u.size):
+        terms[0, i], terms[1, i], terms[2, i] = surrogate_terms(kind, first, second, u[i])
+    return terms
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A scalar function phi on u >= 0, known to compiled code by ``kind`` and two numbers."""
+
+    name: str
+    kind: int
+    first: float = 0.0
+    second: float = 0.0
+
+    def value(self, u: FloatArray) -> FloatArray:
+        """phi(u), same shape as ``u``."""
+        return self._terms(u)[0]
+
+    def slope(self, u: FloatArray) -> FloatArray:
+        """phi'(u); at u = 0 the right derivative."""
+        return self._terms(u)[1]
+
+    def curvature(self, u: FloatArray) -> FloatArray:
+        """phi''(u) <= 0."""
+        return self._terms(u)[2]
+
+    def _terms(self, u: FloatArray) -> FloatArray:
+        flat = np.ascontiguousarray(u, dtype=np.float64).ravel()
+        terms: FloatArray = _map_terms(self.kind, self.first, self.second, flat)
+        return terms.reshape(3, *np.shape(u))
+
+
+def linear() -> Surrogate:
+    """phi(u) = u: the l1 norm (local) or the l-infinity norm (global)."""
+    return Surrogate("linear", LINEAR)
+
+
+def exponential(sharpness: float = 5.0) -> Surrogate:
+    """phi(u) = 1 - exp(-sharpness u): the paper's l0 surrogate."""
+    _require(
+        0 < sharpness < np.inf, f"sharpness must be positive and finite, got {shown(sharpness)}."
+    )
+    return Surrogate("exponential", EXPONENTIAL, float(sharpness))
+
+
+def power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
+    """phi(u) = (u + offset)^exponent: appr1 of the paper."""
+    _require(0 < exponent <= 1, f"exponent of 'power' must be in (0, 1], got {shown(exponent)}.")
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
+    return Surrogate("power", POWER, float(exponent), float(offset))
+
+
+def inverse_power(exponent: float = 0.5, offset: float = 1e-5) -> Surrogate:
+    """phi(u) = -(u + offset)^-exponent: appr2 of the paper."""
+    _require(
+        0 < exponent < np.inf,
+        f"exponent of 'inverse_power' must be positive and finite, got {shown(exponent)}.",
+    )
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
+    _require(
+        -exponent * np.log(offset) < 230,
+        f"exponent {exponent} with offset {offset} makes 'inverse_power' overflow at zero; lower "
+        "the exponent or raise the offset.",
+    )
+    return Surrogate("inverse_power", INVERSE_POWER, float(exponent), float(offset))
+
+
+def logarithmic(offset: float = 1e-5) -> Surrogate:
+    """phi(u) = log(u + offset)."""
+    _require(0 < offset < np.inf, f"offset must be positive and finite, got {shown(offset)}.")
+    return Surrogate("log", LOG, 0.0, float(offset))
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """strength * sum phi(u), with u taken per coefficient (local) or per feature (global)."""
+
+    strength: float
+    surrogate: Surrogate
+    scope: Scope
+
+    def __post_init__(self) -> None:
+        _require(
+            np.isfinite(self.strength) and self.strength >= 0,
+            f"{self.scope}_strength must be a finite number >= 0, got {shown(self.strength)}.",
+        )
+        if self.strength > 0:
+            slope = float(self.surrogate.slope(np.zeros(1))[0])
+            _require(
+                slope < STEEPEST and self.strength * slope < STEEPEST,
+                f"{self.scope}_strength {self.strength:g} makes the penalty rise too steeply at "
+                "zero to compute with; lower it or sharpness, or raise offset.",
+            )
+
+    def magnitudes(self, weights: FloatArray) -> FloatArray:
+        """The u of this scope: (n_features, n_branches) if local, (n_features,) if global."""
+        sizes = np.abs(weights)
+        return sizes if self.scope == "local" else np.max(sizes, axis=1)
+
+    def value(self, weights: FloatArray) -> float:
+        if self.strength == 0:
+            return 0.0
+        return self.strength * float(np.sum(self.surrogate.value(self.magnitudes(weights))))
+
+    def slope(self, weights: FloatArray) -> FloatArray:
+        """strength * phi'(u), in the shape of the magnitudes."""
+        u = self.magnitudes(weights)
+        return self.strength * self.surrogate.slope(u) if self.strength else np.zeros_like(u)
+
+    def gradient(self, weights: FloatArray) -> FloatArray:
+        """Gradient where it exists; elsewhere the subgradient with 0 at zeros, first among ties."""
+        slopes = self.slope(weights)
+        if self.scope == "local":
+            return slopes * np.sign(weights)
+        rows, largest = np.arange(len(weights)), np.argmax(np.abs(weights), axis=1)
+        gradient = np.zeros_like(weights)
+        gradient[rows, largest] = slopes * np.sign(weights[rows, largest])
+        return gradient
+
+
+@dataclass(frozen=True)
+class PenaltyPair:
+    """A local and a global penalty together; either may have strength zero."""
+
+    local: Penalty
+    overall: Penalty
+
+    def __post_init__(self) -> None:
+        _require(
+            self.local.scope == "local" and self.overall.scope == "global",
+            "PenaltyPair takes a local and then a global penalty.",
+        )
+
+    @classmethod
+    def of(
+        cls, surrogate: Surrogate, local_strength: float = 0.0, global_strength: float = 0.0
+    ) -> PenaltyPair:
+        """The same surrogate in both scopes."""
+        return cls(
+            Penalty(local_strength, surrogate, "local"),
+            Penalty(global_strength, surrogate, "global"),
+        )
+
+    def value(self, weights: FloatArray) -> float:
+        return self.local.value(weights) + self.overall.value(weights)
+
+    def gradient(self, weights: FloatArray) -> FloatArray:
+        return self.local.gradient(weights) + self.overall.gradient(weights)
+
+    def prox(self, weights: FloatArray, step: float) -> FloatArray:
+        """argmin over a in [-1, 1] of |a - weights|^2 / 2 + step * value(a): a global minimum."""
+        sizes = np.abs(weights)
+        shrunk = np.empty_like(sizes)
+        local, overall = self.local.surrogate, self.overall.surrogate
+        _prox_rows(
+            np.ascontiguousarray(sizes),
+            (local.kind, local.first, local.second, step * self.local.strength),
+            (overall.kind, overall.first, overall.second, step * self.overall.strength),
+            shrunk,
+        )
+        return np.where(shrunk > 0, np.copysign(shrunk, weights), 0.0)
+
+    def linearised_prox(
+        self, weights: FloatArray, at: FloatArray, floor: FloatArray | float = 0.0
+    ) -> FloatArray:
+        """Prox, step 1, of the convex penalty that touches this one from above at ``at``.
+
+        That is weighted l1 plus weighted l-infinity with the slopes at ``at``. A point is
+        stationary exactly if it is a fixed point of this map after a gradient step. Up to
+        ``floor`` (n_features,) the global term is already paid for by other branches.
+        """
+        soft = np.maximum(np.abs(weights) - self.local.slope(at), 0.0)
+        cap = _linf_cap(soft, self.overall.slope(at))
+        limit = np.minimum(np.maximum(cap, floor), 1.0)
+        return np.copysign(np.minimum(soft, limit[:, None]), weights)
+
+
+def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Per row the b >= 0 with sum_t (row_t - b)_+ = slope, or 0 where the row sum is below it."""
+    ordered = -np.sort(-rows, axis=1)
+    counts = np.arange(1, rows.shape[1] + 1)
+    candidates = (np.cumsum(ordered, axis=1) - slopes[:, None]) / counts
+    # The largest candidate is the consistent one: water-filling from the top.
+    return np.maximum(np.max(candidates, axis=1), 0.0)
+
+
+@compiled
+def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untyped-def]
+    """Largest b in (0, upper] with tied * (b + local slope) + global slope = total, else -1.
+
+    The left side is convex in b (slopes of concave surrogates are convex), so Newton from the
+    right descends monotonically; a flat or falling tangent means that there is no root.
+    """
+    b = min(total / tied, upper)
+    for _ in range(NEWTON_STEPS):
+        _, slope_l, curve_l = surrogate_terms(local[0], local[1], local[2], b)
+        _, slope_g, curve_g = surrogate_terms(overall[0], overall[1], overall[2], b)
+        excess = tied * (b + local[3] * slope_l) + overall[3] * slope_g - total
+        if excess <= 0.0:
+            return b
+        rise = tied * (1.0 + local[3] * curve_l) + overall[3] * curve_g
+        if rise <= 0.0 or excess / rise >= b:
+            return -1.0
+        b -= excess / rise
+        if excess / rise <= 1e-16 * b:
+            return b
+    return b
+
+
+@compiled
+def _row_value(sizes, best, cap, local, overall, shrunk):  # type: ignore[no-untyped-def]
+    """Prox objective of a row whose entries may not exceed ``cap``; fills ``shrunk``."""
+    value_zero, _, _ = surrogate_terms(local[0], local[1], local[2], 0.0)
+    total = overall[3] * surrogate_terms(overall[0], overall[1], overall[2], cap)[0]
+    for t in range(sizes.size):
+        candidate = min(best[t], cap)
+        value, _, _ = surrogate_terms(local[0], local[1], local[2], candidate)
+        at_candidate = 0.5 * (candidate - sizes[t]) ** 2 + local[3] * value
+        at_zero = 0.5 * sizes[t] ** 2 + local[3] * value_zero
+        shrunk[t] = candidate if at_candidate < at_zero else 0.0
+        total += min(at_candidate, at_zero)
+    return total
+
+
+@compiled
+def _prox_rows(sizes, local, overall, shrunk):  # type: ignore[no-untyped-def]
+    """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
+
+    With b = max_t of the result, an entry is 0, or its own local optimum if that lies below b,
+    or tied at b. The tied ones are those with the largest sizes, so the optimal b is a root of
+    the stationarity condition with the k largest tied, or a local optimum, or 0: all are tried.
+    """
+    none = (LINEAR, 0.0, 0.0, 0.0)
+    n_branches = sizes.shape[1]
+    for j in range(sizes.shape[0]):
+        row = sizes[j]
+        best = np.empty(n_branches)
+        for t in range(n_branches):
+            best[t] = max(_largest_root(1.0, row[t], local, none, 1.0), 0.0)
+        ordered = np.sort(row)[::-1]
+        trial = np.zeros(n_branches)
+        lowest = _row_value(row, best, 0.0, local, overall, trial)
+        shrunk[j, :] = trial
+        total = 0.0
+        for k in range(2 * n_branches):
+            if k < n_branches:
+                total += ordered[k]
+                cap = _largest_root(k + 1.0, total, local, overall, 1.0)
+            else:
+                cap = best[k - n_branches]
+            if cap <= 0.0:
+                continue
+            value = _row_value(row, best, cap, local, overall, trial)
+            if value < lowest:
+                lowest = value
+                shrunk[j, :] = trial
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)

@@ -1,0 +1,103 @@
+"""Proposition 1: the strength from which the all-zero tree is stationary.
+
+At a = 0 every sample is routed alike. With g_jt = dL / da_jt there (L the Lagrangian of the
+minimum class rates) and s = phi'(0) the slope of the surrogate, row j may stay zero exactly if
+
+    sum_t max(|g_jt| - local_strength s, 0) <= global_strength s
+
+For a local penalty alone this is the paper's bound, local_strength >= max_jt |g_jt| / s. For a
+global penalty the paper states the same maximum, but all branches of a feature may leave zero
+together at the price of one, so the sum over the branches is what counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.problem.optimality import rate_multipliers
+from softsplit.problem.penalties import Scope
+from softsplit.problem.problem import TrainingProblem
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import Topology, TreeParameters
+
+
+def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
+    """The best tree with a = 0: each class gets its minimum rate, the cheapest class the rest.
+
+    Leaves are pure and the thresholds send each class's share to its leaves, so that the tree
+    is stationary in thresholds and leaf classes, provided that the box holds the thresholds:
+    below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
+    """
+    minimum = problem.minimum_rates
+    if minimum.sum() > 1 + 1e-12:
+        raise ValueError(
+            f"a tree with all weights zero cannot meet minimum class rates that add up to "
+            f"{minimum.sum():.3g} > 1; lower min_class_rate."
+        )
+    cheapest = int(np.argmin(problem.samples.class_totals @ problem.loss.costs))
+    probabilities = np.array(minimum, dtype=float)
+    probabilities[cheapest] += 1 - minimum.sum()
+    spare = problem.topology.n_leaves - problem.n_classes
+    classes = np.sort(np.append(np.arange(problem.n_classes), np.full(spare, cheapest)))
+    counts = np.bincount(classes, minlength=problem.n_classes)
+    leaf_classes = np.zeros((problem.n_classes, problem.topology.n_leaves))
+    leaf_classes[classes, np.arange(len(classes))] = 1.0
+    return TreeParameters(
+        np.zeros((problem.n_features, problem.topology.n_branches)),
+        _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness),
+        leaf_classes,
+    )
+
+
+def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> FloatArray:
+    """Thresholds inside the box that give each leaf its probability when all weights are zero."""
+    thresholds = np.zeros(topology.n_branches)
+    for t in range(topology.n_branches):
+        left, right = mass[topology.leaves_below(2 * t + 1)], mass[topology.leaves_below(2 * t + 2)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_odds = np.log(left.sum()) - np.log(right.sum())
+        thresholds[t] = np.clip(-np.nan_to_num(log_odds / steepness, nan=0.0), -1, 1)
+    return thresholds
+
+
+def zero_slopes(problem: TrainingProblem, at: TreeParameters | None = None) -> FloatArray:
+    """|g_jt| at the all-zero tree (or at another tree ``at`` with a = 0)."""
+    tree = all_zero_tree(problem) if at is None else at
+    if np.any(tree.weights):
+        raise ValueError("the bound of Proposition 1 is taken at a tree whose weights are zero.")
+    multipliers = rate_multipliers(problem, tree, problem.rates(tree))
+    return np.abs(problem.evaluate_cost(tree, multipliers).weights)
+
+
+def max_strength(
+    problem: TrainingProblem, scope: Scope = "local", at: TreeParameters | None = None
+) -> float:
+    """Smallest strength in ``scope`` that makes the all-zero tree stationary.
+
+    The strength of the other scope is the problem's own. Above the returned strength no weight
+    of the tree ``at`` (the all-zero tree by default) can leave zero to first order; just below
+    it, one can. The tree is a KKT point if it is stationary in thresholds and leaf classes too,
+    which ``all_zero_tree`` is wherever its thresholds lie inside the box.
+    """
+    slopes = zero_slopes(problem, at)
+    zero = np.zeros(1)
+    local, overall = problem.penalties.local, problem.penalties.overall
+    if scope == "global":
+        excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
+        return _ratio(np.max(excess.sum(axis=1)), overall.surrogate.slope(zero)[0])
+    allowance = float(overall.strength * overall.surrogate.slope(zero)[0])
+    return _ratio(max(_trim(row, allowance) for row in slopes), local.surrogate.slope(zero)[0])
+
+
+def _ratio(pull: float, slope: float) -> float:
+    """pull / slope; no strength holds against a pull if the surrogate is flat."""
+    if slope == 0:
+        return np.inf if pull > 0 else 0.0
+    return float(pull / slope)
+
+
+def _trim(row: FloatArray, allowance: float) -> float:
+    """Smallest cut c >= 0 with sum_t max(row_t - c, 0) <= allowance."""
+    ordered = np.sort(row)[::-1]
+    candidates = (np.cumsum(ordered) - allowance) / np.arange(1, len(row) + 1)
+    return float(max(np.max(candidates), 0.0))

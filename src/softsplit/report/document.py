@@ -1,0 +1,70 @@
+"""The page as one file: nothing is fetched, and the policy in its head forbids it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from xml.etree import ElementTree as ET
+
+from softsplit.report.elements import add, element, json_for_script, rendered
+from softsplit.report.panels import headline
+from softsplit.report.sections import (
+    add_data,
+    add_explorer,
+    add_header,
+    add_story,
+    add_summary,
+    title_of,
+)
+from softsplit.report.subject import Subject
+
+
+def render_page(subject: Subject) -> str:
+    """The report as HTML."""
+    style, script = _asset("page.css"), _asset("page.js")
+    html = element("html", {"lang": "en"})
+    _head(html, subject, style, script)
+    body = add(html, "body")
+    add(body, "a", {"class": "skip", "href": "#explorer"}, "Skip to the tree")
+    add_header(body, subject)
+    main = add(body, "main")
+    add_summary(main, subject)
+    add_explorer(main, subject)
+    add_data(main, subject)
+    add_story(main, subject.story)
+    said = "Made by softsplit. This page is one file and asks nothing of the network."
+    add(add(body, "footer"), "p", {"class": "quiet"}, said)
+    add(body, "script", {"type": "application/json", "id": "points"}, _points(subject))
+    add(body, "script", {}, script)
+    return "<!doctype html>\n" + rendered(html) + "\n"
+
+
+def _head(html: ET.Element, subject: Subject, style: str, script: str) -> None:
+    head = add(html, "head")
+    add(head, "meta", {"charset": "utf-8"})
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    add(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
+    add(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
+    add(head, "meta", {"name": "color-scheme", "content": "light dark"})
+    add(head, "title", {}, title_of(subject))
+    add(head, "style", {}, style)
+
+
+def _points(subject: Subject) -> str:
+    """What the slider says at each point."""
+    said = [headline(subject, point) for point in range(len(subject.trees))]
+    return json_for_script({"chosen": subject.chosen, "said": said})
+
+
+def _asset(name: str) -> str:
+    return files("softsplit.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(content: str) -> str:
+    """How the policy names an inline style or script that may be used."""
+    made = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(made).decode('ascii')}"

@@ -1,0 +1,195 @@
+"""One panel for every tree of the path; the page shows one of them at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.reading.equations import number
+from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg
+from softsplit.report.elements import add, add_table, element
+from softsplit.report.intervals import Interval
+from softsplit.report.subject import Subject
+from softsplit.support.messages import visible
+
+SHOWN_FEATURES = 20
+SHOWN_CLASSES = 12
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
+
+
+def with_interval(found: Interval | None) -> str:
+    if found is None:
+        return "not judged"
+    return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
+
+
+def headline(subject: Subject, point: int) -> str:
+    """A point of the path in one sentence, for the eye and for screen readers."""
+    tree = subject.trees[point]
+    count, found = len(tree.selected_features_), subject.accuracy(point)
+    features = f"{count} of {tree.n_features_in_} feature{'' if tree.n_features_in_ == 1 else 's'}"
+    said = "accuracy not judged" if found is None else f"accuracy {percent(found.value)}"
+    chosen = ", the chosen tree" if point == subject.chosen else ""
+    return (
+        f"Tree {point + 1} of {len(subject.trees)}{chosen}: strength {strength_text(tree)}, "
+        f"{said}, {features}."
+    )
+
+
+def strength_text(tree: Any) -> str:
+    return number(float(tree.local_strength) + float(tree.global_strength), 3)
+
+
+def panel(subject: Subject, point: int) -> ET.Element:
+    """Everything about one tree of the path."""
+    shown = {} if point == subject.chosen else {"hidden": "hidden"}
+    made = element("div", {"class": "panel", "data-point": str(point), **shown})
+    _facts(made, subject, point)
+    _picture(made, subject, point)
+    _features(made, subject, point)
+    _confusion(made, subject, point)
+    _python(made, subject, point)
+    return made
+
+
+def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
+    tree = subject.trees[point]
+    weights = tree.weights_
+    right = float(np.mean(tree._model().predict_index(subject.X) == subject.labels))
+    facts = [
+        ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
+        ("Accuracy on training rows", percent(right), ""),
+        ("Features", f"{len(tree.selected_features_)} of {tree.n_features_in_}", "features"),
+        ("Nonzero coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
+        (
+            "Sparsity, local and global",
+            f"{tree.local_sparsity_:.0f} % and {tree.global_sparsity_:.0f} %",
+            "sparsity",
+        ),
+        ("Strength", strength_text(tree), "strength"),
+    ]
+    listed = add(parent, "dl", {"class": "facts"})
+    for name, value, role in facts:
+        pair = add(listed, "div")
+        add(pair, "dt", {}, name)
+        add(pair, "dd", {"data-fact": role} if role else {}, value)
+
+
+def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
+    model = subject.trees[point]._model()
+    figure = add(parent, "figure")
+    box = add(
+        figure, "div",
+        {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Drawing of the tree"},
+    )  # fmt: skip
+    flow = class_flow(model, subject.X, subject.labels)
+    said = f"Drawing of tree {point + 1}; the same in words is below it."
+    box.append(tree_svg(model, flow, said))
+    add(
+        figure, "figcaption", {"class": "quiet"},
+        "A row goes to the left where the answer is yes. Near a threshold a split is not sure and "
+        "a row goes both ways in part. Leaves count training rows.",
+    )  # fmt: skip
+    words = add(figure, "details", {"class": "words"})
+    add(words, "summary", {}, "The tree in words")
+    words.append(tree_outline(model))
+
+
+def _features(parent: ET.Element, subject: Subject, point: int) -> None:
+    tree = subject.trees[point]
+    add(parent, "h3", {}, "Features it uses")
+    shares = getattr(tree, "feature_importances_", None)
+    names = tree._model().feature_names
+    used = [int(j) for j in tree.selected_features_]
+    if not used:
+        add(parent, "p", {}, "None: it calls all rows alike.")
+        return
+    if shares is not None:
+        used.sort(key=lambda j: (-shares[j], j))
+    listed = add(parent, "ul", {"class": "bars"})
+    for j in used[:SHOWN_FEATURES]:
+        item = add(listed, "li")
+        add(
+            item, "span", {"class": "bar-name", "title": visible(names[j])}, shortened(names[j], 60)
+        )
+        if shares is not None:
+            value = f"{float(shares[j]):.3f}"
+            add(item, "meter", {"min": "0", "max": "1", "value": value, "aria-hidden": "true"})
+            add(item, "span", {"class": "number"}, percent(float(shares[j]), 0))
+    if len(used) > SHOWN_FEATURES:
+        add(parent, "p", {"class": "quiet"}, f"and {len(used) - SHOWN_FEATURES} more.")
+    add(
+        parent, "p", {"class": "quiet"},
+        "Shares say how much each feature moves the answers on the training rows.",
+    )  # fmt: skip
+
+
+def _confusion(parent: ET.Element, subject: Subject, point: int) -> None:
+    counts = subject.confusion(point)
+    add(parent, "h3", {}, "Right and wrong answers")
+    if counts is None:
+        add(parent, "p", {}, "This tree was not judged: the work was cut short.")
+        return
+    if len(counts) > SHOWN_CLASSES:
+        _rates(parent, subject, counts)
+        return
+    names = [shortened(name) for name in subject.classes]
+    rows = [
+        [name, *(f"{n:,}" for n in row), percent(row[k] / max(row.sum(), 1), 0)]
+        for k, (name, row) in enumerate(zip(names, counts, strict=True))
+    ]
+    table = add_table(
+        parent,
+        "Rows left out, by their class (down) and the class the tree says (across)",
+        ["class", *names, "right"],
+        rows,
+        range(1, len(names) + 2),
+    )
+    for k, line in enumerate(table.iter("tr")):
+        if k > 0:
+            line[k].set("class", "number hit")
+
+
+def _rates(parent: ET.Element, subject: Subject, counts: NDArray[np.int64]) -> None:
+    """For many classes: how often each is right, and what it is mostly taken for."""
+    rows = []
+    for k, row in enumerate(counts):
+        others = np.where(np.arange(len(row)) == k, 0, row)
+        worst = int(np.argmax(others))
+        said = f"{shortened(subject.classes[worst])} ({others[worst]:,})" if others.any() else ""
+        rate = percent(row[k] / max(row.sum(), 1), 0)
+        rows.append([shortened(subject.classes[k]), f"{row.sum():,}", rate, said])
+    head = ["class", "rows", "right", "mostly taken for"]
+    add_table(parent, "Rows left out, by class", head, rows, (1, 2))
+
+
+def _python(parent: ET.Element, subject: Subject, point: int) -> None:
+    add(parent, "h3", {}, "In Python")
+    _code(parent, "Python line that fits a tree at this strength", subject.python_line(point))
+    said = (
+        "The line trains a tree with these settings anew, from several starts and with a search. "
+        "It mostly ends at a lower objective than the path above, which may mean fewer features "
+        "and another accuracy. X and y are the coded columns and the target."
+    )
+    whole = subject.python_tree(point)
+    add(parent, "p", {"class": "quiet"}, said)
+    if whole is None:
+        return
+    more = add(parent, "details")
+    add(more, "summary", {}, "Exactly this tree, as one line")
+    _code(more, "Python line that holds this tree", whole)
+    add(more, "p", {"class": "quiet"}, "After import softsplit; nothing is trained.")
+
+
+def _code(parent: ET.Element, label: str, line: str) -> None:
+    """A line of Python that can be copied."""
+    box = add(parent, "div", {"class": "code"})
+    shown = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}
+    add(add(box, "pre", shown), "code", {}, line)
+    add(box, "button", {"type": "button", "class": "copy"}, "Copy")

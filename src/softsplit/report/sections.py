@@ -1,0 +1,212 @@
+"""The parts of the page that do not depend on the slider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from softsplit.reading.equations import number
+from softsplit.report.chart import path_chart
+from softsplit.report.drawing import class_colour, shortened
+from softsplit.report.elements import add, add_table
+from softsplit.report.intervals import Interval
+from softsplit.report.panels import headline, panel, percent, strength_text, with_interval
+from softsplit.report.subject import Subject
+from softsplit.support.messages import visible
+
+OPEN_ROWS = 20
+"""Tables up to this length are shown open."""
+
+
+def title_of(subject: Subject) -> str:
+    return f"A tree for {shortened(subject.schema.target, 60)}"
+
+
+def add_header(parent: ET.Element, subject: Subject) -> None:
+    header = add(parent, "header")
+    add(header, "h1", {}, title_of(subject))
+    rows, columns = len(subject.y), len(subject.schema.columns)
+    parts = [f"{rows:,} rows", f"{columns:,} columns", f"{len(subject.classes)} classes"]
+    add(header, "p", {"class": "lead"}, f"{shortened(subject.name, 60)}: {', '.join(parts)}")
+
+
+def add_summary(parent: ET.Element, subject: Subject) -> None:
+    section = _section(parent, "summary", "In short")
+    found, tree = subject.accuracy(subject.chosen), subject.tree
+    cards = add(section, "div", {"class": "cards"})
+    value = "not judged" if found is None else percent(found.value)
+    note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
+    _card(cards, "accuracy on rows left out", value, note)
+    used = f"{len(tree.selected_features_)} of {tree.n_features_in_}"
+    _card(cards, "features used", used, f"depth {tree._model().topology.depth}")
+    folds = subject.assessment.n_folds
+    rows = [
+        ["this tree", with_interval(found), "", f"{len(tree.selected_features_)}"],
+        _baseline_row(subject, "majority class", "majority", "0"),
+        _baseline_row(
+            subject, "L1 logistic regression", "logistic",
+            f"{subject.assessment.logistic_features:.1f}",
+        ),
+    ]  # fmt: skip
+    caption = f"Accuracy on rows left out, in {folds} folds, with 95 % interval"
+    head = ["method", "accuracy", "this tree is ahead by", "features"]
+    add_table(section, caption, head, rows, (1, 2, 3))
+    add(section, "p", {}, _verdict(subject))
+
+
+def _baseline_row(subject: Subject, title: str, name: str, features: str) -> list[str]:
+    gap = subject.against(name)
+    ahead = (
+        ""
+        if gap is None
+        else f"{100 * gap.value:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
+    )
+    return [
+        title,
+        with_interval(subject.baseline(name)),
+        ahead.replace("-", "\N{MINUS SIGN}"),
+        features,
+    ]
+
+
+def _verdict(subject: Subject) -> str:
+    """What the comparison says, without more certainty than there is."""
+    plain, rival = subject.against("majority"), subject.against("logistic")
+    if plain is None or rival is None:
+        return "The comparison was cut short; fit again without interruption to see it."
+    if plain.low <= 0:
+        return (
+            "The tree is not clearly better than calling all rows by the most frequent class: "
+            "these columns may not tell the classes apart, or the rows are too few."
+        )
+    return f"The tree is clearly better than the majority class and {_beside(rival)}."
+
+
+def _beside(gap: Interval) -> str:
+    if gap.low > 0:
+        return "better than logistic regression"
+    if gap.high < 0:
+        return (
+            "less accurate than logistic regression: if accuracy is all that counts, use that one"
+        )
+    return "about as accurate as logistic regression; the rows do not tell them apart"
+
+
+def add_explorer(parent: ET.Element, subject: Subject) -> None:
+    section = _section(parent, "explorer", "The tree, and its rivals along the path")
+    n_points = len(subject.trees)
+    if n_points > 1:
+        controls = add(section, "div", {"class": "controls"})
+        controls.append(path_chart(subject))
+        add(
+            controls, "label", {"for": "slider"},
+            "Strength of the penalty: weak uses more features, strong fewer",
+        )  # fmt: skip
+        slider = {
+            "type": "range", "id": "slider", "min": "0", "max": str(n_points - 1), "step": "1",
+            "value": str(subject.chosen), "autocomplete": "off",
+            "aria-valuetext": headline(subject, subject.chosen),
+        }  # fmt: skip
+        add(controls, "input", slider)
+        add(controls, "button", {"type": "button", "id": "back"}, "Back to the chosen tree")
+    add(
+        section, "p", {"id": "headline", "class": "headline", "role": "status"},
+        headline(subject, subject.chosen),
+    )  # fmt: skip
+    panels = add(section, "div", {"id": "panels"})
+    for point in range(n_points):
+        panels.append(panel(subject, point))
+    if n_points > 1:
+        _path_table(section, subject)
+
+
+def _path_table(parent: ET.Element, subject: Subject) -> None:
+    details = add(parent, "details", {"id": "path"})
+    add(details, "summary", {}, "All trees of the path as a table")
+    rows = []
+    for i, tree in enumerate(subject.trees):
+        mark = " (chosen)" if i == subject.chosen else ""
+        weights = np.count_nonzero(tree.weights_)
+        rows.append(
+            [
+                f"{i + 1}{mark}",
+                strength_text(tree),
+                with_interval(subject.accuracy(i)),
+                str(len(tree.selected_features_)),
+                str(weights),
+            ]
+        )
+    head = ["tree", "strength", "accuracy", "features", "nonzero coefficients"]
+    add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
+
+
+def add_data(parent: ET.Element, subject: Subject) -> None:
+    section = _section(parent, "data", "The data")
+    counts = np.bincount(subject.labels, minlength=len(subject.classes))
+    listed = add(section, "ul", {"class": "classes"})
+    for k, name in enumerate(subject.classes[:OPEN_ROWS]):
+        item = add(listed, "li")
+        swatch = add(
+            item, "svg", {"class": "swatch", "viewBox": "0 0 10 10", "aria-hidden": "true"}
+        )
+        add(swatch, "rect", {"width": "10", "height": "10", "rx": "2", "fill": class_colour(k)})
+        share = percent(counts[k] / len(subject.y), 0)
+        add(
+            item,
+            "span",
+            {"title": visible(name)},
+            f"{shortened(name, 60)}: {counts[k]:,} rows, {share}",
+        )
+    if subject.dropped_rows:
+        lost = f"{subject.dropped_rows:,} rows with missing values were left out."
+        add(section, "p", {}, lost)
+    rows = _column_rows(subject)
+    holder = section
+    if len(rows) > OPEN_ROWS:
+        holder = add(section, "details")
+        add(holder, "summary", {}, f"All {len(rows)} columns")
+    head = ["column", "kind", "values", "missing"]
+    add_table(holder, "Columns of the table", head, rows, (3,))
+
+
+def _column_rows(subject: Subject) -> list[list[str]]:
+    names = {name: j for j, name in enumerate(subject.schema.feature_names)}
+    rows = []
+    for column in subject.schema.columns:
+        if column.levels is None:
+            values = subject.X[:, names[column.name]]
+            low, middle, high = np.quantile(values, [0, 0.5, 1])
+            said = f"{number(low)} to {number(high)}, median {number(middle)}"
+            kind = "numbers"
+        else:
+            shown = ", ".join(shortened(level, 24) for level in column.levels[:6])
+            more = f" and {len(column.levels) - 6} more" if len(column.levels) > 6 else ""
+            said, kind = shown + more, f"{len(column.levels)} levels"
+        missing = subject.missing.get(column.name, 0)
+        rows.append([shortened(column.name, 60), kind, said, f"{missing:,}"])
+    return rows
+
+
+def add_story(parent: ET.Element, story: Sequence[tuple[str, str]]) -> None:
+    section = _section(parent, "story", "How it was fitted")
+    listed = add(section, "dl", {"class": "story"})
+    for name, value in story:
+        pair = add(listed, "div")
+        add(pair, "dt", {}, name)
+        add(pair, "dd", {}, value)
+
+
+def _card(parent: ET.Element, name: str, value: str, note: str) -> None:
+    card = add(parent, "div", {"class": "card"})
+    add(card, "p", {"class": "value"}, value)
+    add(card, "p", {"class": "what"}, name)
+    if note:
+        add(card, "p", {"class": "quiet"}, note)
+
+
+def _section(parent: ET.Element, name: str, title: str) -> ET.Element:
+    section = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
+    add(section, "h2", {"id": f"{name}-title"}, title)
+    return section

@@ -1,0 +1,138 @@
+"""What a report is about."""
+
+from __future__ import annotations
+
+import json
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.data.schema import InputSchema
+from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.persistence import ModelFileError, dumps_model
+from softsplit.report.intervals import Interval, difference, share
+from softsplit.selection.assessment import Assessment
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import QuantileScaling
+
+LONGEST_TREE = 200_000
+"""Characters of a tree that the page offers to be copied; ranks of many features take more."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The trees of a path with the rows they were trained on and what is known of them.
+
+    Attributes
+    ----------
+    name : str
+        The data set.
+    schema : InputSchema
+    X, y : arrays
+        Coded training rows and their classes.
+    missing : dict
+        Missing values of the table by column.
+    dropped_rows : int
+    trees : tuple of SoftTreeClassifier
+        From weak to strong strength; all fitted to the same columns.
+    chosen : int
+        Which of them is the one.
+    assessment : Assessment
+    story : tuple of (str, str)
+        How the tree was fitted: what, and how.
+    """
+
+    name: str
+    schema: InputSchema
+    X: FloatArray
+    y: NDArray[Any]
+    missing: dict[str, int]
+    dropped_rows: int
+    trees: tuple[SoftTreeClassifier, ...]
+    chosen: int
+    assessment: Assessment
+    story: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def tree(self) -> SoftTreeClassifier:
+        return self.trees[self.chosen]
+
+    @property
+    def classes(self) -> list[str]:
+        return [str(label) for label in self.tree.classes_.tolist()]
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        return np.searchsorted(self.tree.classes_, self.y)
+
+    def accuracy(self, point: int) -> Interval | None:
+        """Of the tree at a point, on rows that it was not trained on."""
+        found = self.assessment
+        return share(found.trees[point] == found.labels) if found.judged(point) else None
+
+    def baseline(self, name: str) -> Interval | None:
+        """Accuracy of "majority" or "logistic" on the same rows."""
+        called = getattr(self.assessment, name)
+        if np.any(called < 0):
+            return None
+        return share(called == self.assessment.labels)
+
+    def against(self, name: str) -> Interval | None:
+        """Accuracy of the chosen tree minus that of a plain method."""
+        called = getattr(self.assessment, name)
+        if np.any(called < 0) or not self.assessment.judged(self.chosen):
+            return None
+        hits = self.assessment.trees[self.chosen] == self.assessment.labels
+        return difference(hits, called == self.assessment.labels)
+
+    def confusion(self, point: int) -> NDArray[np.int64] | None:
+        """Rows by right class (row) and class said (column)."""
+        if not self.assessment.judged(point):
+            return None
+        counts = np.zeros((len(self.classes),) * 2, dtype=np.int64)
+        np.add.at(counts, (self.assessment.labels, self.assessment.trees[point]), 1)
+        return counts
+
+    def python_line(self, point: int) -> str:
+        """The line of Python that trains a tree with the settings of a point."""
+        tree = self.trees[point]
+        defaults = SoftTreeClassifier().get_params()
+        given = {
+            name: value
+            for name, value in tree.get_params().items()
+            if name not in ("n_starts", "n_jobs", "verbose", "time_limit", "max_iter")
+            and not _same(value, defaults[name])
+        }
+        given["depth"] = tree._model().topology.depth
+        given["random_state"] = tree.random_state
+        arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
+        return f"SoftTreeClassifier({arguments}).fit(X, y)"
+
+    def python_tree(self, point: int) -> str | None:
+        """The line of Python that holds the tree of a point; None if it would be very long.
+
+        There is none either for a tree that no file can hold.
+        """
+        tree = copy(self.trees[point])
+        if isinstance(tree.scaling_, QuantileScaling):
+            tree.scaling_ = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
+        try:
+            text = json.dumps(json.loads(dumps_model(tree)), separators=(",", ":"))
+        except ModelFileError:
+            return None
+        return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        return bool(value == default)
+    except ValueError:  # an array
+        return False

@@ -1,0 +1,1 @@
+"""Choosing among trees by cross-validation."""

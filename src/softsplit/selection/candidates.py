@@ -1,0 +1,123 @@
+"""Which candidates of a cross-validation are compared, and in which order.
+
+A grid of all settings would cost their product. Instead one setting after the other is varied
+around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
+as long as a deeper tree is better by more than one standard error, then steepness. The best one or
+two candidates are then judged at all strengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from softsplit.selection.cross_validation import Judge
+from softsplit.selection.scoreboard import Candidate, Scoreboard
+from softsplit.training.observer import Observer
+
+SCREENED = 3
+"""Strengths at which candidates are compared before the best of them get all the others."""
+
+FINALISTS = 2
+"""Most candidates that are judged at all strengths."""
+
+
+@dataclass
+class Search:
+    """A comparison as it goes on.
+
+    Parameters
+    ----------
+    judge : Judge
+    board : Scoreboard
+        Gets the marks.
+    fractions : tuple of float
+        The whole grid of strengths, in ascending order.
+    observer : Observer
+    seen : set of Candidate
+        Those that have been judged.
+    """
+
+    judge: Judge
+    board: Scoreboard
+    fractions: tuple[float, ...]
+    observer: Observer
+    seen: set[Candidate] = field(default_factory=set)
+
+    def run(self, axes: dict[str, Sequence[Any]]) -> None:
+        """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
+
+        What the board has by then counts, wherever an interruption falls.
+        """
+        try:
+            self._compare(axes)
+        except KeyboardInterrupt:
+            self.judge.run.budget.cancel.requested = True
+
+    def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
+        """One setting after the other is varied around the best candidate so far."""
+        first = Candidate(**{name: values[0] for name, values in axes.items()})
+        for name in ("scale", "penalty", "scope", "depth", "steepness"):
+            if name == "depth":
+                self._deepen(first, axes["depth"])
+            else:
+                self._vary(first, name, axes[name])
+        for candidate in self.board.leaders(FINALISTS):
+            missing = [f for f in self.fractions if (candidate, f) not in self.board.marks]
+            self._evaluate([candidate], tuple(missing))
+
+    def _leader(self, first: Candidate) -> Candidate:
+        leaders = self.board.leaders(1)
+        return leaders[0] if leaders else first
+
+    def _vary(self, first: Candidate, name: str, values: Sequence[Any]) -> None:
+        leader = self._leader(first)
+        variants = [leader._replace(**{name: value}) for value in values]
+        new = [candidate for candidate in variants if candidate not in self.seen]
+        self._evaluate(new, _screen(self.fractions))
+
+    def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
+        """One depth after the other, for as long as that pays."""
+        for shallow, deep in pairwise(depths):
+            leader = self._leader(first)
+            if leader.depth != shallow or not self._pays(leader):
+                return
+            self._evaluate([leader._replace(depth=deep)], _screen(self.fractions))
+
+    def _pays(self, leader: Candidate) -> bool:
+        """Whether a depth is better than the one before it by more than one standard error."""
+        before = [key for key in self.board.rows() if key[0].depth < leader.depth]
+        if not before:
+            return True
+        best = self.board.best([key for key in self.board.rows() if key[0] == leader])
+        return not self.board.close(self.board.best(before), best)
+
+    def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
+        if not candidates or not fractions or self.judge.run.budget.exhausted:
+            return
+        self.judge.evaluate(candidates, fractions, self.board)
+        for candidate in candidates:
+            keys = [key for key in self.board.marks if key[0] == candidate]
+            if keys:
+                best = self.board.best(keys)
+                again = ", at all strengths" if candidate in self.seen else ""
+                self.seen.add(candidate)
+                self.tell(candidate.label + again, best)
+
+    def tell(self, label: str, key: tuple[Candidate, float]) -> None:
+        """Score and features of a row of the board, to whoever looks on."""
+        self.observer.candidate_judged(
+            label, self.board.mean(key), self.board.mean(key, "n_features")
+        )
+
+
+def _screen(fractions: tuple[float, ...]) -> tuple[float, ...]:
+    """A few strengths from the middle of the grid, in the same order."""
+    if len(fractions) <= SCREENED:
+        return fractions
+    inner = np.linspace(0, len(fractions) - 1, SCREENED + 2)[1:-1]
+    return tuple(fractions[i] for i in np.unique(np.rint(inner).astype(int)))

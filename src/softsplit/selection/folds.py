@@ -1,0 +1,67 @@
+"""The folds of a cross-validation, as scikit-learn's ``cv`` names them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, check_cv
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Positions of the rows to train on and of those to test on."""
+
+
+def make_splits(cv: Any, X: FloatArray, y: NDArray[Any], seed: int) -> list[Split]:
+    """Shuffled and stratified if ``cv`` is a number; else what it gives, checked."""
+    if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
+        return _checked(cv, len(y))
+    if not _is_number(cv):
+        return _checked(check_cv(cv, y, classifier=True).split(X, y), len(y))
+    if cv < 2:
+        raise ValueError(f"cv must be at least 2 folds, got {cv}.")
+    largest, other = np.sort(np.unique(y, return_counts=True)[1])[::-1][:2].tolist()
+    if other < 2:  # some fold would have one class to learn from
+        raise ValueError(
+            "cross-validation needs two classes with two samples each at least, got "
+            f"{largest} and {other} in the largest two; use SoftTreeClassifier, with settings "
+            "of your own."
+        )
+    folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(folds.split(X, y))
+
+
+def names_rows(cv: Any) -> bool:
+    """Whether ``cv`` holds positions of rows, so that none may be left out before."""
+    return cv is not None and not _is_number(cv) and not hasattr(cv, "split")
+
+
+def _is_number(cv: Any) -> bool:
+    return isinstance(cv, int | np.integer) and not isinstance(cv, bool)
+
+
+def _checked(splits: Any, n_rows: int) -> list[Split]:
+    checked: list[Split] = []
+    for pair in splits:
+        try:
+            train, test = (np.asarray(part).ravel() for part in pair)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"cv must give pairs of positions to train and to test on, got {shown(pair)}."
+            ) from None
+        both = np.concatenate([train, test])
+        if len(train) == 0 or len(test) == 0 or both.dtype.kind not in "iu":
+            raise ValueError("cv must give integer positions of rows, some to train and to test.")
+        wrong = both[(both < 0) | (both >= n_rows)]
+        if len(wrong):
+            raise ValueError(f"cv gives row {wrong[0]}, but the rows are 0 to {n_rows - 1}.")
+        checked.append((train, test))
+    if not checked:
+        raise ValueError("cv gives no folds; name at least one.")
+    return checked

@@ -1,0 +1,180 @@
+"""Scores of candidates over the folds of a cross-validation, and the choice among them.
+
+A row is one candidate at one strength; it has a score, a number of features and a number of nonzero
+coefficients for every fold. ``best`` is the row with the highest mean score. ``one_se`` is the
+sparsest row that is no more than one standard error worse than the best. There are two such errors,
+and a row must be within both: that of the best score itself, and that of the difference,
+
+    mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
+
+with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
+so that the luck of a fold falls on both and their difference is mostly known better than a score;
+but a row that is good on some folds and fails on others would pass by the second error alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+Selection = Literal["one_se", "best"]
+SELECTIONS = ("one_se", "best")
+
+
+class Candidate(NamedTuple):
+    """Settings of a tree, apart from the strength of its penalty."""
+
+    scale: str
+    depth: int
+    steepness: float
+    penalty: str
+    scope: str
+
+    @property
+    def label(self) -> str:
+        """The settings in words."""
+        return (
+            f"{self.scale} scaling, depth {self.depth}, steepness {self.steepness:g}, "
+            f"{self.scope} {self.penalty}"
+        )
+
+
+class Mark(NamedTuple):
+    """One tree on one fold."""
+
+    tree: TreeParameters
+    score: float
+    n_features: float
+    n_coefficients: float
+    seconds: float
+
+
+Key = tuple[Candidate, float]
+"""A candidate, and its strength as a fraction of the cost of a tree that uses no feature."""
+
+
+@dataclass
+class Scoreboard:
+    """Marks by row and fold; a row counts once all of its folds are in."""
+
+    n_folds: int
+    marks: dict[Key, dict[int, Mark]] = field(default_factory=dict)
+
+    def add(self, candidate: Candidate, fraction: float, fold: int, mark: Mark) -> None:
+        self.marks.setdefault((candidate, fraction), {})[fold] = mark
+
+    def rows(self) -> list[Key]:
+        """Rows with a mark on every fold; if there are none, those with most."""
+        most = max((len(marks) for marks in self.marks.values()), default=0)
+        return [key for key, marks in self.marks.items() if len(marks) == most]
+
+    def trees(self, key: Key) -> list[TreeParameters]:
+        """The trees of a row, fold by fold."""
+        marks = self.marks.get(key, {})
+        return [marks[fold].tree for fold in sorted(marks)]
+
+    def known(self, candidate: Candidate, fold: int) -> dict[float, TreeParameters]:
+        """The trees of a candidate on a fold, by strength."""
+        return {
+            fraction: marks[fold].tree
+            for (other, fraction), marks in self.marks.items()
+            if other == candidate and fold in marks
+        }
+
+    def values(self, key: Key, name: str) -> FloatArray:
+        """One number per fold, (n_folds,); nan where a mark is missing."""
+        marks = self.marks[key]
+        return np.array(
+            [getattr(marks[f], name) if f in marks else np.nan for f in range(self.n_folds)]
+        )
+
+    def mean(self, key: Key, name: str = "score") -> float:
+        """Over the folds that have a number; less than any number if none has."""
+        values = _numbers(self.values(key, name))
+        return float(np.mean(values)) if len(values) else -np.inf
+
+    def best(self, keys: Sequence[Key] | None = None) -> Key:
+        """The highest mean score; the sparsest of equals."""
+        return min(
+            self.rows() if keys is None else keys,
+            key=lambda key: (-round(self.mean(key), 12), *self._sparsity(key)),
+        )
+
+    def one_se(self) -> Key:
+        """The sparsest row within one standard error of the best."""
+        best = self.best()
+        return min((key for key in self.rows() if self.close(key, best)), key=self._sparsity)
+
+    def chosen(self, selection: Selection) -> Key:
+        return self.best() if selection == "best" else self.one_se()
+
+    def close(self, key: Key, best: Key) -> bool:
+        """Whether a row is within one standard error of the best."""
+        scores = self.values(best, "score")
+        gaps = scores - self.values(key, "score")
+        known = np.isfinite(gaps)
+        if known.sum() < 2:
+            return bool(np.all(gaps[known] <= 0))
+        spread = min(np.std(scores[known], ddof=1), np.std(gaps[known], ddof=1))
+        return bool(np.mean(gaps[known]) <= spread / np.sqrt(known.sum()) + 1e-12)
+
+    def leaders(self, count: int) -> list[Candidate]:
+        """Up to ``count`` candidates, by their best rows, within one error of the best."""
+        complete = self.rows()
+        rows: dict[Candidate, list[Key]] = {}
+        for key in complete:
+            rows.setdefault(key[0], []).append(key)
+        best = sorted(
+            (self.best(keys) for keys in rows.values()),
+            key=lambda key: (-round(self.mean(key), 12), *self._sparsity(key)),
+        )
+        return [key[0] for key in best[:count] if self.close(key, best[0])]
+
+    def _sparsity(self, key: Key) -> tuple[float, ...]:
+        """Least first: features, depth, coefficients per branch, each to the nearest whole number.
+
+        Of rows that are alike the weakest strength is the safest: under a strong one the same tree
+        may be an optimum hardly better than the empty tree, and lose to it on other rows.
+        """
+        depth = key[0].depth
+        return (
+            np.rint(self.mean(key, "n_features")),
+            depth,
+            np.rint(self.mean(key, "n_coefficients") / (2**depth - 1)),
+            -round(self.mean(key), 12),
+            key[1],
+        )
+
+    def table(self) -> dict[str, Any]:
+        """``cv_results_``: a column per array, a row per candidate and strength."""
+        keys = list(self.marks)
+        table: dict[str, Any] = {
+            f"param_{name}": np.array([getattr(key[0], name) for key in keys])
+            for name in Candidate._fields
+        }
+        table["param_strength_fraction"] = np.array([key[1] for key in keys])
+        table["params"] = [key[0]._asdict() | {"strength_fraction": key[1]} for key in keys]
+        scores = np.array([self.values(key, "score") for key in keys]).reshape(-1, self.n_folds)
+        for f in range(self.n_folds):
+            table[f"split{f}_test_score"] = scores[:, f]
+        means = np.array([self.mean(key) for key in keys])
+        table["mean_test_score"] = np.where(np.isfinite(means), means, np.nan)
+        known = [_numbers(row) for row in scores]
+        table["std_test_score"] = np.array([np.std(row) if len(row) else np.nan for row in known])
+        for name in ("n_features", "n_coefficients"):
+            table[f"mean_{name}"] = np.array([self.mean(key, name) for key in keys])
+        table["mean_fit_time"] = np.array([self.mean(key, "seconds") for key in keys])
+        table["n_splits_done"] = np.array([len(self.marks[key]) for key in keys])
+        table["rank_test_score"] = rankdata(-np.round(means, 12), method="min").astype(np.int64)
+        return table
+
+
+def _numbers(values: FloatArray) -> FloatArray:
+    return values[np.isfinite(values)]

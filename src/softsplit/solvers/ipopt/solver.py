@@ -1,0 +1,153 @@
+"""The paper's reference method: the interior-point code IPOPT, on either strategy of section 4.1.
+
+    substituted   leaf probabilities replaced by the product of gates (nlp_substituted.py)
+    explicit      leaf probabilities as variables, one equation each (nlp_explicit.py)
+
+IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
+bounds the size of rounding removed and nothing else improved. An interior-point method returns no
+exact zeros: count sparsity with a threshold (about 1e-4).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
+from softsplit.solvers.ipopt.bridge import IpoptRun, import_casadi, run_ipopt
+from softsplit.solvers.ipopt.explicit import ExplicitProgram
+from softsplit.solvers.ipopt.program import NonlinearProgram
+from softsplit.solvers.ipopt.progress import Outcome, Progress, tidy
+from softsplit.solvers.ipopt.substituted import SubstitutedProgram
+from softsplit.solvers.ipopt.worker import run_with_limit
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import TreeParameters
+
+logger = logging.getLogger(__name__)
+
+Strategy = Literal["substituted", "explicit"]
+
+STATUS = {
+    "Solve_Succeeded": Status.OPTIMAL,
+    "Solved_To_Acceptable_Level": Status.ACCEPTABLE,
+    "Maximum_Iterations_Exceeded": Status.MAX_ITER,
+    "Maximum_CpuTime_Exceeded": Status.TIME_LIMIT,
+    "Maximum_WallTime_Exceeded": Status.TIME_LIMIT,
+    "User_Requested_Stop": Status.INTERRUPTED,
+    "Infeasible_Problem_Detected": Status.INFEASIBLE,
+}
+"""IPOPT's return status; anything else is a failure."""
+
+
+@dataclass(frozen=True)
+class IpoptSolver:
+    """IPOPT with exact first and second derivatives.
+
+    Parameters
+    ----------
+    strategy : {"substituted", "explicit"}
+        Whether the leaf probabilities are substituted or variables of their own. The explicit
+        form is slower, and less sensitive to the start.
+    max_iter : int
+        Iteration limit where the budget has none.
+    options : dict, optional
+        Further options of IPOPT, which override the ones used here.
+    """
+
+    strategy: Strategy = "substituted"
+    max_iter: int = 1000
+    options: dict[str, Any] = field(default_factory=dict)
+    start_rules: tuple[str, ...] = ("points",)
+    rivals: int = 0
+    releases_gil: bool = False
+    zero_threshold: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if self.strategy not in ("substituted", "explicit"):
+            raise ValueError(
+                f"strategy must be 'substituted' or 'explicit', got {shown(self.strategy)}."
+            )
+
+    @property
+    def name(self) -> str:
+        return "ipopt" if self.strategy == "substituted" else "ipopt-explicit"
+
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        """Run IPOPT from ``start``; with a time limit, in a process that can be stopped."""
+        import_casadi()
+        began = time.perf_counter()
+        if budget.time_limit is None:
+            outcome = self.run(problem, start, budget, Progress())
+        else:
+            outcome = run_with_limit(self.run, problem, start, budget)
+        logger.debug("%s: %s after %d iterations", self.name, outcome.message, outcome.n_iter)
+        return Solution.measure(
+            problem,
+            outcome.parameters,
+            outcome.status,
+            tol=budget.tol,
+            n_iter=outcome.n_iter,
+            seconds=time.perf_counter() - began,
+            solver=self.name,
+            message=outcome.message,
+            child_cpu_seconds=outcome.child_cpu_seconds,
+        )
+
+    def run(
+        self, problem: TrainingProblem, start: Start, budget: Budget, progress: Progress
+    ) -> Outcome:
+        """The run itself, in this process."""
+        program = self.program(problem)
+
+        def report(x: FloatArray, value: float, violation: float) -> None:
+            progress.keep(program.tree(x), value, violation)
+
+        x0 = program.start(problem.pin(start.parameters))
+        ended = run_ipopt(program, x0, self._options(budget), report)
+        return conclude(problem, program, ended, progress)
+
+    def program(self, problem: TrainingProblem) -> NonlinearProgram:
+        """The nonlinear program of this strategy."""
+        if self.strategy == "substituted":
+            return SubstitutedProgram(problem)
+        return ExplicitProgram(problem)
+
+    def _options(self, budget: Budget) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "print_level": 0,
+            "sb": "yes",
+            "max_iter": self.max_iter if budget.max_iter is None else budget.max_iter,
+            "tol": budget.tol,
+            "constr_viol_tol": min(budget.tol, 0.1 * FEASIBLE),
+            "acceptable_constr_viol_tol": 0.1 * FEASIBLE,
+        }
+        if budget.time_limit is not None:
+            options["max_wall_time"] = max(budget.remaining, 1e-3)
+        return options | self.options
+
+
+def conclude(
+    problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: Progress
+) -> Outcome:
+    """Translate the end of a run; whatever is not known to be good is a failure."""
+    status, message = STATUS.get(ended.return_status, Status.FAILED), ended.return_status
+    if ended.error:
+        status, message = Status.FAILED, f"{message} ({ended.error})"
+    found = program.tree(ended.x)
+    if not _finite(found):
+        status, found = Status.FAILED, progress.last or program.tree(program.lower)
+    if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
+        progress.last = found
+        return Outcome(progress.pick(problem, found), status, ended.n_iter, message)
+    return Outcome(tidy(problem, found), status, ended.n_iter, message)
+
+
+def _finite(parameters: TreeParameters) -> bool:
+    arrays = (parameters.weights, parameters.thresholds, parameters.leaf_classes)
+    return all(bool(np.all(np.isfinite(array))) for array in arrays)

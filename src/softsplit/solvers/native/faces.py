@@ -1,0 +1,285 @@
+"""The non-smooth part of the native solver's objective: subgradients, faces, trial points.
+
+theta has one row per branch: n_features weights, then the threshold. For row j of the weights
+matrix (one coefficient per branch) with smooth slopes g_t, local slopes s_t = strength
+phi'(|a_t|) and global slope S = strength phi'(max_t |a_t|), the minimum-norm subgradient is
+
+    a_t != 0, below the maximum   g_t + s_t sign(a_t)
+    a_t == 0                      g_t shrunk towards zero by s_t
+    at the maximum                S is shared so that the norm is least (water filling): entries
+                                  below the water level all move with it and stay tied
+    row all zero                  zero if sum_t |shrunk g_t| <= S, else shared likewise
+
+Fixed, free and tied entries make a face of the penalty; ``project`` is the orthogonal projector
+on it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from softsplit.problem.penalties import surrogate_terms
+from softsplit.support.compiling import compiled
+
+FIXED, FREE, TIED = 0, 1, 2
+
+NEAR_TIE = 1e-7
+"""Entries this close to the maximum of their row, relative to it, move as if they attained it:
+otherwise a descent creeps along the kink between them."""
+
+ON_KINK, NEAR_KINK = 1e-9, 1e-6
+"""Closer than the first is on a kink; a descent that is stuck tries the second."""
+
+
+class Sparse(NamedTuple):
+    """Both penalties: kind and two numbers of each surrogate, and the strengths."""
+
+    local_kind: int
+    local_first: float
+    local_second: float
+    local_strength: float
+    global_kind: int
+    global_first: float
+    global_second: float
+    global_strength: float
+
+
+@compiled
+def _local_terms(sparse, u):  # type: ignore[no-untyped-def]
+    return surrogate_terms(sparse.local_kind, sparse.local_first, sparse.local_second, u)
+
+
+@compiled
+def _global_terms(sparse, u):  # type: ignore[no-untyped-def]
+    return surrogate_terms(sparse.global_kind, sparse.global_first, sparse.global_second, u)
+
+
+@compiled
+def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
+    """Both penalties at ``theta``; a row's maximum counts from ``floor`` up."""
+    n_branches, width = theta.shape
+    total = 0.0
+    for j in range(width - 1):
+        top = floor[j]
+        for t in range(n_branches):
+            u = abs(theta[t, j])
+            top = max(top, u)
+            if sparse.local_strength > 0.0:
+                total += sparse.local_strength * _local_terms(sparse, u)[0]
+        if sparse.global_strength > 0.0:
+            total += sparse.global_strength * _global_terms(sparse, top)[0]
+    return total
+
+
+@compiled
+def _water_level(values, count, total):  # type: ignore[no-untyped-def]
+    """The level x with sum_t max(x - values_t, 0) = total; sorts the first ``count`` values."""
+    for i in range(1, count):
+        value, k = values[i], i
+        while k > 0 and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
+    running, level = 0.0, 0.0
+    for k in range(count):
+        running += values[k]
+        level = (total + running) / (k + 1)
+        if k + 1 == count or level <= values[k + 1]:
+            break
+    return level
+
+
+@compiled
+def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ignore[no-untyped-def]
+    """Minimum-norm subgradient of F to ``slope``, states to ``state``; its largest entry."""
+    n_branches, width = theta.shape
+    scratch = np.empty(n_branches)
+    for j in range(width - 1):
+        _local_row(theta, gradient, sparse, j, slope, state)
+        if sparse.global_strength > 0.0:
+            _global_row(theta, sparse, free, floor[j], j, slope, state, scratch)
+    largest = 0.0
+    for t in range(n_branches):
+        slope[t, width - 1] = gradient[t, width - 1]
+        state[t, width - 1] = FREE
+        for j in range(width):
+            outward = (theta[t, j] >= 1.0 and slope[t, j] < 0.0) or (
+                theta[t, j] <= -1.0 and slope[t, j] > 0.0
+            )
+            if outward or not free[t]:
+                slope[t, j] = 0.0
+                state[t, j] = FIXED
+            largest = max(largest, abs(slope[t, j]))
+    return largest
+
+
+@compiled
+def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-untyped-def]
+    for t in range(theta.shape[0]):
+        value, g = theta[t, j], gradient[t, j]
+        steep = 0.0
+        if sparse.local_strength > 0.0:
+            steep = sparse.local_strength * _local_terms(sparse, abs(value))[1]
+        state[t, j] = FREE
+        if value > 0.0:
+            slope[t, j] = g + steep
+        elif value < 0.0:
+            slope[t, j] = g - steep
+        elif abs(g) > steep:
+            slope[t, j] = g - np.copysign(steep, g)
+        else:
+            slope[t, j] = 0.0
+            # Under a local penalty a zero that may stay does; without one it may pass freely.
+            if steep > 0.0:
+                state[t, j] = FIXED
+
+
+@compiled
+def _global_row(theta, sparse, free, floor, j, slope, state, scratch):  # type: ignore[no-untyped-def]
+    """Share the slope of the row's maximum among the entries that attain it."""
+    n_branches = theta.shape[0]
+    top = floor
+    for t in range(n_branches):
+        top = max(top, abs(theta[t, j]))
+    if top > 0.0 and top <= floor:
+        return  # the maximum is paid for by fixed branches
+    steep = sparse.global_strength * _global_terms(sparse, top)[1]
+    if top == 0.0:
+        _zero_row(free, j, steep, slope, state, scratch)
+        return
+    count = n_branches - n_branches  # of the type of a length: a literal 0 is compiled apart
+    for t in range(n_branches):
+        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE):
+            scratch[count] = np.copysign(1.0, theta[t, j]) * slope[t, j]
+            count += 1
+    level = _water_level(scratch, count, steep)
+    for t in range(n_branches):
+        sign = np.copysign(1.0, theta[t, j])
+        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE) and sign * slope[t, j] < level:
+            slope[t, j] = sign * level
+            state[t, j] = TIED
+
+
+@compiled
+def _zero_row(free, j, steep, slope, state, scratch):  # type: ignore[no-untyped-def]
+    """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
+    n_branches = slope.shape[0]
+    total = 0.0
+    for t in range(n_branches):
+        scratch[t] = -abs(slope[t, j]) if free[t] else 0.0
+        total -= scratch[t]
+    level = 0.0
+    if total > steep:
+        level = -_water_level(scratch, n_branches, steep)
+    for t in range(n_branches):
+        if level == 0.0:
+            slope[t, j] = 0.0
+            state[t, j] = FIXED
+        elif abs(slope[t, j]) > level:
+            slope[t, j] = np.copysign(level, slope[t, j])
+            state[t, j] = TIED
+
+
+@compiled
+def outward(value, slope):  # type: ignore[no-untyped-def]
+    """The sign of the orthant: that of the coefficient, or where descent leads from zero."""
+    return np.copysign(1.0, value) if value != 0.0 else -np.copysign(1.0, slope)
+
+
+@compiled
+def curvature(theta, sparse, floor, state, t, j):  # type: ignore[no-untyped-def]
+    """Second derivative of the penalties along a free or tied weight that is not zero."""
+    u = abs(theta[t, j])
+    total = 0.0
+    if sparse.local_strength > 0.0 and u > 0.0:
+        total += sparse.local_strength * _local_terms(sparse, u)[2]
+    if state[t, j] == TIED and u > 0.0:
+        tied = 0
+        for s in range(theta.shape[0]):
+            if state[s, j] == TIED:
+                tied += 1
+        total += sparse.global_strength * _global_terms(sparse, u)[2] / tied
+    return total
+
+
+@compiled
+def project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
+    """Orthogonal projection on the face: fixed entries to zero, tied ones to their mean."""
+    n_branches, width = theta.shape
+    for j in range(width):
+        count, mean = 0, 0.0
+        for t in range(n_branches):
+            if state[t, j] == FIXED:
+                vector[t, j] = 0.0
+            elif state[t, j] == TIED:
+                count += 1
+                mean += outward(theta[t, j], slope[t, j]) * vector[t, j]
+        if count > 1:
+            mean /= count
+            for t in range(n_branches):
+                if state[t, j] == TIED:
+                    vector[t, j] = outward(theta[t, j], slope[t, j]) * mean
+
+
+@compiled
+def clip_trial(theta, direction, slope, state, sparse, free, floor, length, moved):  # type: ignore[no-untyped-def]
+    """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
+    n_branches, width = theta.shape
+    for j in range(width):
+        tied = -1.0
+        for t in range(n_branches):
+            new = theta[t, j] + length * direction[t, j]
+            # Local penalties have a kink at zero; a global one only for the row's maximum.
+            kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
+            if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
+                new = 0.0
+            moved[t, j] = min(1.0, max(-1.0, new))
+            if state[t, j] == TIED:
+                tied = max(tied, abs(moved[t, j]))
+        cap = 1.0 if tied < 0.0 else max(tied, floor[j])
+        for t in range(n_branches):
+            if state[t, j] == TIED and tied > floor[j]:
+                moved[t, j] = np.copysign(tied, moved[t, j])  # nearly tied becomes tied
+            elif state[t, j] != FIXED and abs(moved[t, j]) > cap:
+                moved[t, j] = np.copysign(cap, moved[t, j])
+        if j < width - 1:
+            _snap_row(sparse, free, floor[j], j, ON_KINK, moved)
+
+
+@compiled
+def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyped-def]
+    """moved = theta with entries near a kink put on it; whether any was.
+
+    From a hair beside a kink every step fails on the other side of it, and a descent would end
+    there although F falls along the kink.
+    """
+    n_branches, width = theta.shape
+    changed = False
+    for t in range(n_branches):
+        for j in range(width):
+            moved[t, j] = theta[t, j]
+    for j in range(width - 1):
+        _snap_row(sparse, free, floor[j], j, NEAR_KINK, moved)
+        for t in range(n_branches):
+            changed = changed or moved[t, j] != theta[t, j]
+    return changed
+
+
+@compiled
+def _snap_row(sparse, free, floor, j, close, moved):  # type: ignore[no-untyped-def]
+    """Put entries closer than ``close`` to zero or to the row's maximum on it."""
+    top = floor
+    for t in range(moved.shape[0]):
+        top = max(top, abs(moved[t, j]))
+    for t in range(moved.shape[0]):
+        size = abs(moved[t, j])
+        if not free[t] or size == 0.0:
+            continue
+        near_zero = size < close and (sparse.local_strength > 0.0 or top < close)
+        near_top = sparse.global_strength > 0.0 and size > top * (1.0 - close)
+        if near_zero and (sparse.local_strength > 0.0 or sparse.global_strength > 0.0):
+            moved[t, j] = 0.0
+        elif near_top:
+            moved[t, j] = np.copysign(top, moved[t, j])

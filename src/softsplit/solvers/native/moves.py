@@ -1,0 +1,215 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from softsplit.solvers.base import Draw
+from softsplit.solvers.native.descent import Limits
+from softsplit.solvers.native.run import Engine, pack
+from softsplit.solvers.native.stages import LOOK, ROUGH, LogWarmUp
+from softsplit.solvers.starts.grouping import replanted_tree
+from softsplit.solvers.starts.logistic import fitted_split
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import gate_probabilities
+
+Point = tuple[FloatArray, FloatArray]
+"""theta and leaf classes."""
+
+
+BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
+"""With Newton steps, enough to tell where a descent will end."""
+
+
+FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
+"""The same as BRIEF without Newton steps."""
+
+
+LEAD_IN = ROUGH._replace(max_iter=15)
+"""The descent at each of the weak strengths that lead a fresh tree in."""
+
+
+REFIT_RIDGE = 1e-4
+
+
+REFIT_ROWS = 5000
+"""Most rows a split is refitted to."""
+
+
+class Move(Protocol):
+    """A way to leave the basin of a tree."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        """Another point; ``point`` itself stays as it is."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The freshly drawn tree itself."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        return pack(draw.tree), draw.tree.leaf_classes
+
+
+@dataclass(frozen=True)
+class Replant:
+    """A fresh tree with the classes on the same leaves, led in along weak penalties.
+
+    Where a structure is right and its features are not: many features come in at first, and those
+    that do not earn their keep leave as the penalties grow to ``strengths`` times their full size.
+    """
+
+    strengths: tuple[float, ...] = (0.05, 0.25)
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        problem, leaves = engine.problem, point[1]
+        if len(point[0]) == 1:
+            return None
+        tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
+        theta = pack(problem.pin(tree))
+        engine.forget(problem.steepness)
+        for strength in self.strengths:
+            engine.descend(theta, leaves, LEAD_IN, strength=strength)
+        engine.descend(theta, leaves, FIRST_ORDER)
+        return theta, leaves
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """The freshly drawn tree after a warm-up with the log-loss.
+
+    Where all rows must be fitted closely, neither kind of start is always the better one.
+    """
+
+    warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = pack(draw.tree)
+        return theta, self.warm_up.apply(engine, theta, draw.tree.leaf_classes)
+
+
+@dataclass(frozen=True)
+class Regrow:
+    """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, other = point[0].copy(), pack(draw.tree)
+        if len(theta) == 1:
+            return None
+        below = [turn % len(theta)]
+        for branch in below:
+            if branch < len(theta):
+                theta[branch] = other[branch]
+                below += [2 * branch + 1, 2 * branch + 2]
+        return theta, point[1]
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """A leaf gets another class, and the branch above it is fitted anew to the rows that care.
+
+    The turn says which of the ``choices`` changes that cost least as the tree stands.
+    """
+
+    choices: int = 4
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, leaves = point
+        n_branches = len(theta)
+        if n_branches == 1:
+            return None
+        engine.descend(theta, leaves, LOOK)
+        costs = engine.problem.loss.leaf_gradient(engine.mass)
+        regret = costs - np.sum(costs * leaves, axis=0)
+        # Without the leaf every class must still have one.
+        movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
+        movable &= engine.problem.free_leaves
+        choices = [
+            (regret[k, leaf], k, leaf)
+            for leaf in np.flatnonzero(movable)
+            for k in np.flatnonzero(leaves[:, leaf] < 1)
+        ]
+        if not choices:
+            return None
+        _, k, leaf = sorted(choices)[turn % min(len(choices), self.choices)]
+        labels = leaves.copy()
+        labels[:, leaf] = 0.0
+        labels[k, leaf] = 1.0
+        above = int(n_branches + leaf - 1) // 2
+        moved = theta.copy()
+        refitted = refit(engine, labels, above)
+        if refitted is not None and engine.problem.free_branches[above]:
+            moved[above] = refitted
+        return moved, labels
+
+
+@dataclass(frozen=True)
+class Reweigh:
+    """A descent with random row weights, and penalties ``strength`` times as strong.
+
+    Another view of the same data: basins that depend on a few rows give way. Weights are
+    exponential random numbers to the given power.
+    """
+
+    strength: float = 1.0
+    power: float = 1.0
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = point[0].copy()
+        shares = np.random.default_rng(draw.seed).standard_exponential(engine.samples.n_rows)
+        weights = engine.samples.weights * shares**self.power
+        engine.forget(engine.problem.steepness)
+        engine.descend(theta, point[1], BRIEF, strength=self.strength, row_weights=weights)
+        return theta, point[1]
+
+
+@dataclass(frozen=True)
+class OtherStrength:
+    """A descent with penalties ``factors`` times as strong, one after the other by turns.
+
+    Too strong ones drop features; too weak ones let others in, which then have to earn their keep.
+    """
+
+    factors: tuple[float, ...]
+    limits: Limits = BRIEF
+
+    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = point[0].copy()
+        engine.forget(engine.problem.steepness)
+        strength = self.factors[turn % len(self.factors)]
+        engine.descend(theta, point[1], self.limits, strength=strength)
+        return theta, point[1]
+
+
+def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray | None:
+    """A new split for one branch: rows go where the rest of the tree serves them better.
+
+    With the other branches fixed the cost of a row is affine in the gate of this one; its weight
+    in a ridge logistic regression is what the choice of the side is worth to it. The engine must
+    have evaluated the point. None if no row cares, or all want the same side.
+    """
+    samples, n_branches = engine.samples, len(engine.work.scores)
+    step = max(1, samples.n_rows // REFIT_ROWS)
+    left, right = gate_probabilities(engine.work.scores[:, ::step], engine.problem.steepness)
+    table = engine.problem.loss.table(leaf_classes)
+    values = np.empty((2 * n_branches + 1, left.shape[1]))
+    values[n_branches:] = table.T[:, samples.labels[::step]]
+    for t in range(n_branches - 1, -1, -1):
+        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    reach, node = np.ones(left.shape[1]), branch
+    while node > 0:
+        above = (node - 1) // 2
+        reach *= left[above] if node == 2 * above + 1 else right[above]
+        node = above
+    worth = reach * samples.weights[::step] * (values[2 * branch + 2] - values[2 * branch + 1])
+    weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
+    target = (worth > 0).astype(float)
+    if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
+        return None
+    features = np.ascontiguousarray(samples.features[:, ::step])
+    return fitted_split(
+        features, target, weight / weight.sum(), REFIT_RIDGE, engine.problem.steepness
+    )

@@ -1,0 +1,209 @@
+"""Our own solver: short compiled descents along recipes of stages.
+
+A start that already separates classes (rule "groups", or a tree given by the caller) goes straight
+to the expected cost at full steepness; a random one is first warmed up with the log-loss. Where a
+start comes with rivals, a race of short descents decides which one is run to the end. A tree of
+one branch is run to the end twice, once after a warm-up: where one hyperplane must fit all rows
+closely, neither way is always the better one. Every run ends with the polish and the exact leaf
+step, so that the tree is feasible.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softsplit.problem.leaves import InfeasibleLeafStep
+from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.strength_bound import all_zero_tree
+from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status, silent
+from softsplit.solvers.native.block_run import make_engine
+from softsplit.solvers.native.moves import Point, Warmed
+from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack, unpack
+from softsplit.solvers.native.search import Hops
+from softsplit.solvers.native.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+Recipe = tuple[Stage, ...]
+COLD: Recipe = (LogWarmUp(max_iter=15), Approach())
+WARM: Recipe = (Approach(),)
+DEFAULT_RECIPES: dict[str, Recipe] = {
+    "groups": WARM,
+    "given": WARM,
+    "points": COLD,
+    "uniform": COLD,
+}
+
+HALF_AS_MANY = 2e5
+"""Rows x branches x (features + 10) of a problem that gets half of the most hops."""
+
+LEAF_ROUNDS = 3
+SAME_LEAVES = 1e-6
+"""Leaf classes that differ by no more are the same."""
+
+
+@dataclass(frozen=True)
+class NativeSolver:
+    """Compiled solver of the paper's formulation.
+
+    Parameters
+    ----------
+    recipes : dict from start rule to stages
+    race : Race
+        Decides between a start and its rivals.
+    second_look : Hops
+        What a tree of one branch is compared with: the same start, warmed up.
+    search : Hops
+        The search around the best trees after all starts.
+    finish : Polish
+        The last tight descent.
+    mixed : FixedLeaves
+        The descent after a leaf step that mixed leaves.
+    start_rules : tuple of str
+        Rules of the starts, used in turn.
+    rivals : int
+        Rivals of each start.
+    most_hops : int
+        Hops after the last start, for each start there was, on a small problem.
+    max_iter : int
+        Iterations of one start where the budget has no limit.
+    """
+
+    recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
+    race: Race = field(default_factory=Race)
+    second_look: Hops = field(default_factory=lambda: Hops(moves=(Warmed(),)))
+    search: Hops = field(default_factory=Hops)
+    finish: Polish = field(default_factory=Polish)
+    mixed: FixedLeaves = field(default_factory=FixedLeaves)
+    start_rules: tuple[str, ...] = ("groups",)
+    rivals: int = 1
+    most_hops: int = 30
+    max_iter: int = 100_000
+    name: str = "native"
+    releases_gil: bool = True
+    zero_threshold: float = 0.0
+
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        """Best tree found from ``start`` or one of its rivals."""
+        began = time.perf_counter()
+        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
+        point = (pack(start.parameters), start.parameters.leaf_classes)
+        status = Status.ACCEPTABLE
+        try:
+            if start.rivals:
+                point = self.race.winner(engine, (start.parameters, *start.rivals))
+            for stage in self.recipes[start.rule]:
+                point = (point[0], stage.apply(engine, *point))
+            if start.rule == "groups" and problem.topology.depth == 1:
+                point = self.second_look.improve(engine, [point], [Draw(start.parameters)])
+            point = (point[0], self.finish.apply(engine, *point))
+        except OutOfBudget:
+            status = budget.verdict
+        except KeyboardInterrupt:
+            budget.cancel.requested = True
+            status = Status.INTERRUPTED
+        return self._measure(engine, *point, status, began)
+
+    def hops(self, problem: TrainingProblem) -> int:
+        """Many on a small problem, where they cost little; none on one of a million rows."""
+        size = problem.samples.n_rows * problem.topology.n_branches * (problem.n_features + 10)
+        return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
+
+    def improve(
+        self,
+        problem: TrainingProblem,
+        front: Sequence[Solution],
+        draws: Sequence[Draw],
+        budget: Budget,
+        report: Report = silent,
+    ) -> Solution:
+        """Hop from the trees of ``front``; the first is returned if nothing led below it.
+
+        The result is no worse than the all-zero tree either.
+        """
+        began = time.perf_counter()
+        best = front[0]
+        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
+        points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
+        point = self.search.improve(engine, points, draws, report)
+        if point is not points[0]:
+            best = self._finished(engine, point, best, began)
+        zero = _all_zero(problem)
+        if zero is not None and problem.objective(zero) < best.objective:
+            best = self._finished(engine, (pack(zero), zero.leaf_classes), best, began)
+        return best
+
+    def _finished(self, engine: Engine, point: Point, best: Solution, began: float) -> Solution:
+        """The solution that ``point`` leads to, or ``best`` if that is no worse."""
+        status = Status.ACCEPTABLE
+        try:
+            point = (point[0], self.finish.apply(engine, *point))
+        except OutOfBudget:
+            status = engine.meter.budget.verdict
+        except KeyboardInterrupt:
+            engine.meter.budget.cancel.requested = True
+            status = Status.INTERRUPTED
+        found = self._measure(engine, *point, status, began)
+        better = found.status.usable and found.objective < best.objective
+        return found if better else best
+
+    def _measure(
+        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status, began: float
+    ) -> Solution:
+        tree, status = self._close(engine, theta, leaves, status)
+        return Solution.measure(
+            engine.problem,
+            tree,
+            status,
+            tol=engine.meter.budget.tol,
+            n_iter=engine.meter.iterations,
+            seconds=time.perf_counter() - began,
+            solver=self.name,
+            message=f"{engine.meter.calls} evaluations",
+        )
+
+    def _close(
+        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status
+    ) -> tuple[TreeParameters, Status]:
+        """The exact leaf step, and descents for as long as it changes leaves for the better.
+
+        Where rates bind, the best leaves may be mixed, and the branches must follow them.
+        """
+        problem = engine.problem
+        tree = problem.pin(unpack(theta, leaves))
+        try:
+            best = problem.best_leaves(tree)
+        except InfeasibleLeafStep:
+            return tree, Status.INFEASIBLE
+        for _ in range(LEAF_ROUNDS):
+            if status is not Status.ACCEPTABLE or _same(best.leaf_classes, leaves):
+                break
+            leaves = best.leaf_classes
+            try:
+                theta = pack(best)
+                self.mixed.apply(engine, theta, leaves)
+                tree = problem.best_leaves(unpack(theta, leaves))
+            except (OutOfBudget, InfeasibleLeafStep):
+                break
+            if not problem.objective(tree) < problem.objective(best):
+                break
+            best = tree
+        return best, status
+
+
+def _same(leaves: FloatArray, others: FloatArray) -> bool:
+    return float(np.abs(leaves - others).max()) <= SAME_LEAVES
+
+
+def _all_zero(problem: TrainingProblem) -> TreeParameters | None:
+    """The tree without features; None for a restricted problem and for rates it cannot meet.
+
+    Under a strong concave penalty all descents may end above it: its basin is narrow.
+    """
+    if problem.block is not None or problem.minimum_rates.sum() > 1:
+        return None
+    return all_zero_tree(problem)

@@ -1,0 +1,231 @@
+"""The stages a run of the native solver is made of.
+
+Each stage takes the engine and a point (theta, leaf classes), moves theta in place and returns
+the leaf classes it ends with. A recipe is a sequence of stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from softsplit.engines.samples import stratified
+from softsplit.problem.leaves import RATE_SLACK
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.native.descent import NEVER, Limits
+from softsplit.solvers.native.run import Engine, OutOfBudget, pack, unpack
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
+"""Limits of the rate terms: beyond this weight descents crawl along the constraint."""
+
+RESTORING_STEPS, REPAIRABLE = 40, 1e-2
+
+LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
+"""Evaluate only; the masses of the pass are then in the workspace."""
+
+ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
+"""A short first-order descent: enough to tell which of several points leads further."""
+
+GLANCE = ROUGH._replace(max_iter=8)
+"""Enough to see a start that leads nowhere."""
+
+CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
+"""Down to where the objective hardly falls any more: enough to compare trees."""
+
+
+class Stage(Protocol):
+    """One step of a recipe."""
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        """Move ``theta`` in place; the leaf classes at the end."""
+
+
+def better_leaves(
+    engine: Engine, theta: FloatArray, leaf_classes: FloatArray
+) -> tuple[FloatArray, float]:
+    """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
+
+    The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
+    result is the objective with these leaves.
+    """
+    value = engine.descend(theta, leaf_classes, LOOK)
+    cheapest = engine.cheapest_leaves(leaf_classes)
+    if np.array_equal(cheapest, leaf_classes):
+        return leaf_classes, value
+    other = engine.descend(theta, cheapest, LOOK)
+    return (cheapest, other) if other <= value else (leaf_classes, value)
+
+
+def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
+    """The tree moved as little as need be for its class rates to meet their minimum.
+
+    Least-norm Newton steps on the rates that fall short, over thresholds and nonzero weights. Meant
+    for the last hair that multiplier rounds leave; a tree that is far off is returned unchanged.
+    """
+    moved = tree
+    for _ in range(RESTORING_STEPS):
+        shortfall = problem.minimum_rates - problem.rates(moved)
+        if np.max(shortfall) <= RATE_SLACK:
+            return moved
+        if np.max(shortfall) > REPAIRABLE:
+            return tree
+        short = np.flatnonzero(shortfall > 0)
+        base, used = problem.evaluate_cost(moved), moved.weights != 0
+        units = np.eye(problem.n_classes)[short]
+        slopes = [problem.evaluate_cost(moved, unit) for unit in units]
+        rows = [
+            np.append((base.weights - s.weights)[used], base.thresholds - s.thresholds)
+            for s in slopes
+        ]
+        step = np.linalg.lstsq(np.array(rows), shortfall[short] + 1e-9, rcond=None)[0]
+        weights = moved.weights.copy()
+        weights[used] += step[: np.sum(used)]
+        thresholds = moved.thresholds + step[np.sum(used) :]
+        moved = replace(
+            moved, weights=np.clip(weights, -1, 1), thresholds=np.clip(thresholds, -1, 1)
+        )
+    return tree
+
+
+def soften(leaf_classes: FloatArray, share: float = 0.02) -> FloatArray:
+    """Mix in a little of every class, so that no sample gets probability zero."""
+    return (1 - share) * leaf_classes + share / len(leaf_classes)
+
+
+@dataclass(frozen=True)
+class LogWarmUp:
+    """Log-loss with soft leaves at growing steepness, on a subset of the rows.
+
+    Far from a solution the expected cost at full steepness is flat; the log-loss is not. Leaf
+    classes follow by expectation steps: c_kl in proportion to the responsibility of leaf l for
+    the samples of class k.
+    """
+
+    steepness: tuple[float, ...] = (4.0, 16.0, 64.0, 256.0)
+    rounds: int = 3
+    max_iter: int = 5
+    rows: int = 1000
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        few = stratified(engine.samples, self.rows)
+        small = engine if few is engine.samples else Engine(engine.problem, engine.meter, few)
+        leaves = soften(leaf_classes)
+        for steepness in self.steepness:
+            if steepness > engine.problem.steepness:
+                break
+            small.forget(steepness)
+            for _ in range(self.rounds):
+                limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
+                small.descend_log(theta, leaves, limits, steepness, few.weights)
+                leaves = self._expectation(small, theta, leaves, steepness)
+        return np.where(engine.problem.free_leaves, leaves, leaf_classes)
+
+    def _expectation(
+        self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float
+    ) -> FloatArray:
+        engine.descend_log(theta, leaves, LOOK, steepness, engine.samples.weights)
+        responsibility = -leaves * engine.work.mass
+        return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
+
+
+@dataclass(frozen=True)
+class Race:
+    """Short descents from several trees; the one with the lowest objective wins."""
+
+    limits: Limits = GLANCE
+
+    def winner(
+        self, engine: Engine, trees: Sequence[TreeParameters]
+    ) -> tuple[FloatArray, FloatArray]:
+        """theta and leaf classes of the tree that got furthest, within the budget."""
+        runs: list[tuple[float, FloatArray, FloatArray]] = []
+        with suppress(OutOfBudget):
+            for tree in trees:
+                theta = pack(tree)
+                leaves, value = better_leaves(engine, theta, tree.leaf_classes)
+                runs.append((value, theta, leaves))
+                engine.forget(engine.problem.steepness)
+                runs[-1] = (engine.descend(theta, leaves, self.limits), theta, leaves)
+        _, theta, leaves = min(runs, key=lambda run: run[0])
+        return theta, leaves
+
+
+@dataclass(frozen=True)
+class Approach:
+    """A rough descent at full steepness and full strength: first-order, then Newton steps."""
+
+    limits: Limits = CLOSE
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        engine.forget(engine.problem.steepness)
+        leaves, _ = better_leaves(engine, theta, leaf_classes)
+        engine.descend(theta, leaves, self.limits)
+        return leaves
+
+
+@dataclass(frozen=True)
+class Polish:
+    """Tight descents, with multiplier rounds until the class rates hold and leaves agree.
+
+    The rates aim a hair above their minimum, more so in every round that fails, so that the end
+    point is feasible and not only nearly so.
+    """
+
+    max_iter: int = 300
+    rounds: int = 12
+    newton_from: int = 0
+    margin: float = 1e-7
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        problem, leaves = engine.problem, leaf_classes
+        margin = self.margin
+        multipliers = np.zeros(problem.n_classes)
+        weight, last_shortfall = engine.rate_weight, np.inf
+        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, self.newton_from)
+        look = limits._replace(max_iter=0)
+        for _ in range(self.rounds):
+            value = engine.descend(
+                theta, leaves, limits, multipliers=multipliers, rate_weight=weight
+            )
+            if not engine.ended:
+                continue
+            rates = engine.rates(leaves)
+            # Other leaves only if they are better with the rate terms too: the cheapest leaves
+            # may starve a class, and the next round would change them back.
+            better = engine.cheapest_leaves(leaves)
+            if not np.array_equal(better, leaves):
+                other = engine.descend(
+                    theta, better, look, multipliers=multipliers, rate_weight=weight
+                )
+                if other < value:
+                    leaves = better
+                    continue
+            if np.all(rates >= problem.minimum_rates - RATE_SLACK):
+                return leaves
+            target = np.minimum(problem.minimum_rates + margin, 1.0)
+            multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
+            shortfall = float(np.max(target - rates))
+            if shortfall > 0.1 * last_shortfall:
+                weight = min(10.0 * weight, MOST_WEIGHT * engine.rate_weight)
+            last_shortfall, margin = shortfall, min(4.0 * margin, MOST_MARGIN)
+        theta[:] = pack(restore_rates(problem, unpack(theta, leaves)))
+        return leaves
+
+
+@dataclass(frozen=True)
+class FixedLeaves:
+    """A tight descent with the leaf classes as they are, mixed or not."""
+
+    max_iter: int = 100
+
+    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, 0)
+        weight = 100.0 * engine.rate_weight
+        engine.descend(theta, leaf_classes, limits, rate_weight=weight)
+        return leaf_classes

@@ -1,0 +1,254 @@
+"""Greedy starts: part the classes at every branch and separate the two groups.
+
+A *plan* says for every branch which classes go left, right or both ways, and so which class each
+leaf ends with. Plans that differ only by swapping the two sides of a branch are one structure:
+(a, b | a, c) and (c, a | b, a) are the same tree drawn differently. The structure a descent starts
+from decides which basin it ends in, so rival starts are given different ones.
+
+The splits of a plan are ridge logistic regressions, branch by branch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.samples import Samples
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.starts.logistic import fitted_split
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+from softsplit.tree.parameters import Topology, TreeParameters
+
+RIDGES = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+"""Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
+
+LEFT, RIGHT, BOTH = 0, 1, 2
+
+DRAWS = 2
+"""Plans of a structure already there that are drawn for each tree before one is done without."""
+
+Distances = list[list[float]]
+
+
+class Plan(NamedTuple):
+    """Side of every class at every branch, (n_branches, n_classes), and class of every leaf."""
+
+    sides: NDArray[np.int64]
+    leaf_labels: tuple[int, ...]
+
+
+class Chosen(NamedTuple):
+    """The rows a greedy start looks at: features (n_features, n), and per row its label, weight
+    and price, the cost of its dearest error relative to that of the dearest class."""
+
+    features: FloatArray
+    labels: NDArray[np.int64]
+    weights: FloatArray
+    prices: FloatArray
+
+
+def grouped_trees(
+    problem: TrainingProblem, rng: np.random.Generator, count: int = 1, repeat: bool = False
+) -> list[TreeParameters]:
+    """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
+    chosen = _choose_rows(problem)
+    apart = _distances(_class_means(problem.samples.few))
+    plans: list[Plan] = []
+    spare: list[Plan] = []
+    seen: set[object] = set()
+    while len(plans) < count and len(spare) <= DRAWS * count:
+        plan = draw_plan(problem.topology, apart, rng)
+        key = structure(plan.leaf_labels)
+        (spare if key in seen else plans).append(plan)
+        seen.add(key)
+    if repeat:
+        plans += spare[: count - len(plans)]
+    return [_fit_plan(problem, chosen, plan, rng) for plan in plans]
+
+
+def replanted_tree(
+    problem: TrainingProblem, leaf_classes: FloatArray, rng: np.random.Generator
+) -> TreeParameters:
+    """Another greedy tree with the classes on the same leaves."""
+    plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), problem.n_classes)
+    return _fit_plan(problem, _choose_rows(problem), plan, rng)
+
+
+def plan_of(leaf_labels: tuple[int, ...], n_classes: int) -> Plan:
+    """The plan that leads to these leaves: a class goes wherever one of its leaves lies."""
+    n_branches = len(leaf_labels) - 1
+    below: list[set[int]] = [set() for _ in range(n_branches)] + [{k} for k in leaf_labels]
+    sides = np.full((n_branches, n_classes), BOTH)
+    for t in range(n_branches - 1, -1, -1):
+        left, right = below[2 * t + 1], below[2 * t + 2]
+        below[t] = left | right
+        sides[t, sorted(left - right)] = LEFT
+        sides[t, sorted(right - left)] = RIGHT
+    return Plan(sides, leaf_labels)
+
+
+def structure(labels: tuple[int, ...]) -> object:
+    """The same for two leaf labellings exactly if mirroring branches turns one into the other."""
+    if len(labels) == 1:
+        return labels[0]
+    half = len(labels) // 2
+    sides = [structure(labels[:half]), structure(labels[half:])]
+    return tuple(sorted(sides, key=repr))
+
+
+def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
+    """Part the classes branch by branch, so that every class ends on a leaf."""
+    n_classes, n_branches = len(apart), topology.n_branches
+    sides = [[BOTH] * n_classes for _ in range(n_branches)]
+    groups = [list(range(n_classes))]
+    for t in range(n_branches):
+        capacity = topology.n_leaves >> (t + 1).bit_length()
+        left, right = _part(groups[t], capacity, apart, rng)
+        for k in groups[t]:
+            if k not in right:
+                sides[t][k] = LEFT
+            elif k not in left:
+                sides[t][k] = RIGHT
+        groups += [left, right]
+    return Plan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
+
+
+def _part(
+    classes: list[int], capacity: int, apart: Distances, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
+
+    A single class goes both ways; so may one more where there is room.
+    """
+    if len(classes) == 1:
+        return classes, classes
+    order = [classes[k] for k in rng.permutation(len(classes)).tolist()]
+    if len(classes) == 2:
+        left, right = order[:1], order[1:]
+    else:
+        first, last = order[0], order[-1]
+        near = {k: apart[k][first] - apart[k][last] for k in order}
+        if rng.random() < 1 / 3:
+            near = dict(zip(order, rng.random(len(order)) - 0.5, strict=True))
+        near[first], near[last] = -np.inf, np.inf
+        smallest, largest = max(1, len(order) - capacity), min(capacity, len(order) - 1)
+        size = min(max(sum(near[k] < 0 for k in order), smallest), largest)
+        order.sort(key=lambda k: near[k])
+        left, right = order[:size], order[size:]
+    if capacity > 1 and rng.random() < 1 / 2:
+        giver, taker = (left, right) if len(left) >= len(right) else (right, left)
+        if len(taker) < capacity:
+            taker.append(giver[rng.integers(len(giver))])
+    return left, right
+
+
+def _fit_plan(
+    problem: TrainingProblem, chosen: Chosen, plan: Plan, rng: np.random.Generator
+) -> TreeParameters:
+    """Splits for a plan, each another sensible one every time.
+
+    Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
+    """
+    topology = problem.topology
+    splits = fit_splits(
+        chosen.features,
+        chosen.labels,
+        chosen.weights,
+        chosen.prices,
+        plan.sides,
+        rng.standard_exponential((topology.n_branches, len(chosen.labels))),
+        RIDGES[rng.integers(len(RIDGES), size=topology.n_branches)],
+        rng.uniform(-1, 1, (topology.n_branches, problem.n_features)),
+        rng.random(topology.n_branches),
+        problem.steepness,
+    )
+    leaf_classes = np.zeros((problem.n_classes, topology.n_leaves))
+    leaf_classes[plan.leaf_labels, range(topology.n_leaves)] = 1.0
+    return TreeParameters(
+        np.ascontiguousarray(splits[:, :-1].T), splits[:, -1].copy(), leaf_classes
+    )
+
+
+def _choose_rows(problem: TrainingProblem) -> Chosen:
+    samples, dearest = problem.samples.few, problem.loss.costs.max(axis=1)
+    prices = (dearest / max(dearest.max(), 1e-300))[samples.labels]
+    return Chosen(samples.features, samples.labels, samples.weights, prices)
+
+
+def _class_means(samples: Samples) -> FloatArray:
+    """Weighted mean of each class, (n_classes, n_features)."""
+    weighted = samples.features * samples.weights
+    sums = np.add.reduceat(weighted, samples.starts[:-1], axis=1)
+    return np.ascontiguousarray(sums.T / samples.class_totals[:, None])
+
+
+def _distances(means: FloatArray) -> Distances:
+    """Squared distances between the class means; lists, as they are looked at one by one."""
+    square = np.sum(means**2, axis=1)
+    found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
+    return found
+
+
+@compiled
+def fit_splits(  # type: ignore[no-untyped-def]
+    features, labels, weights, prices, sides, shares, ridges, directions, lots, steepness
+):
+    """A ridge logistic regression for every branch between the rows of its two sides.
+
+    Both sides count the same, but for what their errors cost (``prices``). Rows of a class that
+    goes both ways follow the hyperplane. Without rows on both sides: a given direction through
+    one of the rows that arrive, by lot. Result: (n_branches, n_features + 1).
+    """
+    n_branches, n_rows = shares.shape
+    n_features = features.shape[0]
+    splits = np.empty((n_branches, n_features + 1))
+    node = np.zeros(n_rows, dtype=np.int64)
+    weight, target = np.empty(n_rows), np.empty(n_rows)
+    for t in range(n_branches):
+        total, arrived = np.zeros(2), 0
+        for i in range(n_rows):
+            side = sides[t, labels[i]]
+            arrived += node[i] == t
+            target[i] = 1.0 if side == LEFT else 0.0
+            weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
+            total[int(target[i])] += weight[i]
+        if total[0] > 0.0 and total[1] > 0.0:
+            for i in range(n_rows):
+                weight[i] *= 0.5 / total[int(target[i])] * prices[i]
+            split = fitted_split(features, target, weight, ridges[t], steepness)
+            for j in range(n_features + 1):
+                splits[t, j] = split[j]
+        else:
+            row = _row_by_lot(node, t, int(lots[t] * arrived))
+            splits[t, n_features] = 0.0
+            for j in range(n_features):
+                splits[t, j] = directions[t, j]
+                splits[t, n_features] += directions[t, j] * features[j, row] / n_features
+            beyond = abs(splits[t, n_features])
+            if beyond > 1.0:  # unscaled features: the same hyperplane, within the box
+                for j in range(n_features + 1):
+                    splits[t, j] /= beyond
+        for i in range(n_rows):
+            if node[i] == t:
+                side = sides[t, labels[i]]
+                if side == BOTH:
+                    score = -splits[t, n_features] * n_features
+                    for j in range(n_features):
+                        score += splits[t, j] * features[j, i]
+                    side = LEFT if score > 0.0 else RIGHT
+                node[i] = 2 * t + 1 + side
+    return splits
+
+
+@compiled
+def _row_by_lot(node, t, lot):  # type: ignore[no-untyped-def]
+    """The ``lot``-th of the rows that arrive at branch t; the first row of all if none does."""
+    for i in range(node.size):
+        if node[i] == t:
+            if lot == 0:
+                return i
+            lot -= 1
+    return 0

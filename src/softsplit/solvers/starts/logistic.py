@@ -1,0 +1,125 @@
+"""Ridge logistic regression of one split, compiled: how a branch is fitted to chosen rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.support.compiling import compiled
+from softsplit.support.linear_algebra import solve_damped
+
+NEWTON_STEPS = 6
+LOGISTIC_LIMIT = 300
+"""Most features for a regression, whose cost grows with their square."""
+
+
+@compiled
+def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no-untyped-def]
+    """Weights and threshold, in the box, of a split that sends rows of target 1 to the left.
+
+    Steepness times the score of a row is the log-odds of the regression, as far as the box
+    allows it. Shapes: features (n_features, n_rows), result (n_features + 1,).
+    """
+    n_features = features.shape[0]
+    if n_features > LOGISTIC_LIMIT:
+        solution = mean_difference(features, target, weight, ridge)
+    else:
+        solution = ridge_logistic(features, target, weight, ridge, NEWTON_STEPS)
+    largest = 1e-12
+    for j in range(n_features):
+        largest = max(largest, abs(solution[j]))
+    scale = min(n_features / steepness, 1.0 / largest)
+    scale = min(scale, n_features / max(abs(solution[n_features]), 1e-12))
+    for j in range(n_features + 1):
+        solution[j] *= scale
+    solution[n_features] /= n_features
+    return solution
+
+
+@compiled
+def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped-def]
+    """Diagonal discriminant between the two sides: linear in the number of features.
+
+    Coefficients (mean left - mean right) / (spread + ridge), scaled so that the two means are
+    four apart in log-odds; the threshold lies half-way between them. Where only one side has
+    rows that weigh anything, all rows go there.
+    """
+    n_features, n_rows = features.shape
+    total = np.zeros(2)
+    for i in range(n_rows):
+        total[int(target[i])] += weight[i]
+    solution = np.zeros(n_features + 1)
+    if total[0] == 0.0 or total[1] == 0.0:
+        solution[n_features] = 2.0 if total[1] == 0.0 else -2.0
+        return solution
+    middle = np.empty(n_features)
+    apart = 0.0
+    for j in range(n_features):
+        left, right, square = 0.0, 0.0, 0.0
+        for i in range(n_rows):
+            value = weight[i] * features[j, i]
+            square += value * features[j, i]
+            left += value * target[i]
+            right += value * (1.0 - target[i])
+        left, right = left / total[1], right / total[0]
+        middle[j] = 0.5 * (left + right)
+        spread = max(square / (total[0] + total[1]) - middle[j] * middle[j], 0.0)
+        solution[j] = (left - right) / (spread + ridge)
+        apart += solution[j] * (left - right)
+    for j in range(n_features):
+        solution[j] *= 4.0 / max(abs(apart), 1e-12)
+        solution[n_features] += solution[j] * middle[j]
+    return solution
+
+
+@compiled
+def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-untyped-def]
+    """Coefficients and threshold of a ridge logistic regression, by a few Newton steps.
+
+    Minimises sum_i weight_i log(1 + exp(-+ (b . x_i - threshold))) + ridge |b|^2 / 2; rows of
+    weight zero are left out. The threshold (last entry) is hardly penalised.
+    """
+    n_features, n_rows = features.shape
+    width = n_features + 1
+    count = 0
+    for i in range(n_rows):
+        if weight[i] > 0.0:
+            count += 1
+    design = np.empty((width, count))
+    kept = np.empty(count, dtype=np.int64)
+    k = 0
+    for i in range(n_rows):
+        if weight[i] > 0.0:
+            kept[k] = i
+            k += 1
+    for j in range(n_features):
+        for k in range(count):
+            design[j, k] = features[j, kept[k]]
+    ones = np.empty(width)
+    for k in range(count):
+        design[n_features, k] = -1.0
+    for j in range(width):
+        ones[j] = 1.0
+    # One row each, so that all products are of matrices.
+    solution, slope = np.zeros((1, width)), np.empty((1, width))
+    score, factor, weighted = np.empty((1, count)), np.empty(count), np.empty((width, count))
+    matrix, memory = np.empty((width, width)), np.zeros(1)
+    for _ in range(steps):
+        np.dot(solution, design, score)
+        for k in range(count):
+            p = 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, score[0, k]))))
+            score[0, k] = weight[kept[k]] * (target[kept[k]] - p)
+            factor[k] = weight[kept[k]] * p * (1.0 - p)
+        for j in range(width):
+            for k in range(count):
+                weighted[j, k] = design[j, k] * factor[k]
+        np.dot(weighted, design.T, matrix)
+        np.dot(score, design.T, slope)
+        for j in range(width):
+            penalty = ridge if j < n_features else 1e-8
+            matrix[j, j] += penalty
+            slope[0, j] -= penalty * solution[0, j]
+        if not solve_damped(matrix, slope[0], ones, memory):
+            break
+        for j in range(width):
+            solution[0, j] += slope[0, j]
+    return solution[0]

@@ -1,0 +1,95 @@
+"""Starting trees. Each rule takes a problem and a random generator; nothing else is random.
+
+uniform   weights and thresholds uniform in the box, as in the paper. At steepness 512 most such
+          hyperplanes lie outside the data, which is why so many of the paper's runs fail.
+points    random directions through random training rows: every split cuts the data.
+groups    at each branch the classes that arrive are parted into two groups and a ridge logistic
+          regression separates them (solvers/grouping.py); leaves end up with a class each.
+
+A start may come with rivals, other trees drawn by the same rule: a solver that can tell early which
+one leads further runs only that one to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from softsplit.problem.leaves import InfeasibleLeafStep
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Draw, Start
+from softsplit.solvers.starts.grouping import grouped_trees
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+
+def draw_start(
+    rule: str, problem: TrainingProblem, rng: np.random.Generator, rivals: int = 0
+) -> Start:
+    """A start by the named rule; variables outside the problem's block keep their anchor."""
+    if rule not in RULES:
+        raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
+    trees = [problem.pin(tree) for tree in RULES[rule](problem, rng, 1 + rivals)]
+    return Start(trees[0], rule, tuple(trees[1:]))
+
+
+def draw_hops(problem: TrainingProblem, rng: np.random.Generator, count: int) -> tuple[Draw, ...]:
+    """What ``count`` hops of a search need: greedy trees of many structures, and seeds."""
+    trees = grouped_trees(problem, rng, count, repeat=True)
+    seeds = rng.integers(2**63, size=count)
+    return tuple(
+        Draw(problem.pin(tree), int(seed)) for tree, seed in zip(trees, seeds, strict=True)
+    )
+
+
+def uniform_trees(
+    problem: TrainingProblem, rng: np.random.Generator, count: int = 1
+) -> list[TreeParameters]:
+    """Weights and thresholds uniform in the box, leaf classes uniform and normalised."""
+    return [_uniform_tree(problem, rng) for _ in range(count)]
+
+
+def _uniform_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
+    shape = (problem.n_features, problem.topology.n_branches)
+    leaves = rng.uniform(size=(problem.n_classes, problem.topology.n_leaves))
+    return TreeParameters(
+        rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape[1]), leaves / leaves.sum(axis=0)
+    )
+
+
+def points_trees(
+    problem: TrainingProblem, rng: np.random.Generator, count: int = 1
+) -> list[TreeParameters]:
+    """Random directions, each through a random training row; the best leaves for them."""
+    return [_points_tree(problem, rng) for _ in range(count)]
+
+
+def _points_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
+    samples = problem.samples
+    weights = rng.uniform(-1, 1, (problem.n_features, problem.topology.n_branches))
+    share = np.cumsum(samples.weights)
+    rows = np.searchsorted(share, rng.uniform(size=weights.shape[1]) * share[-1], side="right")
+    rows = np.minimum(rows, samples.n_rows - 1)
+    through = samples.features[:, rows]
+    thresholds = np.sum(weights * through, axis=0) / problem.n_features
+    return _with_leaves(problem, weights, np.clip(thresholds, -1, 1))
+
+
+def _with_leaves(
+    problem: TrainingProblem, weights: FloatArray, thresholds: FloatArray
+) -> TreeParameters:
+    """The splits with their best leaf classes, or with even ones where no choice is feasible."""
+    even = np.full((problem.n_classes, problem.topology.n_leaves), 1.0 / problem.n_classes)
+    splits = TreeParameters(weights, thresholds, even)
+    try:
+        return problem.best_leaves(splits)
+    except InfeasibleLeafStep:
+        return splits
+
+
+RULES: dict[str, Callable[[TrainingProblem, np.random.Generator, int], list[TreeParameters]]] = {
+    "uniform": uniform_trees,
+    "points": points_trees,
+    "groups": grouped_trees,
+}

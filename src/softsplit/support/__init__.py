@@ -1,0 +1,1 @@
+"""What every part of the library may use: messages, checks, files, threads, compiling."""

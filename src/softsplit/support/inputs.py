@@ -1,0 +1,179 @@
+"""What a feature matrix may not hold, said in one sentence that names the place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from numbers import Integral, Number, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+
+
+@contextmanager
+def made_floats() -> Iterator[None]:
+    """While scikit-learn makes floats of X: its check for infinities adds them up."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            yield
+        except OverflowError:
+            raise ValueError(
+                "X holds an integer that no float can hold; divide its column by a constant."
+            ) from None
+
+
+def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
+    """NaN and infinity: the first one is named."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum()):  # then all are, and no array of flags was made
+            return
+    if np.all(np.isfinite(X)):
+        return
+    row, column = np.argwhere(~np.isfinite(X))[0]
+    label = column if names is None else shown(str(names[column]))
+    what = "NaN" if np.isnan(X[row, column]) else "infinity"
+    raise ValueError(
+        f"X holds {what} in column {label}, row {row}; impute it or drop the row before calling "
+        "SoftTreeClassifier."
+    )
+
+
+def refuse_masked(name: str, values: Any, of: str = "row") -> None:
+    """Masked entries, in whose place numpy would take whatever is stored below the mask.
+
+    An array without any is taken as it is. ``of`` is what a single line of values is counted by.
+    """
+    place: tuple[int, ...] | None = None
+    if isinstance(values, list | tuple):  # of rows or of single values
+        place = next(((i,) for i, row in enumerate(values) if _has_mask(row)), None)
+    elif _has_mask(values):
+        place = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(values))[0])
+    if place is None:
+        return
+    where = f"column {place[1]}, row {place[0]}" if len(place) == 2 else f"{of} {place[0]}"
+    raise ValueError(
+        f"{name} is masked in {where}; fill it in or drop the row before calling "
+        "SoftTreeClassifier."
+    )
+
+
+def _has_mask(values: Any) -> bool:
+    """Whether some entry is masked; a frame may have a column that is called "_mask"."""
+    return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
+
+
+def refuse_text(X: Any) -> None:
+    """Columns that are not numbers: the first one is named, and what it holds."""
+    refuse_masked("X", X)
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):
+        raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
+    if X is None or isinstance(X, str | bytes | Number):
+        raise ValueError("Expected 2D array, got a single value instead: X needs rows and columns.")
+    if isinstance(X, Mapping | Set | Iterator) and not hasattr(X, "shape"):
+        raise TypeError(
+            f"X is a {type(X).__name__}; make it an array or a data frame with a row per sample."
+        )
+    made = _as_array(X) if isinstance(X, list | tuple) else X
+    if hasattr(made, "ndim") and made.ndim != 2:
+        advice = (
+            "Reshape your data with X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it "
+            "is one row."
+            if made.ndim == 1
+            else "X needs a row per sample and a column per feature."
+        )
+        raise ValueError(f"Expected 2D array, got {made.ndim}D array instead: {advice}")
+    if getattr(getattr(made, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported: X must hold real numbers.")
+    for label, column in _columns(made):
+        kind = _kind_of_column(column)
+        if kind:
+            way = (
+                "turn it into numbers, such as days since a day."
+                if kind == "dates"
+                else "encode it as numbers first, for example with scikit-learn's OneHotEncoder."
+            )
+            raise ValueError(f"column {label} of X holds {kind}; {way}")
+
+
+def refuse_mixed_labels(y: NDArray[Any]) -> None:
+    """Text beside something else, which has no order, so no first class; and other objects."""
+    if y.dtype != object:
+        return
+    text = next((label for label in y if isinstance(label, str)), None)
+    other = [label for label in y if not isinstance(label, str)]
+    if text is not None and other:
+        raise ValueError(
+            f"y holds text beside other labels, such as {shown(str(text))} and "
+            f"{_shown_label(other[0])}; make the labels all text or "
+            "all numbers."
+        )
+    if other:
+        raise ValueError(
+            f"Unknown label type: y holds Python objects such as {_shown_label(other[0])}; "
+            f"{_way_to_labels(other)}."
+        )
+
+
+def _shown_label(label: Any) -> str:
+    """As Python itself writes it, also if it is one of numpy's."""
+    return shown(label.item() if isinstance(label, np.generic) else label)
+
+
+def _way_to_labels(objects: list[Any]) -> str:
+    if any(label is None for label in objects):
+        return "drop rows without a label, or give them one"
+    for kind, name in ((bool | np.bool_, "bool"), (Integral, "int"), (Real, "float")):
+        if all(isinstance(label, kind) for label in objects):
+            return f"give it a type first, with y.astype({name})"
+    return "make the labels all text or all numbers"
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    """Nested lists as numpy would read them."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise ValueError(
+            "X holds rows of different lengths; every row needs one number per feature."
+        ) from None
+
+
+def _columns(X: Any) -> list[tuple[str, Any]]:
+    """Columns that may hold other things than numbers, with the name to call them by."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(
+                f"X has several columns named {shown(repeated[0])}; rename all but one."
+            )
+        position = X.iloc if hasattr(X, "iloc") else X
+        return [(shown(name), position[:, j]) for j, name in enumerate(names)]
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
+        return [(str(j), X[:, j]) for j in range(X.shape[1])]
+    return []
+
+
+def _kind_of_column(column: Any) -> str:
+    """What the column holds if it is not numbers: "text", "dates" or "no numbers"."""
+    name = str(getattr(column, "dtype", "")).lower()
+    if name.startswith(("date", "time", "duration", "period", "<m8", ">m8")):
+        return "dates"
+    if name.startswith(("str", "utf8", "enum", "<u", "|s")) or name == "categorical":
+        return "text"
+    if not name.startswith(("object", "categor", "interval", "list", "struct", "array")):
+        return ""
+    values = np.asarray(column, dtype=object)
+    if any(isinstance(value, str | bytes) for value in values):
+        return "text"
+    if isinstance(column, np.ndarray):
+        return ""  # numpy's own conversion names what it cannot read
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        return "no numbers"
+    return ""

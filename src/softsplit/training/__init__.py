@@ -1,0 +1,1 @@
+"""From validated rows to a trained tree."""

@@ -1,0 +1,280 @@
+"""Multistart, hops around the best tree, and walks along a path of problems.
+
+This is the only place where randomness enters.
+
+Start ``i`` draws from the i-th child of one seed sequence, so its result depends on the seed and
+on ``i`` alone, not on how many starts run or side by side with what.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Budget, Improver, Solution, Solver, Status
+from softsplit.solvers.starts.rules import draw_hops, draw_start
+from softsplit.support.parallel import n_workers, one_blas_thread
+from softsplit.training.observer import Observer
+
+logger = logging.getLogger(__name__)
+
+
+HOP_KEY = 2**31
+"""Spawn key of the hops' random numbers: beyond any number of starts."""
+
+FRONT = 5
+"""Solutions of different objective that a search hops from."""
+
+Job = tuple[int, np.random.SeedSequence]
+"""Number of a start, and its random numbers."""
+
+
+class NoFeasibleTreeError(ValueError):
+    """No start ended in a tree that satisfies the constraints."""
+
+
+def multistart(
+    problem: TrainingProblem,
+    solver: Solver,
+    *,
+    n_starts: int = 10,
+    seed: int | np.random.SeedSequence = 0,
+    budget: Budget | None = None,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+) -> list[Solution]:
+    """Run ``solver`` from ``n_starts`` starts; one Solution each, in the order of the starts.
+
+    The time limit of the budget covers all starts together. Those that would begin after it are
+    left out, except the first.
+    """
+    budget = budget or Budget()
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    jobs = list(enumerate(sequence.spawn(n_starts)))
+    observer = observer or Observer()
+    observer.starting(n_starts)
+    workers = n_workers(n_jobs, n_starts)
+    with one_blas_thread():
+        if workers == 1:
+            return _one_after_another(problem, solver, jobs, budget, observer)
+        if solver.releases_gil:
+            return _side_by_side(problem, solver, jobs, budget, workers, observer)
+        return _in_processes(problem, solver, jobs, budget, workers, observer)
+
+
+def _one_after_another(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[Job],
+    budget: Budget,
+    observer: Observer,
+) -> list[Solution]:
+    found: list[Solution] = []
+    try:
+        for i, child in jobs:
+            solution = _run_start(problem, solver, i, child, budget)
+            if solution is None:
+                continue
+            found.append(solution)
+            _tell(observer, solver, i, solution)
+            if solution.status is Status.INTERRUPTED:
+                budget.cancel.requested = True
+            if budget.cancel.requested:
+                break
+    except KeyboardInterrupt:
+        budget.cancel.requested = True
+        if not found:
+            raise
+    return found
+
+
+def _side_by_side(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[Job],
+    budget: Budget,
+    workers: int,
+    observer: Observer,
+) -> list[Solution]:
+    finished: dict[int, Solution] = {}
+    running: set[int] = set()
+
+    def run(i: int, child: np.random.SeedSequence) -> None:
+        running.add(i)
+        try:
+            solution = _run_start(problem, solver, i, child, budget)
+            if solution is not None:
+                finished[i] = solution
+                _tell(observer, solver, i, solution)
+        finally:
+            running.discard(i)
+
+    try:
+        Parallel(n_jobs=workers, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
+    except KeyboardInterrupt:
+        budget.cancel.requested = True  # the threads stop at their next look at the budget
+        while running:
+            time.sleep(0.01)
+        if not finished:
+            raise
+    return [finished[i] for i in sorted(finished)]
+
+
+def _in_processes(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[Job],
+    budget: Budget,
+    workers: int,
+    observer: Observer,
+) -> list[Solution]:
+    finished: dict[int, Solution] = {}
+    # In the order in which they end, so that none has to wait for a slow one.
+    parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
+    ends = parallel(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs)
+    try:
+        for i, solution in ends:
+            if solution is not None:
+                finished[i] = solution
+                _tell(observer, solver, i, solution)
+    except KeyboardInterrupt:
+        budget.cancel.requested = True
+        with warnings.catch_warnings():  # that the rest is dropped is what was asked for
+            warnings.simplefilter("ignore")
+            ends.close()
+        if not finished:
+            raise
+    return [finished[i] for i in sorted(finished)]
+
+
+def _run_numbered(
+    problem: TrainingProblem,
+    solver: Solver,
+    index: int,
+    child: np.random.SeedSequence,
+    budget: Budget,
+) -> tuple[int, Solution | None]:
+    return index, _run_start(problem, solver, index, child, budget)
+
+
+def _run_start(
+    problem: TrainingProblem,
+    solver: Solver,
+    index: int,
+    child: np.random.SeedSequence,
+    budget: Budget,
+) -> Solution | None:
+    if index > 0 and budget.exhausted:
+        return None
+    start = draw_start(_rule(solver, index), problem, np.random.default_rng(child), solver.rivals)
+    start = replace(start, seed=int(child.generate_state(1)[0]))
+    if solver.releases_gil:
+        return solver.solve(problem, start, budget)
+    else:  # possibly in a process of its own, which has a limit of its own
+        with one_blas_thread():
+            return solver.solve(problem, start, budget)
+
+
+def _rule(solver: Solver, index: int) -> str:
+    return solver.start_rules[index % len(solver.start_rules)]
+
+
+def _tell(observer: Observer, solver: Solver, index: int, solution: Solution) -> None:
+    rule = _rule(solver, index)
+    observer.start_ended(index + 1, rule, solution)
+    logger.info(
+        "start %d (%s): objective %.6g, %s, %.3g s",
+        index + 1,
+        rule,
+        solution.objective,
+        solution.status.name,
+        solution.seconds,
+    )
+
+
+def best_solution(
+    solutions: Sequence[Solution], budget: Budget | None = None, tie: float = 0.0
+) -> Solution:
+    """The lowest objective among the usable solutions; the first of equals.
+
+    Objectives within ``tie`` of the lowest count as equal, and there the smallest weights win: of
+    two trees that cost the same, the gentler one.
+
+    Raises
+    ------
+    NoFeasibleTreeError
+        If no solution is usable.
+    """
+    usable = [solution for solution in solutions if solution.status.usable]
+    if usable:
+        best = min(usable, key=lambda solution: solution.objective)
+        equals = [s for s in usable if tie > 0 and s.objective <= best.objective + tie]
+        return min(equals, key=_size) if len(equals) > 1 else best
+    ends = sorted(
+        {f"{s.status.name} ({s.message})" if s.message else s.status.name for s in solutions}
+    )
+    least = min(solution.violation for solution in solutions)
+    advice = "lower min_class_rate, or raise depth or n_starts"
+    if budget is not None and budget.cancel.requested:
+        raise KeyboardInterrupt
+    if budget is not None and budget.exhausted:
+        advice = "raise time_limit"
+    raise NoFeasibleTreeError(
+        f"none of {len(solutions)} starts ended in a tree that meets the constraints (smallest "
+        f"violation {least:.2g}; ends: {', '.join(ends)}); {advice}."
+    )
+
+
+def _size(solution: Solution) -> float:
+    return float(np.sum(np.abs(solution.parameters.weights)))
+
+
+def hop(
+    problem: TrainingProblem,
+    solver: Solver,
+    solutions: Sequence[Solution],
+    *,
+    seed: int | np.random.SeedSequence = 0,
+    budget: Budget | None = None,
+    observer: Observer | None = None,
+) -> Solution:
+    """The best of ``solutions``, after a search around the best few if the solver can do that."""
+    budget = budget or Budget()
+    tie = budget.tol * problem.cost_unit
+    best = best_solution(solutions, budget, tie)
+    if not isinstance(solver, Improver) or budget.exhausted:
+        return best
+    count = len(solutions) * solver.hops(problem)
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    # A child that no start uses, however many there are.
+    key = (*sequence.spawn_key, HOP_KEY)
+    rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
+    front = _distinct([s for s in solutions if s.status.usable], FRONT)
+    observer = observer or Observer()
+    try:
+        observer.searching(count)
+        with one_blas_thread():
+            draws = draw_hops(problem, rng, count)
+            found = solver.improve(problem, front, draws, budget, observer.hopped)
+            best = found if found.objective < best.objective - tie else best
+        observer.search_ended(best)
+    except KeyboardInterrupt:  # outside the hops, which see to it themselves
+        budget.cancel.requested = True
+    return best
+
+
+def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
+    """The best usable solutions, leaving out those of the same objective."""
+    chosen: list[Solution] = []
+    for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):
+        gap = abs(solution.objective - chosen[-1].objective) if chosen else np.inf
+        if gap > 1e-6 * abs(solution.objective):
+            chosen.append(solution)
+    return chosen[:keep]

@@ -1,0 +1,260 @@
+"""From the estimator's parameters to the parts of a training problem, or one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import (
+    PenaltyPair,
+    Surrogate,
+    exponential,
+    inverse_power,
+    linear,
+    logarithmic,
+    power,
+)
+from softsplit.solvers import SOLVERS, NodeDecomposition, Solver, registry
+from softsplit.support.arguments import positive_number
+from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import refuse_masked
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import Topology
+
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
+SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
+MOST_JOBS = 1_000_000
+NEGLIGIBLE_COST = 1e-6
+"""Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
+them would only fit noise."""
+
+SCALES = {
+    "minmax": "minmax",
+    "quantile": "quantile",
+    "standard": "standard",
+    "none": "identity",
+}
+"""Scalings by the names of the estimator."""
+
+PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
+
+
+def make_topology(depth: Any, n_classes: int) -> Topology:
+    """The tree for ``depth``; ``"auto"`` is the smallest with a leaf per class."""
+    if isinstance(depth, str):
+        if depth != "auto":
+            raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
+        return Topology.for_classes(n_classes)
+    if not isinstance(depth, Integral) or isinstance(depth, bool):
+        raise ValueError(f"depth must be 'auto' or a positive integer, got {shown(depth)}.")
+    return Topology(int(depth))
+
+
+def make_scale(scale: Any) -> str:
+    """The kind of scaling that ``scale`` names."""
+    if scale is None or isinstance(scale, bool | np.bool_):
+        return "minmax" if scale else "identity"
+    if not isinstance(scale, str) or scale not in SCALES:
+        raise ValueError(
+            f"scale must be one of {', '.join(map(repr, SCALES))}, True, False or None, "
+            f"got {shown(scale)}."
+        )
+    return SCALES[scale]
+
+
+def make_solver(solver: Any) -> Solver:
+    """The solver of that name, or the solver object itself."""
+    made = registry.make_solver(solver, SOLVERS)
+    if isinstance(made, NodeDecomposition):
+        made.check()
+    return made
+
+
+def make_penalties(
+    penalty: Any,
+    local_strength: Any,
+    global_strength: Any,
+    *,
+    sharpness: Any,
+    exponent: Any,
+    offset: Any,
+) -> PenaltyPair:
+    """The pair of penalties the estimator's parameters name."""
+    local = positive_number("local_strength", local_strength, zero=True)
+    overall = positive_number("global_strength", global_strength, zero=True)
+    if penalty is None and (local > 0 or overall > 0):
+        raise ValueError(
+            "penalty=None takes no strengths; set local_strength and global_strength to 0 or "
+            "name a penalty."
+        )
+    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, overall)
+
+
+def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
+    if not isinstance(penalty, str | None) or penalty not in PENALTIES:
+        raise ValueError(
+            f"penalty {shown(penalty)} is unknown; choose one of {', '.join(map(repr, PENALTIES))}."
+        )
+    if penalty == "l0":
+        return exponential(positive_number("sharpness", sharpness))
+    if penalty in ("power", "inverse_power"):
+        make = power if penalty == "power" else inverse_power
+        return make(positive_number("exponent", exponent), positive_number("offset", offset))
+    if penalty == "log":
+        return logarithmic(positive_number("offset", offset))
+    return linear()
+
+
+def make_loss(
+    cost_matrix: ArrayLike | None,
+    class_weight: Any,
+    classes: NDArray[Any],
+    class_totals: FloatArray,
+) -> ExpectedCost:
+    """Expected cost from the cost matrix and class weights.
+
+    ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
+    total. Costs that are negligible beside the dearest are taken as zero.
+    """
+    n_classes = len(classes)
+    if cost_matrix is None:
+        loss = ExpectedCost.uniform(n_classes)
+    else:
+        loss = ExpectedCost(_costs(cost_matrix, n_classes))
+    with np.errstate(over="ignore"):
+        costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+        largest = float(np.max(costs) * np.max(class_totals))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"costs times weights go up to {largest:.3g}, which is too "
+            f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "
+            "class_weight or sample_weight by a constant."
+        )
+    return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
+
+
+def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
+    try:
+        costs = np.array(cost_matrix, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("cost_matrix must be an array of numbers.") from None
+    if costs.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix has shape {costs.shape}; it needs one row and one column per class, "
+            f"({n_classes}, {n_classes}), in the order of classes_."
+        )
+    if not np.all(np.isfinite(costs)) or np.any(costs < 0):
+        raise ValueError("cost_matrix must hold finite costs >= 0.")
+    return costs
+
+
+def _class_weights(
+    class_weight: Any, classes: NDArray[Any], class_totals: FloatArray
+) -> FloatArray:
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
+            )
+        balanced: FloatArray = class_totals.sum() / (len(classes) * class_totals)
+        return balanced
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict, got {shown(class_weight)}."
+        )
+    return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
+
+
+def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
+    """rho_k per class, from one number, a sequence in the order of the classes, or a dict."""
+    if isinstance(min_class_rate, Mapping):
+        return _by_class("min_class_rate", min_class_rate, classes, 0.0, 1.0)
+    try:
+        rates = np.array(min_class_rate, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            "min_class_rate must be a number, one per class or a dict, "
+            f"got {shown(min_class_rate)}."
+        ) from None
+    if rates.ndim not in (0, 1) or (rates.ndim == 1 and len(rates) != len(classes)):
+        raise ValueError(
+            f"min_class_rate must be one number or {len(classes)}, one per class, "
+            f"got shape {rates.shape}."
+        )
+    if not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"min_class_rate must lie in [0, 1], got {shown(min_class_rate)}.")
+    return np.broadcast_to(rates, len(classes)).copy()
+
+
+def _by_class(
+    name: str, values: Mapping[Any, Any], classes: NDArray[Any], default: float, most: float
+) -> FloatArray:
+    known = set(classes.tolist())
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        raise ValueError(f"{name} names {shown(unknown[0])}, which is not a class of y.")
+    try:
+        found = np.array([values.get(label, default) for label in classes.tolist()], dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must map classes to numbers.") from None
+    if not np.all((found >= 0) & (found <= most) & np.isfinite(found)):
+        raise ValueError(f"{name} must hold finite numbers from 0 to {most:g}.")
+    return found
+
+
+def make_numbers(name: str, values: Any) -> Any:
+    """``values`` as an array of real numbers; one number and None stay as they are."""
+    if values is None or isinstance(values, Real):
+        return values
+    refuse_masked(name, values)
+    try:
+        if np.asarray(values).dtype.kind == "c":  # numpy would leave out the imaginary parts
+            raise ValueError
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must hold real numbers, one for each row.") from None
+
+
+def make_weights(sample_weight: FloatArray) -> FloatArray:
+    """Checked sample weights: sums and products of them must stay within floats."""
+    largest = float(np.max(sample_weight, initial=0.0))
+    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight holds numbers up to {largest:.3g}, which are too "
+            f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
+        )
+    return sample_weight
+
+
+def make_jobs(n_jobs: Any) -> int | None:
+    """``None`` or a nonzero integer."""
+    good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    good = good and 0 < abs(n_jobs) <= MOST_JOBS
+    if n_jobs is not None and not good:
+        raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
+    return None if n_jobs is None else int(n_jobs)
+
+
+def make_verbose(verbose: Any) -> bool:
+    """Whether to tell how far training is."""
+    if verbose is not None and not isinstance(verbose, Real | np.bool_):
+        raise ValueError(f"verbose must be an integer or a truth value, got {shown(verbose)}.")
+    return bool(verbose)
+
+
+def make_steepness(steepness: Any) -> float:
+    """gamma, below the point where gates turn into steps that no float can tell apart."""
+    value = positive_number("steepness", steepness)
+    if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
+        raise ValueError(
+            f"steepness must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, "
+            f"got {shown(steepness)}."
+        )
+    return value

@@ -1,0 +1,32 @@
+"""Problems of a few rows, with which compiled functions are called for the first time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.engines.samples import Samples
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.problem import TrainingProblem
+from softsplit.tree.parameters import Topology
+
+N_ROWS = 30
+
+
+def tiny_problems() -> list[TrainingProblem]:
+    """One split between two classes, and three between three."""
+    return [tiny_problem(2, 1), tiny_problem(3, 2)]
+
+
+def tiny_problem(n_classes: int, depth: int) -> TrainingProblem:
+    """Two features, both penalties, and class rates."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(N_ROWS) % n_classes
+    X = rng.uniform(size=(N_ROWS, 2)) + labels[:, None]
+    return TrainingProblem(
+        Samples.from_arrays(X, labels, n_classes),
+        Topology(depth),
+        ExpectedCost.uniform(n_classes),
+        PenaltyPair.of(exponential(), 0.1, 0.1),
+        np.full(n_classes, 0.1),
+    )

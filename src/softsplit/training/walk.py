@@ -1,0 +1,92 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
+from softsplit.support.parallel import one_blas_thread
+from softsplit.training.multistart import _distinct, best_solution, hop, multistart
+from softsplit.training.observer import Observer
+
+
+def walk(
+    problems: Sequence[TrainingProblem],
+    solver: Solver,
+    *,
+    keep: int = 3,
+    n_starts: int = 10,
+    seed: int = 0,
+    budget: Budget | None = None,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+    thorough: bool = True,
+) -> list[Solution]:
+    """Solve neighbouring problems one after the other, each from the best trees of the last.
+
+    The first is solved by multistart; of its solutions the ``keep`` best of different objective
+    go on, each as the start of the next problem, followed by a search. The problems may differ
+    in their penalties only, so that the last tree is feasible for the next one. On the way back
+    every problem is tried from the tree of its other neighbour. The best solution of each problem
+    is returned; if the budget runs out or the user interrupts, those of the problems that were
+    reached. Without ``thorough`` there is neither search nor way back: trees of many paths are to
+    be compared, and each path must be cheap.
+    """
+    budget, observer = budget or Budget(), observer or Observer()
+    first = multistart(
+        problems[0],
+        solver,
+        n_starts=n_starts,
+        seed=seed,
+        budget=budget,
+        n_jobs=n_jobs,
+        observer=observer,
+    )
+    if thorough:
+        best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
+    else:
+        best = best_solution(first, budget)
+    front = _distinct([best, *first], keep)
+    path = [front[0]]
+    try:
+        observer.point_ended(problems[0], front[0])
+        for problem in problems[1:]:
+            if budget.exhausted:
+                break
+            with one_blas_thread():
+                found = [solver.solve(problem, Start(s.parameters), budget) for s in front]
+            if thorough:
+                found.append(_as_it_is(problem, path[-1], budget))
+            if any(solution.status is Status.INTERRUPTED for solution in found):
+                budget.cancel.requested = True
+            if thorough:
+                best = hop(problem, solver, found, seed=seed, budget=budget)
+            else:
+                best = best_solution(found, budget)
+            front = _distinct([best, *(s for s in found if s.status.usable)], keep)
+            path.append(best)
+            observer.point_ended(problem, best)
+        for i in range(len(path) - 2, -1, -1) if thorough else ():
+            if budget.exhausted:
+                break
+            with one_blas_thread():
+                other = solver.solve(problems[i], Start(path[i + 1].parameters), budget)
+            path[i] = best_solution([path[i], other])
+    except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
+        budget.cancel.requested = True
+    return path
+
+
+def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> Solution:
+    """The tree of a neighbouring problem, measured on this one."""
+    return Solution.measure(
+        problem,
+        neighbour.parameters,
+        Status.ACCEPTABLE,
+        tol=budget.tol,
+        n_iter=0,
+        seconds=0.0,
+        solver=neighbour.solver,
+        message="the tree of a neighbouring problem",
+    )

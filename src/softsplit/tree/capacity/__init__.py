@@ -1,0 +1,79 @@
+"""What a tree of given size can and cannot express: VC dimension, section 5 of the paper."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from softsplit.tree.capacity.bounds import Bound, lb_vc, vc_lower_bound, vc_upper_bound
+    from softsplit.tree.capacity.comparison import compare
+    from softsplit.tree.capacity.constructions import (
+        Construction,
+        RootGate,
+        construct,
+        hypercube_sets,
+        required_steepness,
+        root_gate,
+    )
+    from softsplit.tree.capacity.generalisation import GeneralisationBound, generalisation_bound
+    from softsplit.tree.capacity.growth import Growth, TreeSize
+    from softsplit.tree.capacity.shattering import Shattering, ShatteringCheck, shatter
+    from softsplit.tree.capacity.summary import Summary, summarise
+
+__all__ = [
+    "Bound",
+    "Construction",
+    "GeneralisationBound",
+    "Growth",
+    "RootGate",
+    "Shattering",
+    "ShatteringCheck",
+    "Summary",
+    "TreeSize",
+    "compare",
+    "construct",
+    "generalisation_bound",
+    "hypercube_sets",
+    "lb_vc",
+    "required_steepness",
+    "root_gate",
+    "shatter",
+    "summarise",
+    "vc_lower_bound",
+    "vc_upper_bound",
+]
+
+_HOMES = {
+    "Bound": "bounds",
+    "Construction": "constructions",
+    "GeneralisationBound": "generalisation",
+    "Growth": "growth",
+    "RootGate": "constructions",
+    "Shattering": "shattering",
+    "ShatteringCheck": "shattering",
+    "Summary": "summary",
+    "TreeSize": "growth",
+    "compare": "comparison",
+    "construct": "constructions",
+    "generalisation_bound": "generalisation",
+    "hypercube_sets": "constructions",
+    "lb_vc": "bounds",
+    "required_steepness": "constructions",
+    "root_gate": "constructions",
+    "shatter": "shattering",
+    "summarise": "summary",
+    "vc_lower_bound": "bounds",
+    "vc_upper_bound": "bounds",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: the bounds need neither numba nor pandas."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'softsplit.tree.capacity' has no attribute {name!r}")
+    return getattr(import_module(f"softsplit.tree.capacity.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,140 @@
+"""Shape and parameters of a randomized classification tree, free of any data.
+
+Nodes are numbered in heap order: the root is 0 and the children of branch ``t`` are
+``2t + 1`` (left) and ``2t + 2`` (right). A tree of depth ``D`` has ``2^D - 1`` branches,
+nodes ``0 .. n_branches - 1``, and ``2^D`` leaves, numbered ``0 .. n_leaves - 1`` from left
+to right; leaf ``l`` is node ``n_branches + l``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+
+MAX_DEPTH = 16
+
+
+class Step(NamedTuple):
+    """One decision on the way from the root to a leaf."""
+
+    branch: int
+    goes_left: bool
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A maximal binary tree of the given depth."""
+
+    depth: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_DEPTH:
+            raise ValueError(
+                f"depth must be an integer between 1 and {MAX_DEPTH}, got {shown(self.depth)}."
+            )
+
+    @classmethod
+    def for_classes(cls, n_classes: int) -> Topology:
+        """Smallest tree with a leaf for each of ``n_classes`` classes."""
+        return cls(max(1, int(np.ceil(np.log2(n_classes)))))
+
+    @classmethod
+    def with_branches(cls, n_branches: int) -> Topology:
+        """The tree with exactly ``n_branches`` branches."""
+        depth = (n_branches + 1).bit_length() - 1
+        if 2**depth - 1 != n_branches:
+            raise ValueError(f"no complete binary tree has {n_branches} branches.")
+        return cls(depth)
+
+    @property
+    def n_branches(self) -> int:
+        return 2**self.depth - 1
+
+    @property
+    def n_leaves(self) -> int:
+        return 2**self.depth
+
+    def path(self, leaf: int) -> tuple[Step, ...]:
+        """The decisions that lead from the root to ``leaf``: N_L(t) and N_R(t) of the paper."""
+        return self.ancestors(self.n_branches + leaf)
+
+    def ancestors(self, node: int) -> tuple[Step, ...]:
+        """The decisions that lead from the root to ``node``."""
+        steps = []
+        while node > 0:
+            parent = (node - 1) // 2
+            steps.append(Step(parent, node == 2 * parent + 1))
+            node = parent
+        return tuple(reversed(steps))
+
+    def leaves_below(self, node: int) -> range:
+        """Leaves under ``node`` (a branch, or a leaf given as ``n_branches + leaf``)."""
+        first = last = node
+        while first < self.n_branches:
+            first, last = 2 * first + 1, 2 * last + 2
+        return range(first - self.n_branches, last - self.n_branches + 1)
+
+
+@dataclass(frozen=True)
+class TreeParameters:
+    """The decision variables of the paper.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features, n_branches)
+        Split coefficients a_jt in [-1, 1].
+    thresholds : array of shape (n_branches,)
+        Split thresholds mu_t in [-1, 1].
+    leaf_classes : array of shape (n_classes, n_leaves)
+        Class assignment c_kt of each leaf: every column is a distribution over classes.
+    """
+
+    weights: FloatArray
+    thresholds: FloatArray
+    leaf_classes: FloatArray
+
+    def __post_init__(self) -> None:
+        branches = self.weights.shape[1]
+        if self.thresholds.shape != (branches,) or self.leaf_classes.shape[1] != branches + 1:
+            raise ValueError(
+                f"weights {self.weights.shape}, thresholds {self.thresholds.shape} and "
+                f"leaf_classes {self.leaf_classes.shape} do not describe one tree."
+            )
+
+    @property
+    def n_features(self) -> int:
+        return int(self.weights.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.leaf_classes.shape[0])
+
+    @property
+    def topology(self) -> Topology:
+        return Topology.with_branches(self.weights.shape[1])
+
+    @classmethod
+    def neutral(cls, n_features: int, n_classes: int, topology: Topology) -> TreeParameters:
+        """The paper's trivial feasible point: a = 0, mu = 0, c = 1/K."""
+        return cls(
+            np.zeros((n_features, topology.n_branches)),
+            np.zeros(topology.n_branches),
+            np.full((n_classes, topology.n_leaves), 1.0 / n_classes),
+        )
+
+
+@dataclass(frozen=True)
+class Block:
+    """A working set: the branches and leaves whose variables may move (W_B, W_L)."""
+
+    branches: tuple[int, ...]
+    leaves: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, topology: Topology) -> Block:
+        return cls(tuple(range(topology.n_branches)), tuple(range(topology.n_leaves)))

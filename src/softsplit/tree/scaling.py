@@ -1,0 +1,309 @@
+"""Scalings: from features in original units to the units a tree is trained in, and back.
+
+Each maps every feature by itself, without decreasing it, to scaled units in which typical values
+lie in [0, 1]: weights and thresholds are confined to [-1, 1] and steepness is counted per scaled
+unit, so this is what gives both their meaning. A constant column becomes 0 throughout.
+
+minmax     (x - min) / (max - min): the paper's. One far value squeezes all others together.
+standard   1/2 + (x - mean) / (6 deviations): a straight line too, but laid through the bulk. What
+           lies further than three deviations from the mean is outside [0, 1] and counts in full.
+quantile   the rank among the training values, 0 for the smallest and 1 for the largest, between
+           them by linear interpolation. Values outside the training range count as its ends.
+identity   x as it is.
+
+All but the quantile scaling are linear, so that a split a . scaled / p - mu in scaled units is
+x . coef + intercept in original ones:
+
+    scaled_j = (x_j - low_j) / span_j
+    coef_j = a_j / (p span_j)        intercept = - mu - sum_j a_j low_j / (p span_j)
+
+Under the quantile scaling it is sum_j coef_j rank_j(x_j) + intercept with coef = a / p.
+
+A scaling is a kind and a few plain arrays, so that it can be written to a file and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+SMALLEST_SPAN = 1e-250
+"""Columns that vary by less are constant: their coefficients would overflow in original units."""
+
+LARGEST_VALUE = 1e150
+"""Unscaled values beyond this overflow when they are multiplied with one another."""
+
+LARGEST_END = 1e307
+"""Ends of a range beyond this overflow when they are subtracted, or three deviations added."""
+
+DEVIATIONS = 6.0
+"""Standard deviations that make one scaled unit: three on each side of the mean."""
+
+FAR = 1e100
+"""Scaled values are cut here: so far outside the training data only the side matters."""
+
+MOST_KNOTS = 500
+"""Knots of a feature under the quantile scaling; one with fewer values has a knot at each."""
+
+
+class Scaling(Protocol):
+    """What all scalings can do."""
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether splits are linear in the features themselves."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    def transform(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> FloatArray:
+        """Scaled features; columns that are not ``used`` may be left at 0."""
+
+    def to_original(self, feature: int, scaled: float) -> float:
+        """The value of a feature that is mapped to ``scaled``, or comes closest."""
+
+    def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
+        """coef (n_branches, n_features) and intercept (n_branches,) as the module says."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers that, with the kind, make the scaling: see ``scaling_from``."""
+
+
+@dataclass(frozen=True)
+class LinearScaling:
+    """(x - low) / span, column by column; a constant column has span infinity."""
+
+    low: FloatArray
+    span: FloatArray
+    kind: str = "minmax"
+    linear: bool = True
+
+    @classmethod
+    def minmax(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
+        """Minimum and range of the columns of ``X``."""
+        low, high = _ends(X)
+        span = high - low
+        return cls(low, np.where(span > SMALLEST_SPAN, span, np.inf))
+
+    @classmethod
+    def standard(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
+        """Mean and deviation of the columns of ``X``, from their values between 0 and 1."""
+        frame = cls.minmax(X)
+        low, span = frame.low.copy(), frame.span.copy()
+        for j in np.flatnonzero(np.isfinite(frame.span)):
+            values, totals = _distinct(X[:, j], weight)
+            unit, shares = (values - frame.low[j]) / frame.span[j], totals / totals.sum()
+            mean = float(shares @ unit)
+            deviation = float(np.sqrt(shares @ (unit - mean) ** 2))
+            low[j] += (mean - 0.5 * DEVIATIONS * deviation) * frame.span[j]
+            span[j] *= DEVIATIONS * deviation
+        return cls(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
+
+    @classmethod
+    def identity(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
+        """Columns as they are."""
+        largest = float(np.max(np.abs(X)))
+        if largest > LARGEST_VALUE:
+            raise ValueError(
+                f"X holds values up to {largest:.3g}, too large to train on with scale=False; "
+                "use scale=True or rescale X."
+            )
+        return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]), "identity")
+
+    @property
+    def n_features(self) -> int:
+        return len(self.low)
+
+    def transform(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> FloatArray:
+        scaled: FloatArray = X - self.low
+        scaled /= self.span
+        return scaled
+
+    def to_original(self, feature: int, scaled: float) -> float:
+        if not np.isfinite(self.span[feature]):
+            return float(self.low[feature])
+        return float(self.low[feature] + scaled * self.span[feature])
+
+    def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
+        coef = (parameters.weights / self.span[:, None]).T / parameters.n_features
+        return coef, -parameters.thresholds - coef @ self.low
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"low": self.low, "span": self.span}
+
+
+@dataclass(frozen=True)
+class QuantileScaling:
+    """The rank of a value among the training values, piecewise linear between knots.
+
+    The knots of feature j are ``knots[starts[j] : starts[j + 1]]``, strictly increasing, and
+    ``ranks`` are the scaled values there. A rank is the share of the training weight below a value
+    plus half of the share at it, stretched so that it runs from 0 to 1.
+    """
+
+    knots: FloatArray
+    ranks: FloatArray
+    starts: NDArray[np.int64]
+    kind: str = "quantile"
+    linear: bool = False
+
+    @classmethod
+    def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
+        """Knots at values of the training data that lie about evenly in rank."""
+        _ends(X)
+        columns = [_ranked(*_distinct(X[:, j], weight)) for j in range(X.shape[1])]
+        lengths = [len(knots) for knots, _ in columns]
+        return cls(
+            np.concatenate([knots for knots, _ in columns]),
+            np.concatenate([ranks for _, ranks in columns]),
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        )
+
+    @property
+    def n_features(self) -> int:
+        return len(self.starts) - 1
+
+    def thinned(self, used: NDArray[np.bool_]) -> QuantileScaling:
+        """The same for the features that are ``used``; of the others only the ends are kept."""
+        kept = np.repeat(used, np.diff(self.starts))
+        kept[self.starts[:-1]] = kept[self.starts[1:] - 1] = True
+        counts = np.add.reduceat(kept.astype(np.int64), self.starts[:-1])
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return QuantileScaling(self.knots[kept], self.ranks[kept], starts)
+
+    def curve(self, feature: int) -> tuple[FloatArray, FloatArray]:
+        """Knots and ranks of one feature."""
+        span = slice(self.starts[feature], self.starts[feature + 1])
+        return self.knots[span], self.ranks[span]
+
+    def transform(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> FloatArray:
+        scaled = np.zeros(X.shape)
+        for j in range(self.n_features) if used is None else np.flatnonzero(used):
+            scaled[:, j] = np.interp(X[:, j], *self.curve(int(j)))
+        return scaled
+
+    def to_original(self, feature: int, scaled: float) -> float:
+        knots, ranks = self.curve(feature)
+        return float(np.interp(scaled, ranks, knots))
+
+    def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
+        varies = np.diff(self.starts) > 1
+        coef = np.where(varies, parameters.weights.T / parameters.n_features, 0.0)
+        return coef, -parameters.thresholds
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"knots": self.knots, "ranks": self.ranks, "starts": self.starts}
+
+
+Fit = Callable[[FloatArray, FloatArray | None], Scaling]
+FITS: dict[str, Fit] = {
+    "minmax": LinearScaling.minmax,
+    "quantile": QuantileScaling.fit,
+    "standard": LinearScaling.standard,
+    "identity": LinearScaling.identity,
+}
+KINDS = tuple(FITS)
+
+
+def fit_scaling(kind: str, X: FloatArray, weight: FloatArray | None = None) -> Scaling:
+    """The scaling of that kind for the rows of ``X``; a row of weight 3 is three rows."""
+    return FITS[kind](X, weight)
+
+
+def scaled_rows(
+    scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """Rows that need not be training rows in scaled units, none of them beyond FAR."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = scaling.transform(X, used)
+    scaled[np.isnan(scaled)] = 0.0  # infinity / infinity: a constant column is 0 throughout
+    return np.clip(scaled, -FAR, FAR, out=scaled)
+
+
+def scaling_from(kind: str, arrays: Mapping[str, Any]) -> Scaling:
+    """The scaling with these numbers, checked: it may come from a file."""
+    if kind not in KINDS:
+        raise ValueError(f"scaling {kind!r} is unknown; choose one of {', '.join(KINDS)}.")
+    names = ("knots", "ranks", "starts") if kind == "quantile" else ("low", "span")
+    if sorted(arrays) != sorted(names):
+        raise ValueError(f"a {kind} scaling needs the arrays {', '.join(names)}.")
+    values = [np.asarray(arrays[name], dtype=float) for name in names]
+    if any(value.ndim != 1 or np.any(np.isnan(value)) for value in values):
+        raise ValueError(f"the arrays of a {kind} scaling must be lists of numbers.")
+    if kind == "quantile":
+        return _checked_quantile(*values)
+    low, span = values
+    if len(low) != len(span) or not np.all(np.isfinite(low)) or not np.all(span > 0):
+        raise ValueError(f"a {kind} scaling needs a finite low and a span > 0 per feature.")
+    return LinearScaling(low, span, kind)
+
+
+def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) -> QuantileScaling:
+    # Beyond the number of knots there is nothing to cast: some floats fit into no integer.
+    within = np.all((starts >= 0) & (starts <= len(knots)))
+    whole = starts.astype(np.int64) if within else np.empty(0, np.int64)
+    good = len(whole) > 1 and np.array_equal(whole, starts) and np.all(np.diff(whole) > 0)
+    if not good or whole[0] != 0 or not whole[-1] == len(knots) == len(ranks):
+        raise ValueError("the starts of a quantile scaling must divide its knots into features.")
+    made = QuantileScaling(knots, ranks, whole)
+    for j in range(made.n_features):
+        at, rank = made.curve(j)
+        if not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0) or np.any(np.diff(rank) < 0):
+            raise ValueError(f"the knots and ranks of feature {j} do not increase.")
+    if np.any(ranks < 0) or np.any(ranks > 1):
+        raise ValueError("the ranks of a quantile scaling must lie in [0, 1].")
+    return made
+
+
+def _ends(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest value of every column, if one can compute with them."""
+    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    beyond = np.maximum(np.abs(low), np.abs(high)) > LARGEST_END
+    if np.any(beyond):
+        column = int(np.argmax(beyond))
+        raise ValueError(
+            f"column {column} of X ranges from {low[column]:.3g} to {high[column]:.3g}, more "
+            "than a float can hold; divide it by a constant first."
+        )
+    return low, high
+
+
+def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """Values in ascending order and their total weights: the same for rows in any order.
+
+    One column in double precision at a time, so that X itself may be large and single.
+    """
+    values = column.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    if weight is None:
+        found, counts = np.unique(values, return_counts=True)
+        return found, counts.astype(float)
+    # Equal values are added up in the order of their weights: sums of fractions depend on it.
+    order = np.lexsort((weight, values))
+    values = values[order]
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return values[first], np.add.reduceat(weight[order], first)
+
+
+def _ranked(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Knots and ranks of one feature from its distinct values and their weights."""
+    if len(values) == 1:
+        return values, np.zeros(1)
+    middle = np.cumsum(totals) - 0.5 * totals
+    ranks = (middle - middle[0]) / (middle[-1] - middle[0])
+    if len(values) > MOST_KNOTS:
+        # The values next above even ranks: always the first, and the last.
+        chosen = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, MOST_KNOTS)))
+        values, ranks = values[chosen], ranks[chosen]
+    return values, ranks
