@@ -1,7 +1,8 @@
 """What is fixed in a restricted problem, worked out once: numbers per row for the free branches.
 
 ``GateCache`` holds the gates of a tree and its leaf masses, and renews only what belongs to
-branches that have moved. ``Collapsed`` takes from it, for one block, the quantities of forest.py:
+branches that have moved. ``CollapsedRows``, an engine, takes from it the quantities of
+block_pass.py for one block:
 
     factor[t]      product of the fixed gates above the free branch t
     share[leaf]    product of the fixed gates between a leaf and the next free branch above it;
@@ -15,16 +16,18 @@ block; after that no row is routed through a fixed branch again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.base import Evaluation
-from softsplit.engines.block_pass import Forest, forest_pass
+from softsplit.engines.base import Sums
+from softsplit.engines.block_pass import BlockRows, block_pass
+from softsplit.engines.compiled import NO_ROWS, NOTHING, CompiledRows, Passes
+from softsplit.engines.gram import Metric
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.loss import ExpectedCost
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Block, Topology, TreeParameters
@@ -41,7 +44,7 @@ class GateCache:
 
     Attributes
     ----------
-    samples : Samples
+    rows : CompiledRows
     steepness : float
     left, right : arrays (n_branches, n_rows)
         Gate probabilities.
@@ -49,19 +52,20 @@ class GateCache:
         Weight of each class that reaches each leaf.
     """
 
-    samples: Samples
+    rows: CompiledRows
     steepness: float
     left: FloatArray
     right: FloatArray
     mass: FloatArray
 
     @classmethod
-    def of(cls, parameters: TreeParameters, samples: Samples, steepness: float) -> Self:
+    def of(cls, parameters: TreeParameters, rows: CompiledRows, steepness: float) -> Self:
+        samples = rows.samples
         scores = split_scores(parameters, samples.features)
         left, right = gate_probabilities(scores, steepness)
         weighted = leaf_probabilities(scores, steepness) * samples.weights
         mass = np.add.reduceat(weighted, samples.starts[:-1], axis=1).T
-        return cls(samples, steepness, left, right, np.ascontiguousarray(mass))
+        return cls(rows, steepness, left, right, np.ascontiguousarray(mass))
 
     @property
     def topology(self) -> Topology:
@@ -74,7 +78,7 @@ class GateCache:
         if branches:
             columns = list(branches)
             scores = (parameters.weights[:, columns].T / parameters.n_features) @ (
-                self.samples.features
+                self.rows.samples.features
             )
             scores -= parameters.thresholds[columns, None]
             self.left[columns], self.right[columns] = gate_probabilities(scores, self.steepness)
@@ -113,23 +117,29 @@ def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class Collapsed:
-    """A block of a tree with everything fixed reduced to numbers per row.
+class CollapsedRows:
+    """The rows of a block: everything fixed in the tree is reduced to numbers per row.
+
+    It takes trees that agree with that of the cache outside the block, and only the outer function
+    and the steepness that the numbers were worked out for. Facts are those of all rows.
 
     Attributes
     ----------
-    samples : Samples
-        The rows that reach a free branch; totals are those of all rows.
+    whole : CompiledRows
+        All rows.
+    reaching : Samples
+        Those that reach a free branch.
     branches : int array (n_free,)
         The free branches in heap order.
     parents, on_left, factors
-        As in ``Forest``.
+        As in ``BlockRows``.
     sides : one pair (left, right) per free branch
     fixed_mass : array (n_classes, n_leaves)
         Mass of the leaves that no free branch leads to; zero for the others.
     """
 
-    samples: Samples
+    whole: CompiledRows
+    reaching: Samples
     steepness: float
     branches: NDArray[np.int64]
     parents: NDArray[np.int64]
@@ -137,12 +147,12 @@ class Collapsed:
     factors: FloatArray
     sides: tuple[tuple[_Side, _Side], ...]
     fixed_mass: FloatArray
-    _recent: dict[bytes, Evaluation] = field(default_factory=dict, repr=False, compare=False)
+    _recent: dict[bytes, Sums] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, cache: GateCache, block: Block) -> Collapsed:
+    def of(cls, cache: GateCache, block: Block) -> CollapsedRows:
         """The block around the tree of the cache."""
-        topology, samples = cache.topology, cache.samples
+        topology, samples = cache.topology, cache.rows.samples
         branches = np.array(sorted(set(block.branches)), dtype=np.int64)
         place = {int(t): position for position, t in enumerate(branches)}
         parents, on_left = np.full(len(branches), -1), np.zeros(len(branches), dtype=bool)
@@ -156,7 +166,7 @@ class Collapsed:
                 gates.append((cache.left if step.goes_left else cache.right)[step.branch])
             paths.append(gates)
         rows = _reaching(samples.n_rows, [g for g, s in zip(paths, parents, strict=True) if s < 0])
-        kept = _subset(samples, rows)
+        kept = samples if rows is None else samples.part(rows)
         factors = np.empty((len(branches), kept.n_rows))
         for position, gates in enumerate(paths):
             factors[position] = _product(gates, rows, kept.n_rows)
@@ -172,9 +182,57 @@ class Collapsed:
         fixed = cache.mass.copy()
         for t in branches:
             fixed[:, list(topology.leaves_below(int(t)))] = 0.0
-        return cls(kept, cache.steepness, branches, parents, on_left, factors, sides, fixed)
+        return cls(
+            cache.rows, kept, cache.steepness, branches, parents, on_left, factors, sides, fixed
+        )
 
-    def forest(self, cost_table: FloatArray, leaf_classes: FloatArray | None = None) -> Forest:
+    @property
+    def samples(self) -> Samples:
+        return self.whole.samples
+
+    @property
+    def n_rows(self) -> int:
+        return self.whole.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.whole.n_features
+
+    @property
+    def n_classes(self) -> int:
+        return self.whole.n_classes
+
+    @property
+    def class_totals(self) -> FloatArray:
+        return self.whole.class_totals
+
+    @property
+    def mean_weight(self) -> float:
+        return self.whole.mean_weight
+
+    @property
+    def few(self) -> Samples:
+        return self.whole.few
+
+    def metric(self) -> Metric:
+        """Only the diagonal: Newton steps come first here, and a matrix for each block would cost
+        more than it saves."""
+        return Metric(NO_ROWS, self.whole.samples.gram.diagonal)
+
+    def sample(self, limit: int | None = None) -> Samples:
+        return self.whole.sample(limit)
+
+    def reweighed(self, seed: int, power: float) -> CollapsedRows:
+        shares = np.random.default_rng(seed).standard_exponential(self.reaching.n_rows) ** power
+        factors = np.where((self.parents < 0)[:, None], self.factors * shares, self.factors)
+        return replace(self, factors=factors, _recent={})
+
+    def of_class(self, k: int) -> CompiledRows:
+        return self.whole.of_class(k)
+
+    def block_rows(
+        self, cost_table: FloatArray, leaf_classes: FloatArray | None = None
+    ) -> BlockRows:
         """Bases for the table of a loss; with leaf classes, for the class rates too."""
         cost_left, cost_right = self.bases(cost_table)
         if leaf_classes is None:
@@ -183,63 +241,94 @@ class Collapsed:
         else:
             rate_left, rate_right = self.bases(leaf_classes)
             constants = np.sum(self.fixed_mass * leaf_classes, axis=1)
-        return Forest(
-            self.parents, self.on_left, self.factors, cost_left, cost_right, rate_left,
-            rate_right, float(np.sum(self.fixed_mass * cost_table)), constants,
+        return BlockRows(
+            self.reaching.features, self.reaching.starts, self.class_totals, self.parents,
+            self.on_left, self.factors, cost_left, cost_right, rate_left, rate_right,
+            float(np.sum(self.fixed_mass * cost_table)), constants,
         )  # fmt: skip
 
     def bases(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bases of the left and right sides of the free branches, (n_free, n_rows) each."""
         left, right = np.empty_like(self.factors), np.empty_like(self.factors)
         for position, (one, other) in enumerate(self.sides):
-            _add_up(one, table, self.samples.starts, left[position])
-            _add_up(other, table, self.samples.starts, right[position])
+            _add_up(one, table, self.reaching.starts, left[position])
+            _add_up(other, table, self.reaching.starts, right[position])
         return left, right
 
-    def evaluate(
-        self, loss: ExpectedCost, parameters: TreeParameters, extra_table: FloatArray | None = None
-    ) -> Evaluation:
-        """As ``loss.evaluate`` for a tree that differs from the cached one on the block only.
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        """As for all rows; the derivative by a fixed branch is zero.
 
-        The gradient of a fixed branch is zero. The last few answers are kept: what measures a
-        tree asks for the same numbers again and again.
+        The last few answers are kept: what measures a tree asks for the same numbers again and
+        again.
         """
-        table = loss.table(parameters.leaf_classes)
-        if extra_table is not None:
-            table = table + extra_table
-        splits = parameters.weights[:, self.branches], parameters.thresholds[self.branches]
-        key = b"".join(array.tobytes() for array in (*splits, table, loss.costs))
+        self._check(outer, steepness)
+        key = splits[self.branches].tobytes() + np.ascontiguousarray(table).tobytes()
         if key not in self._recent:
             while len(self._recent) >= RECENT:
                 self._recent.pop(next(iter(self._recent)), None)
-            self._recent[key] = self._evaluate(loss, parameters, table)
+            self._recent[key] = self._evaluate(splits, table)
         return self._recent[key]
 
-    def _evaluate(
-        self, loss: ExpectedCost, parameters: TreeParameters, table: FloatArray
-    ) -> Evaluation:
-        samples, n_features = self.samples, self.samples.n_features
-        weights, thresholds = parameters.weights, parameters.thresholds
-        scores = self.scores(parameters)
-        mass = self.mass(scores)
+    def _evaluate(self, splits: FloatArray, table: FloatArray) -> Sums:
+        scores = self.scores(splits)
+        mass = self.leaf_mass(scores)
         none = np.zeros(len(table))
-        value = forest_pass(
-            scores, scores, samples.starts, self.forest(table), self.steepness, 1.0, none,
-            np.empty_like(none),
-        )  # fmt: skip
-        by_weight, by_threshold = np.zeros_like(weights), np.zeros_like(thresholds)
-        by_weight[:, self.branches] = np.dot(samples.features, scores.T) / n_features
-        by_threshold[self.branches] = -np.sum(scores, axis=1)
-        return Evaluation(float(value), by_weight, by_threshold, loss.leaf_gradient(mass), mass)
+        value = block_pass(
+            scores, scores, self.block_rows(table), self.steepness, 1.0, none, np.empty_like(none)
+        )
+        by_split = np.zeros_like(splits)
+        by_split[self.branches, :-1] = np.dot(self.reaching.features, scores.T).T / self.n_features
+        by_split[self.branches, -1] = -np.sum(scores, axis=1)
+        return Sums(float(value), by_split, mass, mass)
 
-    def scores(self, parameters: TreeParameters) -> FloatArray:
+    def scores(self, splits: FloatArray) -> FloatArray:
         """Scores of the free branches, (n_free, n_rows)."""
-        weights, thresholds = parameters.weights[:, self.branches], parameters.thresholds
-        scores: FloatArray = np.dot(weights.T / self.samples.n_features, self.samples.features)
-        scores -= thresholds[self.branches, None]
+        free = splits[self.branches]
+        # In this order in memory the products have the bits of those with (n_features, n_free).
+        scaled = np.asfortranarray(free[:, :-1]) / self.n_features
+        scores: FloatArray = np.dot(scaled, self.reaching.features)
+        scores -= free[:, -1:]
         return scores
 
-    def mass(self, scores: FloatArray) -> FloatArray:
+    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
+        self._check(outer, self.steepness)
+        unset, each = np.zeros((self.n_classes, n_leaves)), self.factors.shape
+        return Passes(
+            rows=self.block_rows(unset, unset),
+            table=unset,
+            leaf_classes=unset,
+            steepness=self.steepness,
+            outer=outer,
+            scores=np.empty(each),
+            slopes=np.empty(each),
+            rate_slopes=NO_ROWS,
+            bends=NOTHING,
+            mass=unset,
+            right=np.empty(self.n_classes),
+            price=np.zeros(self.n_classes),
+        )
+
+    def asked(
+        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+    ) -> Passes:
+        """Bases of the same leaves are kept, as stages ask for each several times."""
+        self._check(passes.outer, steepness)
+        if np.array_equal(leaf_classes, passes.leaf_classes):
+            return passes._replace(rows=passes.rows._replace(factors=self.factors))
+        rows = self.block_rows(table, leaf_classes)
+        return passes._replace(rows=rows, table=table, leaf_classes=np.array(leaf_classes))
+
+    def mass(self, passes: Passes) -> FloatArray:
+        return self.leaf_mass(passes.scores)
+
+    def _check(self, outer: int, steepness: float) -> None:
+        if outer != IDENTITY or steepness != self.steepness:
+            raise ValueError(
+                "rows with cached gates have an answer for the expected cost at the steepness of "
+                "the cache only; restrict the problem without a cache."
+            )
+
+    def leaf_mass(self, scores: FloatArray) -> FloatArray:
         """Leaf masses for the given scores of the free branches, (n_classes, n_leaves)."""
         left, right = gate_probabilities(scores, self.steepness)
         gone: list[tuple[FloatArray, FloatArray]] = []
@@ -250,7 +339,7 @@ class Collapsed:
                 reach = reach * gone[above][0 if self.on_left[position] else 1]
             gone.append((reach * left[position], reach * right[position]))
             for side, arriving in zip(pair, gone[-1], strict=True):
-                _deliver(side, arriving, self.samples.starts, mass)
+                _deliver(side, arriving, self.reaching.starts, mass)
         return mass
 
 
@@ -270,14 +359,6 @@ def _product(gates: list[FloatArray], rows: NDArray[np.intp] | None, n_rows: int
     for gate in gates:
         result *= gate if rows is None else gate[rows]
     return result
-
-
-def _subset(samples: Samples, rows: NDArray[np.intp] | None) -> Samples:
-    if rows is None:
-        return samples
-    starts = np.searchsorted(rows, samples.starts).astype(np.int64)
-    features = np.ascontiguousarray(samples.features[:, rows])
-    return Samples(features, starts, samples.weights[rows], samples.class_totals)
 
 
 def _side(

@@ -20,7 +20,6 @@ Bases come in two kinds, for the expected cost and for the class rates; a pass u
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +30,12 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.routing import TILE, open_gates
 
 
-class Forest(NamedTuple):
+class BlockRows(NamedTuple):
     """The free branches, in heap order (a parent before its children), and what is fixed."""
 
+    features: FloatArray  # (n_features, n_rows) of the rows that reach a free branch
+    starts: NDArray[np.int64]  # (n_classes + 1,)
+    class_totals: FloatArray  # (n_classes,) of all rows
     parents: NDArray[np.int64]  # (n_free,): position of the next free branch above, or -1
     on_left: NDArray[np.bool_]  # (n_free,): on which side of it
     factors: FloatArray
@@ -45,32 +47,15 @@ class Forest(NamedTuple):
     rate_constants: FloatArray  # (n_classes,): the same in the mass that is classified correctly
 
 
-@cache
-def complete_forest(n_branches: int) -> Forest:
-    """A whole tree: only its shape, since the ordinary pass (routing.py) evaluates it."""
-    branches = np.arange(n_branches, dtype=np.int64)
-    none = np.zeros((0, 0))
-    return Forest(
-        (branches + 1) // 2 - 1, branches % 2 == 1, none, none, none, none, none, 0.0, np.zeros(0)
-    )
-
-
 @compiled
-def is_collapsed(forest):  # type: ignore[no-untyped-def]
-    """Whether the forest carries the fixed part of a restricted problem."""
-    return forest.factors.shape[0] > 0
-
-
-@compiled
-def forest_pass(scores, slopes, starts, forest, steepness, cost_share, price, right_mass):  # type: ignore[no-untyped-def]
+def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):  # type: ignore[no-untyped-def]
     """Total of all samples; ``slopes`` becomes d total / d score.
 
     Parameters
     ----------
     scores, slopes : arrays (n_free, n_rows)
         ``slopes`` is overwritten; may be ``scores`` itself.
-    starts : int array (n_classes + 1,)
-    forest : Forest
+    block : BlockRows
     steepness, cost_share : float
     price : array (n_classes,)
     right_mass : array (n_classes,)
@@ -82,62 +67,63 @@ def forest_pass(scores, slopes, starts, forest, steepness, cost_share, price, ri
     reach = np.empty((n_free, TILE))
     powers = np.empty(TILE)
     bits = powers.view(np.int64)
-    total = forest.cost_constant
+    starts = block.starts
+    total = block.cost_constant
     for group in range(len(starts) - 1):
-        right_mass[group] = forest.rate_constants[group]
+        right_mass[group] = block.rate_constants[group]
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_free):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             right_mass[group] += _lift(
-                forest, left, right, begin, size, 0.0, -1.0, on_left, on_right, reach
+                block, left, right, begin, size, 0.0, -1.0, on_left, on_right, reach
             )
             total += _lift(
-                forest, left, right, begin, size, cost_share, price[group], on_left, on_right, reach
+                block, left, right, begin, size, cost_share, price[group], on_left, on_right, reach
             )
-            _spread(forest, left, right, begin, size, on_left, on_right, reach, steepness, slopes)
+            _spread(block, left, right, begin, size, on_left, on_right, reach, steepness, slopes)
     return total
 
 
 @compiled
-def _lift(forest, left, right, begin, size, cost_share, price, on_left, on_right, values):  # type: ignore[no-untyped-def]
+def _lift(block, left, right, begin, size, cost_share, price, on_left, on_right, values):  # type: ignore[no-untyped-def]
     """V of both sides of every branch, from the lowest up; the total of the tile."""
     n_free = left.shape[0]
     total = 0.0
     for t in range(n_free):
         for i in range(size):
             row = begin + i
-            on_left[t, i] = cost_share * forest.cost_left[t, row] - price * forest.rate_left[t, row]
+            on_left[t, i] = cost_share * block.cost_left[t, row] - price * block.rate_left[t, row]
             on_right[t, i] = (
-                cost_share * forest.cost_right[t, row] - price * forest.rate_right[t, row]
+                cost_share * block.cost_right[t, row] - price * block.rate_right[t, row]
             )
     for t in range(n_free - 1, -1, -1):
-        factor = forest.factors[t]
+        factor = block.factors[t]
         for i in range(size):
             value = left[t, i] * on_left[t, i] + right[t, i] * on_right[t, i]
             values[t, i] = factor[begin + i] * value
-        above = forest.parents[t]
+        above = block.parents[t]
         if above < 0:
             for i in range(size):
                 total += values[t, i]
         else:
-            side = on_left[above] if forest.on_left[t] else on_right[above]
+            side = on_left[above] if block.on_left[t] else on_right[above]
             for i in range(size):
                 side[i] += values[t, i]
     return total
 
 
 @compiled
-def _spread(forest, left, right, begin, size, on_left, on_right, reach, steepness, slopes):  # type: ignore[no-untyped-def]
+def _spread(block, left, right, begin, size, on_left, on_right, reach, steepness, slopes):  # type: ignore[no-untyped-def]
     """Reach and slopes from the topmost branches down."""
     for t in range(left.shape[0]):
-        factor, here, slope = forest.factors[t], reach[t], slopes[t]
-        above = forest.parents[t]
+        factor, here, slope = block.factors[t], reach[t], slopes[t]
+        above = block.parents[t]
         if above < 0:
             for i in range(size):
                 here[i] = factor[begin + i]
         else:
-            gate = left[above] if forest.on_left[t] else right[above]
+            gate = left[above] if block.on_left[t] else right[above]
             for i in range(size):
                 here[i] = factor[begin + i] * reach[above, i] * gate[i]
         for i in range(size):

@@ -1,54 +1,235 @@
-"""TODO."""
+"""Rows in memory: the engine that most fits use, compiled and without copies.
+
+``CompiledRows`` answers the questions of base.py, a piece of rows at a time. Compiled descents do
+not go through it: they take its arrays (``Passes``) and call the same pass themselves, since on a
+small problem a call from Python costs more than the pass.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from softsplit.engines.base import Evaluation
+import numpy as np
+from numba.core import types
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from softsplit.engines.base import Sums
+from softsplit.engines.gram import Metric
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.engines.tree_pass import tree_pass
-from softsplit.problem.loss import Loss
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import split_scores
+from softsplit.support.compiling import compiled, from_python
 
 ROWS = 16_384
 """Rows evaluated at a time, so that a million of them need no array of scores."""
 
+NOTHING = np.zeros(0)
+NO_ROWS = np.zeros((0, 0))
 
-def evaluate(
-    loss: Loss,
-    samples: Samples,
-    parameters: TreeParameters,
-    steepness: float,
-    extra_table: FloatArray | None = None,
-) -> Evaluation:
-    """Loss and gradient in two matrix products with the features and one pass, ROWS at a time.
 
-    ``extra_table`` (n_classes, n_leaves) is added to the loss's table; its own dependence on
-    the leaf classes is not part of the leaf gradient returned here.
+class TreeRows(NamedTuple):
+    """Rows that go through the whole tree, as the compiled pass takes them."""
+
+    features: FloatArray  # (n_features, n_rows)
+    starts: NDArray[np.int64]  # (n_classes + 1,)
+    weights: FloatArray  # (n_rows,)
+    class_totals: FloatArray  # (n_classes,)
+    parents: NDArray[np.int64]  # (n_branches,): the branch above, or -1
+    on_left: NDArray[np.bool_]  # (n_branches,): on which side of it
+
+
+class Passes(NamedTuple):
+    """A question to rows in memory, and room for its answer."""
+
+    rows: Any  # TreeRows, or BlockRows of block_pass.py
+    table: FloatArray  # (n_classes, n_leaves)
+    leaf_classes: FloatArray  # (n_classes, n_leaves): the table of the class rates
+    steepness: float
+    outer: int
+    scores: FloatArray  # (n_branches, n_rows)
+    slopes: FloatArray  # (n_branches, n_rows): d value / d score
+    rate_slopes: FloatArray  # the same for the class rates; (0, 0) under the identity
+    bends: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
+    mass: FloatArray  # (n_classes, n_leaves): d value / d table
+    right: FloatArray  # (n_classes,): mass that is classified correctly
+    price: FloatArray  # (n_classes,): what a unit of that mass is worth
+
+
+@structref.register
+class PassesType(types.StructRef):
+    """Compiled type of a ``PassesReference``."""
+
+
+class PassesReference(structref.StructRefProxy):
+    """The fields of ``Passes``, for compiled functions.
+
+    They hand it on as one pointer. A named tuple is handed on as all of its arrays, and what calls
+    another function with it takes twice as long to compile.
     """
-    table = loss.table(parameters.leaf_classes)
-    if extra_table is not None:
-        table = table + extra_table
-    table = np.ascontiguousarray(table)
-    value, mass = 0.0, np.zeros_like(table)
-    weights, thresholds = np.zeros_like(parameters.weights), np.zeros(len(parameters.thresholds))
-    for begin in range(0, samples.n_rows, ROWS):
-        rows = slice(begin, begin + ROWS)
-        features = samples.features[:, rows]
-        scores, part = split_scores(parameters, features), np.empty_like(table)
-        value += tree_pass(
-            scores,
-            scores,
-            np.clip(samples.starts - begin, 0, features.shape[1]),
-            samples.weights[rows],
-            table,
-            float(steepness),
-            loss.logarithmic,
-            part,
+
+
+structref.define_proxy(PassesReference, PassesType, Passes._fields)
+
+
+@compiled
+def _passes_reference(p):  # type: ignore[no-untyped-def]
+    return PassesReference(
+        p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
+        p.bends, p.mass, p.right, p.price,
+    )  # fmt: skip
+
+
+def passes_reference(passes: Passes) -> PassesReference:
+    """What compiled functions take of ``passes``; the arrays are the same."""
+    made: PassesReference = from_python(_passes_reference, passes)
+    return made
+
+
+@runtime_checkable
+class InMemory(Protocol):
+    """What compiled descents ask of an engine besides: its arrays."""
+
+    @property
+    def branches(self) -> NDArray[np.int64] | None:
+        """The branches that they move; None if all."""
+
+    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
+        """Arrays for passes; with those for rates and Newton steps of a ``bent`` function."""
+
+    def asked(
+        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+    ) -> Passes:
+        """``passes`` over these rows for a table, and for the rates of these leaf classes."""
+
+    def mass(self, passes: Passes) -> FloatArray:
+        """d value / d table at the last evaluation, (n_classes, n_leaves)."""
+
+
+@cache
+def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The branch above each branch of a whole tree, and on which side of it."""
+    branches = np.arange(n_branches, dtype=np.int64)
+    return (branches + 1) // 2 - 1, branches % 2 == 1
+
+
+@dataclass(frozen=True)
+class CompiledRows:
+    """Rows in the memory of this process."""
+
+    samples: Samples
+
+    @property
+    def n_rows(self) -> int:
+        return self.samples.n_rows
+
+    @property
+    def n_features(self) -> int:
+        return self.samples.n_features
+
+    @property
+    def n_classes(self) -> int:
+        return self.samples.n_classes
+
+    @property
+    def class_totals(self) -> FloatArray:
+        return self.samples.class_totals
+
+    @cached_property
+    def mean_weight(self) -> float:
+        return float(self.samples.weights.mean())
+
+    @property
+    def few(self) -> Samples:
+        return self.samples.few
+
+    @property
+    def branches(self) -> None:
+        return None
+
+    def metric(self) -> Metric:
+        return self.samples.gram.metric
+
+    def sample(self, limit: int | None = None) -> Samples:
+        return self.samples if limit is None else self.samples.stratified(limit)
+
+    def reweighed(self, seed: int, power: float) -> CompiledRows:
+        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
+        return CompiledRows(self.samples.with_weights(self.samples.weights * shares**power))
+
+    def of_class(self, k: int) -> CompiledRows:
+        return CompiledRows(self.samples.of_class(k))
+
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        table = np.ascontiguousarray(table)
+        found = self._pass(splits, table, outer, steepness)
+        if outer == IDENTITY:
+            return found
+        plain = self._pass(splits, table, IDENTITY, steepness)
+        return Sums(found.value, found.splits, plain.mass, found.mass)
+
+    def _pass(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        """Two matrix products with the features and one pass, ROWS at a time."""
+        samples, n_features = self.samples, self.n_features
+        value, mass = 0.0, np.zeros_like(table)
+        # In this order in memory the products have the bits of those with (n_features, n_branches).
+        scaled = np.asfortranarray(splits[:, :-1]) / n_features
+        weights, thresholds = np.zeros((n_features, len(splits))), np.zeros(len(splits))
+        for begin in range(0, samples.n_rows, ROWS):
+            rows = slice(begin, begin + ROWS)
+            features = samples.features[:, rows]
+            scores, part = np.dot(scaled, features), np.empty_like(table)
+            scores -= splits[:, -1:]
+            value += tree_pass(
+                scores,
+                scores,
+                np.clip(samples.starts - begin, 0, features.shape[1]),
+                samples.weights[rows],
+                table,
+                float(steepness),
+                outer,
+                part,
+                NOTHING,
+            )
+            mass += part
+            weights += np.dot(features, scores.T) / n_features
+            thresholds -= np.sum(scores, axis=1)
+        return Sums(float(value), np.vstack([weights, thresholds]).T, mass, mass)
+
+    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
+        samples = self.samples
+        each = (n_branches, self.n_rows)
+        unset = np.zeros((self.n_classes, n_leaves))
+        return Passes(
+            rows=TreeRows(
+                samples.features, samples.starts, samples.weights, samples.class_totals,
+                *tree_shape(n_branches),
+            ),
+            table=unset,
+            leaf_classes=unset,
+            steepness=1.0,
+            outer=outer,
+            scores=np.empty(each),
+            slopes=np.empty(each),
+            rate_slopes=np.empty(each) if bent else NO_ROWS,
+            bends=np.empty(self.n_rows) if bent else NOTHING,
+            mass=np.empty((self.n_classes, n_leaves)),
+            right=np.empty(self.n_classes),
+            price=np.zeros(self.n_classes),
+        )  # fmt: skip
+
+    def asked(
+        self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
+    ) -> Passes:
+        return passes._replace(
+            rows=passes.rows._replace(weights=self.samples.weights),
+            table=np.ascontiguousarray(table),
+            leaf_classes=np.ascontiguousarray(leaf_classes),
+            steepness=steepness,
         )
-        mass += part
-        weights += np.dot(features, scores.T) / samples.n_features
-        thresholds -= np.sum(scores, axis=1)
-    return Evaluation(float(value), weights, thresholds, loss.leaf_gradient(mass), mass)
+
+    def mass(self, passes: Passes) -> FloatArray:
+        return passes.mass

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,12 +26,23 @@ CHUNK = 16_384
 """Rows added up at a time: no second copy of all rows."""
 
 
+class Metric(NamedTuple):
+    """The metric of descents; ``inverse`` is of shape (0, 0) where the diagonal has to do."""
+
+    inverse: FloatArray
+    diagonal: FloatArray
+
+
 @dataclass(frozen=True)
 class Gram:
     """``features`` is (n_features, n_rows), ``weights`` (n_rows,)."""
 
     features: FloatArray
     weights: FloatArray
+
+    @property
+    def metric(self) -> Metric:
+        return Metric(self.inverse, self.diagonal)
 
     @cached_property
     def diagonal(self) -> FloatArray:

@@ -10,7 +10,7 @@ single bit of the result; and the first rows of a class are as good as a random 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -81,13 +81,37 @@ class Samples:
         """At most FEW rows of each class, the first ones."""
         if np.all(np.diff(self.starts) <= FEW):
             return self
-        counts = np.minimum(np.diff(self.starts), FEW)
+        found = self.first(np.minimum(np.diff(self.starts), FEW))
+        return replace(found, class_totals=np.add.reduceat(found.weights, found.starts[:-1]))
+
+    def stratified(self, limit: int, smallest: int = 30) -> Samples:
+        """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
+
+        The first rows of a class are as good as random. Weights are scaled so that the class
+        totals stay as they are.
+        """
+        counts = np.diff(self.starts)
+        if self.n_rows <= limit:
+            return self
+        take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
+        found = self.first(take)
+        totals = np.add.reduceat(found.weights, found.starts[:-1])
+        return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+
+    def first(self, counts: NDArray[np.int64]) -> Samples:
+        """The first so many rows of each class."""
         pairs = zip(self.starts[:-1], counts, strict=True)
-        rows = np.concatenate([np.arange(low, low + count) for low, count in pairs])
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return self.part(np.concatenate([np.arange(low, low + size) for low, size in pairs]))
+
+    def part(self, rows: NDArray[np.intp]) -> Samples:
+        """Chosen rows, in ascending order; the class totals stay those of all rows."""
+        starts = np.searchsorted(rows, self.starts).astype(np.int64)
         features = np.ascontiguousarray(self.features[:, rows])
-        weights = self.weights[rows]
-        return Samples(features, starts, weights, np.add.reduceat(weights, starts[:-1]))
+        return Samples(features, starts, self.weights[rows], self.class_totals)
+
+    def with_weights(self, weights: FloatArray) -> Samples:
+        """The same rows with other weights; the class totals stay as they are."""
+        return replace(self, weights=weights)
 
     def of_class(self, k: int) -> Samples:
         """The rows of class ``k``, without copies; no other class has any."""
@@ -207,27 +231,3 @@ def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
                 break
         if same:
             first[r] = False
-
-
-def stratified(samples: Samples, limit: int, smallest: int = 30) -> Samples:
-    """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
-
-    The first rows of a class are as good as random (see samples.py). Weights are scaled so that
-    the class totals stay as they are.
-    """
-    counts = np.diff(samples.starts)
-    if samples.n_rows <= limit:
-        return samples
-    take = np.minimum(counts, np.maximum(smallest, counts * limit // samples.n_rows))
-    chosen = np.concatenate(
-        [np.arange(low, low + size) for low, size in zip(samples.starts[:-1], take, strict=True)]
-    )
-    starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int64)
-    weights = samples.weights[chosen]
-    totals = np.add.reduceat(weights, starts[:-1])
-    return Samples(
-        np.ascontiguousarray(samples.features[:, chosen]),
-        starts,
-        weights * np.repeat(samples.class_totals / totals, take),
-        samples.class_totals,
-    )

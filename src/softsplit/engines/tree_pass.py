@@ -1,19 +1,30 @@
-"""TODO."""
+"""The compiled forward-backward pass of all rows through the whole tree.
+
+Everything linear in the leaf probabilities P_il is a table ``W[class, leaf]``. The pass
+computes, without any array of rows x leaves,
+
+    V[leaf]  = W[class(i), leaf]
+    V[node]  = p V[left] + (1 - p) V[right]                     upwards; V[root] = sum_l P_il W_l
+    reach    = product of the gates above a node                downwards
+    d V[root] / d z[node] = reach[node] gamma p (1 - p) (V[left] - V[right])
+
+and the mass ``M[class, leaf] = sum_i weight_i P_il``. The value of a row is f(V[root]) with the
+outer function f of the loss (outer.py); its slope f' multiplies the reach, and so the derivative
+and the mass. Shapes: scores (n_branches, n_rows), table (n_classes, n_leaves).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, outer_terms
 from softsplit.support.compiling import compiled
 from softsplit.tree.routing import TILE, open_gates
 
-TINY_PROBABILITY = 1e-300
-"""Floor under the logarithm: the value stays finite where a gate has underflowed."""
-
 
 @compiled
-def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, mass):  # type: ignore[no-untyped-def]
-    """Value of all samples; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
+def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, bends):  # type: ignore[no-untyped-def]
+    """Value of all rows; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
 
     Parameters
     ----------
@@ -24,11 +35,13 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, ma
     weights : array (n_rows,)
     table : array (n_classes, n_leaves)
     steepness : float
-    logarithmic : bool
-        Add -log of each sample's table value rather than the value itself.
+    outer : int
+        The outer function.
     mass : array (n_classes, n_leaves)
-        Overwritten with sum_i f_i P_il, where f_i is the weight of the sample times its
-        chain factor: 1, or -1 / V[root] in logarithmic mode.
+        Overwritten with sum_i weight_i f'(V_i) P_il: the derivative of the value by the table.
+    bends : array (n_rows,), or of length 0 where nobody asks for it
+        Overwritten with f'' / (weight f'^2), which turns products of slopes into the curvature
+        that f adds; zero for the identity.
     """
     n_branches = scores.shape[0]
     left = np.empty((n_branches, TILE))
@@ -45,7 +58,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, ma
             for t in range(n_branches):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             _lift_values(left, right, table[group], size, values)
-            total += _chain(values[0], weights, begin, size, logarithmic, reach[0])
+            total += _chain(values[0], weights, begin, size, outer, reach[0], bends)
             _spread(
                 left, right, table[group], size, values, reach, steepness, begin, slopes,
                 mass[group],
@@ -73,18 +86,29 @@ def _lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unt
 
 
 @compiled
-def _chain(root_values, weights, begin, size, logarithmic, factors):  # type: ignore[no-untyped-def]
+def _chain(root_values, weights, begin, size, outer, factors, bends):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value."""
     total = 0.0
-    if logarithmic:
+    if outer == IDENTITY:  # most passes: no more than a product
+        for i in range(size):
+            total += weights[begin + i] * root_values[i]
+            factors[i] = weights[begin + i]
+        return total
+    if outer == LOGARITHM:
         for i in range(size):
             probability = max(root_values[i], TINY_PROBABILITY)
             total -= weights[begin + i] * np.log(probability)
             factors[i] = -weights[begin + i] / probability
     else:
         for i in range(size):
-            total += weights[begin + i] * root_values[i]
-            factors[i] = weights[begin + i]
+            value, slope, _ = outer_terms(outer, root_values[i])
+            total += weights[begin + i] * value
+            factors[i] = weights[begin + i] * slope
+    if bends.size > 0:
+        for i in range(size):
+            _, slope, curvature = outer_terms(outer, root_values[i])
+            squared = weights[begin + i] * slope * slope
+            bends[begin + i] = curvature / squared if squared > 0.0 else 0.0
     return total
 
 

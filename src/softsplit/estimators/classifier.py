@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.estimators.fitted import FittedTreeMixin
 from softsplit.problem.problem import TrainingProblem
@@ -354,7 +355,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
             X, labels, len(self.classes_), weight, self.scaling_.transform
         )
         return TrainingProblem(
-            samples=samples,
+            rows=CompiledRows(samples),
             topology=settings.make_topology(self.depth, len(self.classes_)),
             loss=settings.make_loss(
                 self.cost_matrix, self.class_weight, self.classes_, samples.class_totals

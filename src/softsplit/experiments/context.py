@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
+from softsplit.engines.compiled import CompiledRows
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
 from softsplit.experiments.spec import Spec
@@ -74,7 +75,7 @@ class Context:
         )
         n_classes = len(fold.present)
         problem = TrainingProblem(
-            samples=fold.samples,
+            rows=CompiledRows(fold.samples),
             topology=make_topology(training.depth, fold.n_classes),
             loss=ExpectedCost.uniform(n_classes),
             penalties=PenaltyPair.of(linear()),

@@ -1,17 +1,27 @@
-"""The feasible set: box, leaf simplex, class coverage, minimum class rates; the leaf step.
+"""The leaves of a tree: which are allowed, and which are best for a routing.
+
+All variables lie in a box, and all leaves on a simplex:
 
     -1 <= a_jt, mu_t <= 1                                    box
     c_kl >= 0,  sum_k c_kl = 1              for each leaf     leaf simplex
-    sum_l c_kl >= 1                         for each class    class coverage
     rate_k = sum_l R_kl c_kl >= rho_k       for each class    minimum class rate
 
-where R_kl = M_kl / n_k is the share of class k that reaches leaf l. Given the routing, the
-cost is linear in c: sum_kl G_kl c_kl with G = cost' M. The leaf step minimises it exactly.
+where R_kl = M_kl / n_k is the share of class k that reaches leaf l. The paper adds
+
+    sum_l c_kl >= 1                         for each class    class coverage
+
+A *leaf rule* belongs to a loss. With G the derivative of the loss by c for a fixed routing:
+
+    ClassAssignment      the expected cost is linear in c, sum_kl G_kl c_kl, and least where every
+                         leaf has one class: an assignment problem, under rates a linear program
+    ClassDistributions   the log-loss is least where each leaf has the class shares of the rows it
+                         is responsible for: expectation steps, c_kl in proportion to -c_kl G_kl
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +29,14 @@ from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array, vstack
 
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters
 
 RATE_SLACK = 1e-9
 """A rate this little below its minimum counts as met: rounding, not a violation."""
+
+
+SMOOTHING = 0.02
+"""Part of a leaf's distribution that every class shares, so that no row gets probability zero."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +53,65 @@ class Violation:
         return float(np.max([self.box, self.leaves, self.coverage, self.rates]))
 
 
+class LeafRule(Protocol):
+    """Which leaves are allowed, and which are best for a routing."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``step`` ends at the best leaves; otherwise it only goes towards them."""
+
+    def check(self, topology: Topology, n_classes: int) -> None:
+        """Raise ``ValueError`` if a tree of this shape has no allowed leaves."""
+
+    def coverage(self, leaf_classes: FloatArray) -> float:
+        """By how much a class lacks leaves that it must have."""
+
+    def step(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        minimum_rates: FloatArray,
+        free: NDArray[np.bool_] | None = None,
+        current: FloatArray | None = None,
+    ) -> FloatArray:
+        """Better leaves for a fixed routing, (n_classes, n_leaves).
+
+        Parameters
+        ----------
+        gradient : array (n_classes, n_leaves)
+            G_kl: derivative of the loss by c_kl.
+        shares : array (n_classes, n_leaves)
+            R_kl: share of class k that reaches leaf l.
+        minimum_rates : array (n_classes,)
+        free : bool array (n_leaves,), optional
+            Leaves that may change; the others keep their column of ``current``.
+        current : array (n_classes, n_leaves), optional
+
+        Raises
+        ------
+        InfeasibleLeafStep
+            If no leaves meet the rates.
+        """
+
+    def gap(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        free: NDArray[np.bool_] | None,
+        leaf_classes: FloatArray,
+    ) -> float:
+        """What other leaves would gain to first order; zero at the best ones."""
+
+
 def violation(
-    parameters: TreeParameters, rates: FloatArray, minimum_rates: FloatArray
+    parameters: TreeParameters, rates: FloatArray, minimum_rates: FloatArray, rule: LeafRule
 ) -> Violation:
     """How far a tree with the given class rates is from feasible."""
     c = parameters.leaf_classes
     return Violation(
         box=_worst(np.abs(parameters.weights) - 1, np.abs(parameters.thresholds) - 1),
         leaves=_worst(np.abs(c.sum(axis=0) - 1), -c),
-        coverage=_worst(1 - c.sum(axis=1)),
+        coverage=rule.coverage(c),
         rates=_worst(minimum_rates - rates),
     )
 
@@ -66,39 +130,113 @@ class InfeasibleLeafStep(ValueError):
     """No leaf assignment meets the minimum class rates for this routing."""
 
 
-def leaf_step(
-    costs: FloatArray,
-    shares: FloatArray,
-    minimum_rates: FloatArray,
-    free: NDArray[np.bool_] | None = None,
-    current: FloatArray | None = None,
-) -> FloatArray:
-    """Cheapest feasible leaf classes for a fixed routing.
+@dataclass(frozen=True)
+class ClassAssignment:
+    """One class to a leaf, and a leaf to every class; mixed only where class rates bind."""
 
-    Parameters
-    ----------
-    costs : array (n_classes, n_leaves)
-        G_kl: cost of assigning leaf l wholly to class k.
-    shares : array (n_classes, n_leaves)
-        R_kl: share of class k that reaches leaf l.
-    minimum_rates : array (n_classes,)
-    free : bool array (n_leaves,), optional
-        Leaves that may change; the others keep their column of ``current``.
-    current : array (n_classes, n_leaves), optional
+    exact: bool = True
 
-    Raises
-    ------
-    InfeasibleLeafStep
-        If the rates cannot be met by the free leaves. Coverage takes a whole leaf per class, so
-        this may happen although the rates add up to less than one.
-    """
-    if free is None or bool(np.all(free)):
-        assigned = cheapest_assignment(costs)
-        met = np.sum(shares * assigned, axis=1) >= minimum_rates - RATE_SLACK
-        return assigned if np.all(met) else _leaf_program(costs, shares, minimum_rates, None, None)
-    if current is None:
-        raise ValueError("leaf_step needs the current leaf classes when some leaves are fixed.")
-    return _leaf_program(costs, shares, minimum_rates, free, current)
+    def check(self, topology: Topology, n_classes: int) -> None:
+        if topology.n_leaves < n_classes:
+            raise ValueError(
+                f"depth {topology.depth} gives {topology.n_leaves} leaves for {n_classes} "
+                f"classes; each class needs a leaf, so raise depth to at least "
+                f"{Topology.for_classes(n_classes).depth} or use depth='auto'."
+            )
+
+    def coverage(self, leaf_classes: FloatArray) -> float:
+        return _worst(1 - leaf_classes.sum(axis=1))
+
+    def step(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        minimum_rates: FloatArray,
+        free: NDArray[np.bool_] | None = None,
+        current: FloatArray | None = None,
+    ) -> FloatArray:
+        """The cheapest leaves.
+
+        Coverage takes a whole leaf per class, so that the rates may be out of reach although they
+        add up to less than one.
+        """
+        if free is None or bool(np.all(free)):
+            assigned = cheapest_assignment(gradient)
+            met = np.sum(shares * assigned, axis=1) >= minimum_rates - RATE_SLACK
+            if np.all(met):
+                return assigned
+            return _leaf_program(gradient, shares, minimum_rates, None, None)
+        if current is None:
+            raise ValueError("a leaf step needs the current leaves when some of them are fixed.")
+        return _leaf_program(gradient, shares, minimum_rates, free, current)
+
+    def gap(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        free: NDArray[np.bool_] | None,
+        leaf_classes: FloatArray,
+    ) -> float:
+        no_rates = np.zeros(len(gradient))
+        try:
+            best = self.step(gradient, shares, no_rates, free, leaf_classes)
+        except InfeasibleLeafStep:
+            # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
+            # and the violation is reported as such.
+            return 0.0
+        return float(max(0.0, np.sum(gradient * (leaf_classes - best))))
+
+
+@dataclass(frozen=True)
+class ClassDistributions:
+    """A distribution over the classes in every leaf, mixed with a little of every class."""
+
+    smoothing: float = SMOOTHING
+    exact: bool = False
+
+    def check(self, topology: Topology, n_classes: int) -> None:
+        """Any number of leaves will do."""
+
+    def coverage(self, leaf_classes: FloatArray) -> float:
+        return 0.0
+
+    def soften(self, leaf_classes: FloatArray) -> FloatArray:
+        """Mix in a little of every class, so that no row gets probability zero."""
+        return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
+
+    def step(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        minimum_rates: FloatArray,
+        free: NDArray[np.bool_] | None = None,
+        current: FloatArray | None = None,
+    ) -> FloatArray:
+        """One expectation step from ``current``, by which the log-loss without smoothing falls."""
+        if current is None:
+            raise ValueError("a step of class distributions needs the current ones.")
+        responsibility = -current * gradient
+        leaves = self.soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
+        if free is not None:
+            leaves = np.where(free, leaves, current)
+        if np.any(np.sum(shares * leaves, axis=1) < minimum_rates - RATE_SLACK):
+            raise InfeasibleLeafStep("the class distributions do not meet the minimum class rates.")
+        return leaves
+
+    def gap(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        free: NDArray[np.bool_] | None,
+        leaf_classes: FloatArray,
+    ) -> float:
+        """Over the distributions that hold at least the share of every class that is mixed in."""
+        least = self.smoothing / len(leaf_classes)
+        movable = leaf_classes - least
+        gain = np.sum(gradient * movable, axis=0) - gradient.min(axis=0) * movable.sum(axis=0)
+        if free is not None:
+            gain = np.where(free, gain, 0.0)
+        return float(max(0.0, np.sum(gain)))
 
 
 def cheapest_assignment(costs: FloatArray) -> FloatArray:
@@ -161,3 +299,7 @@ def _program_layout(n_classes: int, n_leaves: int) -> tuple[NDArray[np.intp], ND
     """Class and leaf index of every variable of the leaf program, in row-major order."""
     classes, leaves = np.divmod(np.arange(n_classes * n_leaves), n_leaves)
     return classes, leaves
+
+
+ASSIGNMENT, DISTRIBUTIONS = ClassAssignment(), ClassDistributions()
+"""The rules of the expected cost and of the log-loss."""

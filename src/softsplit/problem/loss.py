@@ -1,15 +1,20 @@
-"""What a tree costs on the training rows, with its gradient.
+"""What a tree costs on the training rows: a table, and an outer function of a row's mixed value.
 
     expected cost  E = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl
     log-loss       E = - sum_i weight_i log( sum_l P_il c_{y_i l} )
-    class rates    E = sum_i weight_i / total_{y_i} sum_l P_il c_{y_i l}
 
-All hand the compiled pass a table ``W[class, leaf]``: ``cost @ c``, ``c`` or ``c / total``. With
-D[t, i] = dE / dz_ti from the pass, and M its leaf masses,
+Every loss hands an engine a table ``W[class, leaf]`` and the number of an outer function f
+(engines/outer.py); the engine adds up weight_i f(V_i) with V_i = sum_l P_il W[y_i, l]:
 
-    dE / d weights    = features @ D' / n_features        (n_features, n_branches)
-    dE / d thresholds = - sum_i D[:, i]                   (n_branches,)
-    dE / d c          = cost' @ M, M or M / total         (n_classes, n_leaves)
+    expected cost  W = cost @ c,   f = identity
+    log-loss       W = c,          f = -log
+
+With T the derivative of E by the table, which the engine returns (n_classes, n_leaves),
+
+    dE / d c       = cost' @ T, or T
+
+A loss also says which leaves suit it (leaves.py), in which unit residuals are measured, and what a
+tree without features costs, which is the unit of strengths.
 """
 
 from __future__ import annotations
@@ -19,21 +24,48 @@ from typing import Protocol
 
 import numpy as np
 
+from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.problem.leaves import ASSIGNMENT, DISTRIBUTIONS, ClassDistributions, LeafRule
 from softsplit.support.arrays import FloatArray
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """A value with its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
+
+    value: float
+    weights: FloatArray
+    thresholds: FloatArray
+    leaf_classes: FloatArray
+    mass: FloatArray
+
+
 class Loss(Protocol):
-    """What the pass needs to know of a loss."""
+    """What a problem needs to know of a loss."""
 
     @property
-    def logarithmic(self) -> bool:
-        """Whether a sample counts -log of its table value instead of the value."""
+    def outer(self) -> int:
+        """Number of the outer function."""
+
+    @property
+    def leaf_rule(self) -> LeafRule:
+        """Which leaves are allowed, and the best ones for a routing."""
+
+    @property
+    def unit(self) -> float:
+        """The loss of a typical bad answer, relative to 0.5: the unit of tolerances."""
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
-        """W[class, leaf] for the given leaf assignment."""
+        """W[class, leaf] for the given leaves."""
 
-    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
-        """dE / d leaf_classes from the leaf masses."""
+    def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
+        """dE / d leaf_classes from the derivative by the table."""
+
+    def featureless(self, class_totals: FloatArray) -> float:
+        """The loss of the best tree that uses no feature."""
+
+    def call_costs(self, n_classes: int) -> FloatArray:
+        """About what it costs to call class y k, (n_classes, n_classes)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +73,8 @@ class ExpectedCost:
     """Expected misclassification cost; ``costs[y, k]`` is the cost of calling class y k."""
 
     costs: FloatArray
-    logarithmic: bool = False
+    outer: int = IDENTITY
+    leaf_rule: LeafRule = ASSIGNMENT
 
     @classmethod
     def uniform(cls, n_classes: int, cost: float = 0.5) -> ExpectedCost:
@@ -52,36 +85,45 @@ class ExpectedCost:
         """Each class's costs multiplied by its weight."""
         return ExpectedCost(self.costs * class_weights[:, None])
 
+    @property
+    def unit(self) -> float:
+        return float(np.max(self.costs)) / 0.5
+
     def table(self, leaf_classes: FloatArray) -> FloatArray:
         return self.costs @ leaf_classes
 
-    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
-        return self.costs.T @ mass
+    def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
+        return self.costs.T @ by_table
+
+    def call_costs(self, n_classes: int) -> FloatArray:
+        return self.costs
+
+    def featureless(self, class_totals: FloatArray) -> float:
+        """Cost of calling all rows by the one class for which that is cheapest.
+
+        Where that costs nothing, by the most expensive: strengths need a unit.
+        """
+        costs = class_totals @ self.costs
+        return float(np.min(costs)) or float(np.max(costs)) or 1.0
 
 
 @dataclass(frozen=True)
 class LogLoss:
-    """Negative log-likelihood of the true classes: smooth far from the solution."""
+    """Negative log-likelihood of the true classes, with a class distribution in every leaf."""
 
-    logarithmic: bool = True
+    outer: int = LOGARITHM
+    leaf_rule: ClassDistributions = DISTRIBUTIONS
+    unit: float = 1.0
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
         return np.array(leaf_classes)
 
-    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
-        return mass
+    def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
+        return by_table
 
+    def call_costs(self, n_classes: int) -> FloatArray:
+        return 1.0 - np.eye(n_classes)
 
-@dataclass(frozen=True)
-class ClassRates:
-    """Sum of the expected shares that are classified correctly; of one class, if only its rows
-    are evaluated."""
-
-    class_totals: FloatArray
-    logarithmic: bool = False
-
-    def table(self, leaf_classes: FloatArray) -> FloatArray:
-        return leaf_classes / self.class_totals[:, None]
-
-    def leaf_gradient(self, mass: FloatArray) -> FloatArray:
-        return mass / self.class_totals[:, None]
+    def featureless(self, class_totals: FloatArray) -> float:
+        """The entropy of the classes, times their total weight."""
+        return float(-np.sum(class_totals * np.log(class_totals / class_totals.sum())))

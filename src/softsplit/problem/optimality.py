@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from softsplit.engines.base import Evaluation
-from softsplit.problem.leaves import InfeasibleLeafStep, leaf_step
+from softsplit.problem.loss import Evaluation
 from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -149,12 +148,6 @@ def _equations(
 def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
     """What the best leaf classes would gain; the rates are priced by their multipliers."""
     free = None if problem.block is None else problem.free_leaves
-    no_rates = np.zeros(problem.n_classes)
-    shares = problem.shares(slope.mass)
-    try:
-        best = leaf_step(slope.leaf_classes, shares, no_rates, free, parameters.leaf_classes)
-    except InfeasibleLeafStep:
-        # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
-        # and the violation is reported as such.
-        return 0.0
-    return float(max(0.0, np.sum(slope.leaf_classes * (parameters.leaf_classes - best))))
+    return problem.loss.leaf_rule.gap(
+        slope.leaf_classes, problem.shares(slope.mass), free, parameters.leaf_classes
+    )

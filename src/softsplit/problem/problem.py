@@ -6,7 +6,7 @@
 A problem may be restricted to a block of branches and leaves: the others keep the values of
 ``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
 may come with a restriction: a proximal term, which solvers lower too but which is no part of the
-objective, and the fixed part of the tree worked out in advance (collapse.py).
+objective, and rows for which the fixed part of the tree has been worked out (engines/block.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.base import Evaluation
-from softsplit.engines.block import Collapsed, GateCache
-from softsplit.engines.compiled import evaluate
+from softsplit.engines.base import RowEngine, Sums, samples_of
+from softsplit.engines.block import CollapsedRows, GateCache
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import Violation, leaf_step, violation
-from softsplit.problem.loss import ClassRates, ExpectedCost
+from softsplit.problem.leaves import Violation, violation
+from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.proximal import Proximal
 from softsplit.support.arrays import FloatArray
@@ -35,9 +35,10 @@ class TrainingProblem:
 
     Parameters
     ----------
-    samples : Samples
+    rows : RowEngine
+        Where the training rows live, and the sums over them.
     topology : Topology
-    loss : ExpectedCost
+    loss : Loss
     penalties : PenaltyPair
     minimum_rates : array of shape (n_classes,)
         rho_k: the least expected share of each class that must be classified correctly.
@@ -49,38 +50,30 @@ class TrainingProblem:
         Values of the variables outside the block.
     proximal : Proximal, optional
         A term that solvers add to the objective; see ``merit``.
-    collapsed : Collapsed, optional
-        The fixed part of the tree at ``anchor``, so that it need not be evaluated again.
     """
 
-    samples: Samples
+    rows: RowEngine
     topology: Topology
-    loss: ExpectedCost
+    loss: Loss
     penalties: PenaltyPair
     minimum_rates: FloatArray
     steepness: float = 512.0
     block: Block | None = None
     anchor: TreeParameters | None = None
     proximal: Proximal | None = None
-    collapsed: Collapsed | None = None
 
     def __post_init__(self) -> None:
-        if self.topology.n_leaves < self.n_classes:
-            raise ValueError(
-                f"depth {self.topology.depth} gives {self.topology.n_leaves} leaves for "
-                f"{self.n_classes} classes; each class needs a leaf, so raise depth to at least "
-                f"{Topology.for_classes(self.n_classes).depth} or use depth='auto'."
-            )
+        self.loss.leaf_rule.check(self.topology, self.n_classes)
         if self.block is not None and self.anchor is None:
             raise ValueError("a problem restricted to a block needs the anchor outside it.")
 
     @property
     def n_features(self) -> int:
-        return self.samples.n_features
+        return self.rows.n_features
 
     @property
     def n_classes(self) -> int:
-        return self.samples.n_classes
+        return self.rows.n_classes
 
     @cached_property
     def free_branches(self) -> NDArray[np.bool_]:
@@ -101,15 +94,19 @@ class TrainingProblem:
         return np.max(fixed, axis=1, initial=0.0)
 
     @property
+    def samples(self) -> Samples:
+        """All rows as arrays, for what cannot do without; see ``samples_of``."""
+        return samples_of(self.rows)
+
+    @property
     def moving_samples(self) -> Samples:
         """The rows that the free branches may route otherwise: all, unless that is worked out."""
-        return self.samples if self.collapsed is None else self.collapsed.samples
+        return self.rows.reaching if isinstance(self.rows, CollapsedRows) else self.samples
 
     @cached_property
     def cost_unit(self) -> float:
-        """The dearest error at the mean row weight, relative to 0.5: the unit of tolerances."""
-        dearest = float(np.max(self.loss.costs)) / 0.5
-        return max(dearest * float(self.samples.weights.mean()), 1e-300)
+        """The loss of a typical bad answer at the mean row weight: the unit of tolerances."""
+        return max(self.loss.unit * self.rows.mean_weight, 1e-300)
 
     def restrict(
         self,
@@ -131,11 +128,16 @@ class TrainingProblem:
             block=block,
             anchor=anchor,
             proximal=Proximal(proximal, anchor) if proximal > 0 else None,
-            collapsed=None if cache is None else Collapsed.of(cache, block),
+            rows=self._whole if cache is None else CollapsedRows.of(cache, block),
         )
 
+    @property
+    def _whole(self) -> RowEngine:
+        """The engine of all rows, also where only those of a block are looked at."""
+        return self.rows.whole if isinstance(self.rows, CollapsedRows) else self.rows
+
     def with_steepness(self, steepness: float) -> TrainingProblem:
-        return replace(self, steepness=float(steepness), collapsed=None)
+        return replace(self, steepness=float(steepness), rows=self._whole)
 
     def with_penalties(self, penalties: PenaltyPair) -> TrainingProblem:
         return replace(self, penalties=penalties)
@@ -163,12 +165,17 @@ class TrainingProblem:
         near = 0.0 if self.proximal is None else self.proximal.value(parameters)
         return self.objective(parameters) + near
 
-    def _evaluate(
-        self, parameters: TreeParameters, extra_table: FloatArray | None = None
-    ) -> Evaluation:
-        if self.collapsed is not None:
-            return self.collapsed.evaluate(self.loss, parameters, extra_table)
-        return evaluate(self.loss, self.samples, parameters, self.steepness, extra_table)
+    def _sums(self, parameters: TreeParameters, prices: FloatArray | None = None) -> Sums:
+        """Sums of the loss; with a table of ``prices``, of what it adds in expectation too."""
+        splits, table = parameters.splits, self.loss.table(parameters.leaf_classes)
+        outer, steepness = self.loss.outer, self.steepness
+        if prices is None:
+            return self.rows.evaluate(splits, table, outer, steepness)
+        if outer == IDENTITY:
+            return self.rows.evaluate(splits, table + prices, outer, steepness)
+        found = self.rows.evaluate(splits, table, outer, steepness)
+        added = self.rows.evaluate(splits, prices, IDENTITY, steepness)
+        return replace(found, value=found.value + added.value, splits=found.splits + added.splits)
 
     def evaluate_cost(
         self, parameters: TreeParameters, multipliers: FloatArray | None = None
@@ -178,28 +185,28 @@ class TrainingProblem:
         The gradient of a fixed variable is zero.
         """
         if multipliers is None:
-            found = self._evaluate(parameters)
-            return self._mask_gradient(found, found.leaf_classes)
-        per_unit = (multipliers / self.samples.class_totals)[:, None]
-        extra = -per_unit * parameters.leaf_classes
-        found = self._evaluate(parameters, extra)
-        return self._mask_gradient(found, found.leaf_classes - per_unit * found.mass)
+            found = self._sums(parameters)
+            return self._evaluation(found, self.loss.leaf_gradient(found.table))
+        per_unit = (multipliers / self.rows.class_totals)[:, None]
+        found = self._sums(parameters, -per_unit * parameters.leaf_classes)
+        by_leaves = self.loss.leaf_gradient(found.table) - per_unit * found.mass
+        return self._evaluation(found, by_leaves)
 
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
         """Rate of class ``k`` and its gradient, from the rows of that class alone."""
-        rates = ClassRates(self.samples.class_totals)
-        found = evaluate(rates, self.samples.of_class(k), parameters, self.steepness)
-        return self._mask_gradient(found, found.leaf_classes)
+        totals = self.rows.class_totals[:, None]
+        table = parameters.leaf_classes / totals
+        found = self.rows.of_class(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
+        return self._evaluation(found, found.mass / totals)
 
-    def _mask_gradient(self, found: Evaluation, leaf_gradient: FloatArray) -> Evaluation:
-        if self.block is None:
-            return replace(found, leaf_classes=leaf_gradient)
-        return replace(
-            found,
-            weights=np.where(self.free_branches, found.weights, 0.0),
-            thresholds=np.where(self.free_branches, found.thresholds, 0.0),
-            leaf_classes=np.where(self.free_leaves, leaf_gradient, 0.0),
-        )
+    def _evaluation(self, found: Sums, by_leaves: FloatArray) -> Evaluation:
+        weights = np.ascontiguousarray(found.splits[:, :-1].T)
+        thresholds = found.splits[:, -1].copy()
+        if self.block is not None:
+            weights = np.where(self.free_branches, weights, 0.0)
+            thresholds = np.where(self.free_branches, thresholds, 0.0)
+            by_leaves = np.where(self.free_leaves, by_leaves, 0.0)
+        return Evaluation(found.value, weights, thresholds, by_leaves, found.mass)
 
     def gradient(self, parameters: TreeParameters) -> TreeParameters:
         """Gradient of the objective, where the penalties have one, in the shape of a tree."""
@@ -213,7 +220,7 @@ class TrainingProblem:
 
     def shares(self, mass: FloatArray) -> FloatArray:
         """R_kl: share of class k that reaches leaf l, from the leaf masses of the expected cost."""
-        return mass / self.samples.class_totals[:, None]
+        return mass / self.rows.class_totals[:, None]
 
     def rates(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
         """Expected share of each class that is classified correctly, (n_classes,)."""
@@ -223,7 +230,8 @@ class TrainingProblem:
 
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """How far the tree is from feasible."""
-        return violation(parameters, self.rates(parameters, mass), self.minimum_rates)
+        rates = self.rates(parameters, mass)
+        return violation(parameters, rates, self.minimum_rates, self.loss.leaf_rule)
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
         """The tree with the cheapest feasible leaf classes for its routing.
@@ -233,17 +241,20 @@ class TrainingProblem:
         softsplit.problem.leaves.InfeasibleLeafStep
             If no leaf classes meet the minimum class rates.
         """
-        found = self._evaluate(parameters)
-        leaves = self.leaves_for(found.mass, parameters.leaf_classes, self.minimum_rates)
-        return replace(parameters, leaf_classes=leaves)
+        found = self._sums(parameters)
+        gradient = self.loss.leaf_gradient(found.table)
+        leaves = self.leaves_for(gradient, found.mass, parameters.leaf_classes, self.minimum_rates)
+        better = replace(parameters, leaf_classes=leaves)
+        if self.loss.leaf_rule.exact or self.cost(better) <= found.value:
+            return better
+        return parameters  # a step that only goes towards the best leaves may go too far
 
     def leaves_for(
-        self, mass: FloatArray, current: FloatArray, minimum_rates: FloatArray
+        self, gradient: FloatArray, mass: FloatArray, current: FloatArray, minimum: FloatArray
     ) -> FloatArray:
-        """The cheapest leaf classes for these leaf masses, (n_classes, n_leaves); see leaf_step."""
+        """Leaves for these derivatives by the leaf classes and these leaf masses; see LeafRule."""
         free = None if self.block is None else self.free_leaves
-        costs = self.loss.leaf_gradient(mass)
-        return leaf_step(costs, self.shares(mass), minimum_rates, free, current)
+        return self.loss.leaf_rule.step(gradient, self.shares(mass), minimum, free, current)
 
 
 def _mask(size: int, chosen: tuple[int, ...] | None) -> NDArray[np.bool_]:

@@ -85,9 +85,5 @@ def strengths(scope: str, strength: float) -> tuple[float, float]:
 
 
 def featureless_cost(problem: TrainingProblem) -> float:
-    """Cost of calling all samples by the one class for which that is cheapest.
-
-    Where that costs nothing, by the dearest: strengths need a unit.
-    """
-    costs = problem.samples.class_totals @ problem.loss.costs
-    return float(np.min(costs)) or float(np.max(costs)) or 1.0
+    """The loss of the best tree that uses no feature: the unit of strengths."""
+    return problem.loss.featureless(problem.rows.class_totals)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, update_wrapper
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numba as nb
+from numba.extending import overload
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +75,54 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, False, inline="always")
 
 
+def compiled_by_type(
+    implementations: Mapping[type, Callable[..., Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function for compiled callers whose code depends on the type of its first argument.
+
+    That argument is a named tuple; the decorated function gives name, signature and documentation.
+    Numba takes the implementation for the type at hand and compiles no other.
+    """
+
+    def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
+        names = ", ".join(signature(declared).parameters)
+
+        def chosen(first: Any, *others: Any) -> Any:  # where nothing is compiled
+            return implementations[type(first)](first, *others)
+
+        def choose(kind: Any) -> Callable[..., Any]:
+            return _calling(implementations[kind.instance_class], names)
+
+        stub = _calling(chosen, names)
+        choose_with_names = _calling(lambda first, *_: choose(first), names)
+        options: Any = _options({"contract", "nsz"})
+        overload(stub, jit_options=options)(choose_with_names)
+        return update_wrapper(stub, declared)
+
+    return decorate
+
+
+def _calling(function: Callable[..., Any], names: str) -> Callable[..., Any]:
+    """A function of these parameters that hands them on: numba compares parameters by name."""
+    space: dict[str, Any] = {"function": function}
+    exec(f"def caller({names}):\n    return function({names})", space)
+    caller: Callable[..., Any] = space["caller"]
+    return caller
+
+
+def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
+    """What a compiled function makes of a bundle of arrays.
+
+    Numba runs a little Python for it. An interruption in there comes out as another error.
+    """
+    try:
+        return make(bundle)
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function as it is written, for arrays of numpy."""
     written: Callable[..., Any] = getattr(function, "py_func", function)
@@ -82,7 +132,11 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(
     function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
 ) -> Callable[..., Any]:
-    dispatcher = nb.njit(nogil=True, error_model="numpy", fastmath=fastmath, **others)(function)
+    dispatcher = nb.njit(**_options(fastmath), **others)(function)
     if hasattr(dispatcher, "enable_caching"):  # without NUMBA_DISABLE_JIT
         keep_on_disk(dispatcher, source_stamp())
     return dispatcher
+
+
+def _options(fastmath: set[str] | bool) -> dict[str, Any]:
+    return {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}

@@ -18,10 +18,9 @@ from threading import Lock
 import numpy as np
 
 from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.native.block_run import make_engine
 from softsplit.solvers.native.compile_parts import call_first_half, call_second_half, call_whole
 from softsplit.solvers.native.descent import descend
-from softsplit.solvers.native.run import Engine, Meter
+from softsplit.solvers.native.run import DescentRun, Meter
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import is_on_disk
@@ -64,17 +63,17 @@ def _compile_together() -> None:
 
 
 def compile_second_half() -> None:
-    """What the other process does: Newton directions, and the splits of greedy starts."""
+    """What the other process does: sums over rows, Newton directions, splits of greedy starts."""
     _call(call_second_half)
     solver = NativeSolver()
     draw_start(solver.start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
 
 
-def _call(half: Callable[[Engine, FloatArray, FloatArray], None]) -> None:
+def _call(half: Callable[[DescentRun, FloatArray, FloatArray], None]) -> None:
     problem = tiny_problem(2, 1)
     leaf_classes = np.eye(2)
     theta = np.zeros((1, problem.n_features + 1))
-    half(make_engine(problem, Meter(Budget(), 1)), theta, leaf_classes)
+    half(DescentRun(problem, Meter(Budget(), 1)), theta, leaf_classes)
 
 
 def _may_start_another() -> bool:

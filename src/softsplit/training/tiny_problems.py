@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
@@ -24,7 +25,7 @@ def tiny_problem(n_classes: int, depth: int) -> TrainingProblem:
     labels = np.arange(N_ROWS) % n_classes
     X = rng.uniform(size=(N_ROWS, 2)) + labels[:, None]
     return TrainingProblem(
-        Samples.from_arrays(X, labels, n_classes),
+        CompiledRows(Samples.from_arrays(X, labels, n_classes)),
         Topology(depth),
         ExpectedCost.uniform(n_classes),
         PenaltyPair.of(exponential(), 0.1, 0.1),

@@ -118,6 +118,17 @@ class TreeParameters:
     def topology(self) -> Topology:
         return Topology.with_branches(self.weights.shape[1])
 
+    @property
+    def splits(self) -> FloatArray:
+        """Weights and threshold of each branch in a line, (n_branches, n_features + 1); a copy."""
+        return np.ascontiguousarray(np.vstack([self.weights, self.thresholds]).T)
+
+    @classmethod
+    def from_splits(cls, splits: FloatArray, leaf_classes: FloatArray) -> TreeParameters:
+        """The tree with these splits and leaves; all arrays are copies."""
+        weights = np.ascontiguousarray(splits[:, :-1].T)
+        return cls(weights, splits[:, -1].copy(), np.array(leaf_classes))
+
     @classmethod
     def neutral(cls, n_features: int, n_classes: int, topology: Topology) -> TreeParameters:
         """The paper's trivial feasible point: a = 0, mu = 0, c = 1/K."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from softsplit.engines.block import GateCache
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Solver, Start, Status
@@ -36,9 +38,16 @@ class Run:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.cache = GateCache.of(self.tree, problem.samples, problem.steepness)
+        self.cache = self._gates()
         self.objective = problem.objective(self.tree)
         self.violation = problem.violation(self.tree).largest
+
+    def _gates(self) -> GateCache | None:
+        """The gates of the tree, where its rows and its loss let fixed branches be left out."""
+        problem = self.problem
+        if not isinstance(problem.rows, CompiledRows) or problem.loss.outer != IDENTITY:
+            return None
+        return GateCache.of(self.tree, problem.rows, problem.steepness)
 
     @property
     def feasible(self) -> bool:
@@ -81,7 +90,8 @@ class Run:
             return False
         self.tree, self.objective = found.parameters, found.objective
         self.violation = found.violation
-        self.cache.renew(self.tree, block.branches, part.evaluate_cost(self.tree).mass)
+        if self.cache is not None:
+            self.cache.renew(self.tree, block.branches, part.evaluate_cost(self.tree).mass)
         return True
 
     def _note(self, found: Solution) -> None:

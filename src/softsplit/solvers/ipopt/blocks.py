@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softsplit.engines.block import CollapsedRows
 from softsplit.engines.samples import Samples
 from softsplit.solvers.ipopt.program import IntArray, outer_positions, upper_triangle
 from softsplit.solvers.ipopt.second_order import (
@@ -76,8 +77,8 @@ class BranchBlocks:
 
     def moving(self, parameters: TreeParameters) -> RoutedRows | FreeRows:
         """As ``routed``, by the free branches alone where the rest has been worked out."""
-        collapsed = self.problem.collapsed
-        if collapsed is None:
+        collapsed = self.problem.rows
+        if not isinstance(collapsed, CollapsedRows):
             return self.routed(parameters)
         free = self.variables.branches
         key = parameters.weights[:, free].tobytes() + parameters.thresholds[free].tobytes()

@@ -143,7 +143,7 @@ class ExplicitProgram:
     def _mixed_positions(self) -> tuple[IntArray, IntArray]:
         """Between c_kl and P_il, for the (class of the row, k) that may have a nonzero."""
         problem, variables = self.problem, self.variables
-        coupled = problem.loss.costs != 0
+        coupled = problem.loss.call_costs(problem.n_classes) != 0
         coupled[self.classes, self.classes] = True
         self._coupled = coupled[self._labels].T
         rows, columns = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -167,7 +167,7 @@ class ExplicitProgram:
         leaf_values = np.zeros((problem.topology.n_leaves, samples.n_rows))
         equations = multipliers[n_linear + n_rates :]
         leaf_values[self.moving] = -equations.reshape(self.probabilities.shape)
-        per_class = factor * problem.loss.costs + np.diag(price)
+        per_class = factor * problem.loss.call_costs(problem.n_classes) + np.diag(price)
         mixed = (per_class[self._labels].T * samples.weights)[self._coupled]
         return np.concatenate(
             [

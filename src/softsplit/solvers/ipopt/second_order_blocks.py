@@ -1,6 +1,6 @@
 """The derivatives of second_order.py where the fixed part of the tree has been worked out.
 
-With the factors, bases and shares of collapse.py for the free branches t of a block:
+With the factors, bases and shares of engines/block.py for the free branches t of a block:
 
     reach_t            = factor_t * (what its free parent sends to its side, or 1)
     L_t, R_t           = base of the side + sum of factor_s V_s over the free children s there
@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from softsplit.engines.block import Collapsed
+from softsplit.engines.block import CollapsedRows
 from softsplit.solvers.ipopt.second_order import pair_factor
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Step, TreeParameters
@@ -30,13 +30,13 @@ from softsplit.tree.routing import gate_probabilities
 class FreeRows:
     """The rows of a collapsed problem, routed through its free branches; as ``RoutedRows``."""
 
-    collapsed: Collapsed
+    collapsed: CollapsedRows
     left: FloatArray
     right: FloatArray
 
     @classmethod
-    def of(cls, parameters: TreeParameters, collapsed: Collapsed) -> FreeRows:
-        left, right = gate_probabilities(collapsed.scores(parameters), collapsed.steepness)
+    def of(cls, parameters: TreeParameters, collapsed: CollapsedRows) -> FreeRows:
+        left, right = gate_probabilities(collapsed.scores(parameters.splits), collapsed.steepness)
         return cls(collapsed, left, right)
 
     @cached_property

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.base import Evaluation
+from softsplit.problem.loss import Evaluation
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.ipopt.blocks import BranchBlocks
 from softsplit.solvers.ipopt.program import IntArray, Pattern, outer_positions, upper_triangle
@@ -134,7 +134,7 @@ class SubstitutedProgram:
         table = table + price[:, None] * tree.leaf_classes
         routed = self.blocks.moving(tree)
         slopes = self.blocks.mass_slopes(routed)
-        per_class = factor * problem.loss.costs.T + np.diag(price)
+        per_class = factor * problem.loss.call_costs(problem.n_classes).T + np.diag(price)
         mixed = np.einsum("ky,ysj->skj", per_class, slopes[:, self._mixed])
         return np.concatenate(
             [

@@ -1,28 +1,26 @@
-"""Compiled descent on the branches of a tree, leaf classes held fixed.
+"""Compiled descent on the branches of a tree, leaf classes held fixed: a state that asks.
 
 Minimises over theta = (weights, thresholds), one row of n_features + 1 numbers per branch,
 
-    F(theta) = loss(theta) + rate terms + local penalty + global penalty,   -1 <= theta <= 1
+    F(theta) = smooth part (objective.py) + local penalty + global penalty,   -1 <= theta <= 1
 
 with L-BFGS steps on the face of the non-smooth part that the point lies on:
 
 - the minimum-norm subgradient (faces.py) decides which coefficients are fixed, free or tied;
 - the direction is - P H P subgradient, where P keeps fixed entries fixed and ties tied and H is
-  the inverse Hessian estimate, preconditioned with the Gram matrix of the features;
+  the inverse Hessian estimate, preconditioned with the Gram matrix of the features, or a Newton
+  direction (newton.py);
 - a trial point is clipped to the orthant, to the row's new maximum and to the box, so that zeros
   are exact; a sufficient decrease accepts it.
 
 Curvature pairs come from the smooth part alone, so that they survive a change of the strengths.
 
-The minimum class rates enter as an augmented Lagrangian: with the class rates r_k of the pass,
-
-    multiplier_k = max(0, m_k + weight (rho_k - r_k))
-    term_k       = (multiplier_k^2 - m_k^2) / (2 weight)
-
-whose gradient is the same pass with - multiplier_k / n_k c_kl added to the table.
-
-The rows of theta may be the free branches of a restricted problem: forest.py then evaluates them. A
-proximal term psi / 2 |theta - centre|^2 may be part of the smooth part.
+A descent does not know where the rows are. ``propose`` says what it wants next, the smooth part
+with its derivative at ``state.moved`` or a Newton direction at theta, and ``receive`` or
+``receive_direction`` take the answer. The loop around them stands twice: compiled, for rows in
+memory (``descend``), and in Python for rows elsewhere (``descend_elsewhere``). All that a descent
+knows is coefficient-sized and lies in its state: one cut into slices takes the same steps as a
+whole one.
 
 Loops are written out where numpy expressions would do: they compile several times faster.
 """
@@ -33,23 +31,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.engines.block_pass import forest_pass, is_collapsed
-from softsplit.engines.tree_pass import tree_pass
-from softsplit.solvers.native.bundles import MEMORY
 from softsplit.solvers.native.faces import (
+    Sparse,
     clip_trial,
     penalty_value,
-    project,
     snap_near_kinks,
     subgradient,
 )
+from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
 from softsplit.solvers.native.newton import newton_direction
+from softsplit.solvers.native.objective import RemoteObjective, smooth_value
+from softsplit.solvers.native.state import (
+    CALLS,
+    CUTS,
+    DONE,
+    ENDED,
+    GAIN,
+    LENGTH,
+    NEWTON,
+    NO_NEWTON,
+    PAIRS,
+    PHASE,
+    STALLED,
+    STEPS,
+    VALUE,
+    State,
+    StateReference,
+)
+from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 
-PAIRS, STALLED, DONE, NO_NEWTON = range(4)
-"""Counters of a descent: pairs stored, stalled iterations in a row, iterations so far, and
-whether the last Newton direction failed. They are in the workspace, and not local, so that a
-descent cut into slices takes the same steps as a whole one."""
+BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
+"""Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
+beside a stuck point, and back from there for good."""
+
+END, EVALUATE, CURVATURE = range(3)
+"""What a descent asks for."""
 
 SUFFICIENT = 1e-4
 MAX_CUTS = 20
@@ -80,303 +97,185 @@ class Limits(NamedTuple):
 
 
 @compiled
-def smooth_value(theta, smooth, work, gradient):  # type: ignore[no-untyped-def]
-    """Smooth part of F at ``theta``; its derivative goes to ``gradient``."""
-    n_branches, width = theta.shape
-    n_features = width - 1
-    features, scores, slopes, free = smooth.features, work.scores, work.slopes, work.free
-    scaled = np.empty((n_branches, n_features))
-    for t in range(n_branches):
-        for j in range(n_features):
-            scaled[t, j] = theta[t, j] / n_features
-    np.dot(scaled, features, scores)
-    for t in range(n_branches):
-        threshold = theta[t, n_features]
-        for i in range(scores.shape[1]):
-            scores[t, i] -= threshold
-    if is_collapsed(smooth.forest):
-        value = _forest_value(smooth, work)
+def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
+    """What the descent wants next: END, EVALUATE (at ``state.moved``) or CURVATURE."""
+    counters = state.counters
+    if counters[ENDED] > 0:
+        return END
+    phase = counters[PHASE]
+    if phase in (BEGIN, BACK, LEAVE):
+        copy(theta, state.moved)
+    elif phase == TURN:
+        if counters[STEPS] >= limits.max_iter:
+            return END
+        residual = subgradient(
+            theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces
+        )
+        if residual <= limits.tol:
+            counters[ENDED] = 1
+            return END
+        if counters[NO_NEWTON] == 0 and counters[DONE] >= limits.newton_from:
+            return CURVATURE
+        _first_order(theta, state, sparse)
+    return EVALUATE
+
+
+@compiled
+def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
+    """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
+    if found and dot(state.slope, state.direction) < 0.0:
+        _begin_step(theta, state, sparse, True)
     else:
-        value = _pass(smooth, work, smooth.table, smooth.logarithmic)
-        value += _rate_terms(smooth, work)
-    np.dot(slopes, features.T, scaled)
-    for t in range(n_branches):
-        total = 0.0
-        for i in range(slopes.shape[1]):
-            total += slopes[t, i]
-        gradient[t, n_features] = -total if free[t] else 0.0
-        for j in range(n_features):
-            gradient[t, j] = scaled[t, j] / n_features if free[t] else 0.0
-    if smooth.proximal > 0.0:
-        value += _proximal_term(theta, smooth.proximal, smooth.centre, free, gradient)
-    return value
+        _first_order(theta, state, sparse)
 
 
 @compiled
-def _proximal_term(theta, strength, centre, free, gradient):  # type: ignore[no-untyped-def]
-    """psi / 2 |theta - centre|^2 over the free branches; its derivative is added."""
-    total = 0.0
-    for t in range(theta.shape[0]):
-        if not free[t]:
-            continue
-        for j in range(theta.shape[1]):
-            gap = theta[t, j] - centre[t, j]
-            total += 0.5 * strength * gap * gap
-            gradient[t, j] += strength * gap
-    return total
+def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
+    """Begin a step along an L-BFGS direction; one that does not lead down drops the pairs."""
+    if not direction_of(theta, state) < 0.0:
+        state.counters[PAIRS] = 0
+        direction_of(theta, state)
+    _begin_step(theta, state, sparse, False)
 
 
 @compiled
-def _forest_value(smooth, work):  # type: ignore[no-untyped-def]
-    """Cost and rate terms of the free branches of a block; slopes of both in the workspace."""
-    n_classes = smooth.class_totals.size
-    price, right_mass = np.zeros(n_classes), np.empty(n_classes)
-    value = forest_pass(
-        work.scores, work.slopes, smooth.starts, smooth.forest, smooth.steepness, 1.0, price,
-        right_mass,
-    )  # fmt: skip
-    if smooth.rate_weight <= 0.0:
-        return value
-    active = False
-    for k in range(n_classes):
-        m = smooth.multipliers[k]
-        rate = right_mass[k] / smooth.class_totals[k]
-        multiplier = max(0.0, m + smooth.rate_weight * (smooth.minimum_rates[k] - rate))
-        value += (multiplier * multiplier - m * m) / (2.0 * smooth.rate_weight)
-        work.active[k] = multiplier
-        price[k] = multiplier / smooth.class_totals[k]
-        active = active or multiplier > 0.0
-    if active:
-        forest_pass(
-            work.scores, work.slopes, smooth.starts, smooth.forest, smooth.steepness, 1.0, price,
-            right_mass,
-        )  # fmt: skip
-    return value
-
-
-@compiled
-def _pass(smooth, work, table, logarithmic):  # type: ignore[no-untyped-def]
-    return tree_pass(
-        work.scores,
-        work.slopes,
-        smooth.starts,
-        smooth.row_weights,
-        table,
-        smooth.steepness,
-        logarithmic,
-        work.mass,
-    )
-
-
-@compiled
-def _rate_terms(smooth, work):  # type: ignore[no-untyped-def]
-    """Rate terms; where one is active the slopes are recomputed with its multiplier."""
-    if smooth.logarithmic or smooth.rate_weight <= 0.0:
-        return 0.0
-    mass, leaf_classes, weight = work.mass, smooth.leaf_classes, smooth.rate_weight
-    n_classes, n_leaves = mass.shape
-    total, active = 0.0, False
-    table = np.empty((n_classes, n_leaves))
-    for k in range(n_classes):
-        count, rate = smooth.class_totals[k], 0.0
-        for leaf in range(n_leaves):
-            rate += mass[k, leaf] * leaf_classes[k, leaf]
-        m = smooth.multipliers[k]
-        multiplier = max(0.0, m + weight * (smooth.minimum_rates[k] - rate / count))
-        total += (multiplier * multiplier - m * m) / (2.0 * weight)
-        work.active[k] = multiplier
-        active = active or multiplier > 0.0
-        for leaf in range(n_leaves):
-            price = multiplier / count * leaf_classes[k, leaf]
-            table[k, leaf] = smooth.table[k, leaf] - price
-    if active:
-        _pass(smooth, work, table, smooth.logarithmic)
-    return total
-
-
-@compiled
-def _dot(first, second):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for t in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            total += first[t, j] * second[t, j]
-    return total
-
-
-@compiled
-def _add(factor, other, result):  # type: ignore[no-untyped-def]
-    """result += factor * other."""
-    for t in range(result.shape[0]):
-        for j in range(result.shape[1]):
-            result[t, j] += factor * other[t, j]
-
-
-@compiled
-def _copy(other, result):  # type: ignore[no-untyped-def]
-    for t in range(result.shape[0]):
-        for j in range(result.shape[1]):
-            result[t, j] = other[t, j]
-
-
-@compiled
-def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
-    """result = H0 vector, branch by branch."""
-    if inverse.shape[0] > 0:
-        np.dot(vector, inverse, result)
-    else:
-        for t in range(vector.shape[0]):
-            for j in range(vector.shape[1]):
-                result[t, j] = vector[t, j] * diagonal[j]
-
-
-@compiled
-def direction_of(theta, slope, state, work, vector, result):  # type: ignore[no-untyped-def]
-    """result = - P H P slope by the two-loop recursion; returns slope . result."""
-    n_branches, width = theta.shape
-    _copy(slope, vector)
-    project(vector, theta, slope, state)
-    stored = work.counters[PAIRS]
-    used = min(stored, MEMORY)
-    shares = np.empty(MEMORY)
-    steps, changes, products = work.steps, work.changes, work.products
-    for back in range(used):
-        k = (stored - 1 - back) % MEMORY
-        shares[k] = _dot(steps[k], vector) / products[k]
-        _add(-shares[k], changes[k], vector)
-    scale = 1.0
-    if used > 0:
-        last = (stored - 1) % MEMORY
-        _precondition(changes[last], work.inverse, work.diagonal, result)
-        scale = products[last] / max(_dot(changes[last], result), 1e-300)
-    _precondition(vector, work.inverse, work.diagonal, result)
-    for t in range(n_branches):
-        for j in range(width):
-            result[t, j] *= -scale
-    for back in range(used):
-        k = (stored - used + back) % MEMORY
-        _add(-shares[k] - _dot(changes[k], result) / products[k], steps[k], result)
-    project(result, theta, slope, state)
-    for t in range(n_branches):
-        for j in range(width - 1):
-            # A coefficient leaves zero only the way that lowers F.
-            if theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
-                result[t, j] = 0.0
-    return _dot(slope, result)
-
-
-@compiled
-def keep_pair(work, theta, moved, old, new):  # type: ignore[no-untyped-def]
-    """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
-    k = work.counters[PAIRS] % MEMORY
-    step, change = work.steps[k], work.changes[k]
-    for t in range(theta.shape[0]):
-        for j in range(theta.shape[1]):
-            step[t, j] = moved[t, j] - theta[t, j]
-            change[t, j] = new[t, j] - old[t, j]
-    curvature = _dot(step, change)
-    sizes = np.sqrt(_dot(step, step) * _dot(change, change))
-    if curvature > max(1e-10 * sizes, 1e-200):
-        work.products[k] = curvature
-        work.counters[PAIRS] += 1
-
-
-@compiled
-def line_search(  # type: ignore[no-untyped-def]
-    theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
-):
-    """Shorten the step until F falls enough: new F (or the old one) and calls made."""
+def _begin_step(theta, state, sparse, newton):  # type: ignore[no-untyped-def]
+    """Set the length of a step along ``state.direction``, and its first trial point."""
+    counters, direction = state.counters, state.direction
     length = 1.0
-    if not trusted:
+    if not newton and counters[PAIRS] == 0:
         largest = 0.0
         for t in range(theta.shape[0]):
             for j in range(theta.shape[1]):
                 largest = max(largest, abs(direction[t, j]))
         length = min(1.0, FIRST_MOVE / max(largest, 1e-300))
-    for cut in range(MAX_CUTS):
-        clip_trial(theta, direction, slope, state, sparse, work.free, work.floor, length, moved)
-        gain = 0.0
-        for t in range(theta.shape[0]):
-            for j in range(theta.shape[1]):
-                gain += slope[t, j] * (moved[t, j] - theta[t, j])
-        new = smooth_value(moved, smooth, work, fresh) + penalty_value(moved, sparse, work.floor)
-        if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
-            return new, cut + 1
-        if abs(gain) <= INVISIBLE * abs(value):
-            return value, cut + 1
+    counters[NEWTON] = 1 if newton else 0
+    counters[CUTS] = 0
+    counters[PHASE] = TRIAL
+    state.numbers[LENGTH] = length
+    _trial_point(theta, state, sparse)
+
+
+@compiled
+def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
+    moved, slope = state.moved, state.slope
+    clip_trial(
+        theta, state.direction, slope, state.faces, sparse, state.free, state.floor,
+        state.numbers[LENGTH], moved,
+    )  # fmt: skip
+    gain = 0.0
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            gain += slope[t, j] * (moved[t, j] - theta[t, j])
+    state.numbers[GAIN] = gain
+
+
+@compiled
+def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
+    """Go on with the smooth part at ``state.moved``; its derivative is in ``state.fresh``."""
+    counters, numbers = state.counters, state.numbers
+    counters[CALLS] += 1
+    phase, value = counters[PHASE], numbers[VALUE]
+    if phase == TRIAL:
+        _judge_trial(theta, state, sparse, limits, smooth)
+    elif phase == SNAP:
+        new = smooth + penalty_value(state.moved, sparse, state.floor)
+        if new <= value + ROUNDING * abs(value):
+            copy(state.moved, theta)
+            copy(state.fresh, state.gradient)
+            numbers[VALUE] = new
+            counters[NO_NEWTON] = 0
+            counters[PHASE] = TURN
+        else:
+            counters[PHASE] = LEAVE
+    else:
+        copy(state.fresh, state.gradient)
+        counters[PHASE] = TURN
+        if phase == BEGIN:
+            numbers[VALUE] = smooth + penalty_value(theta, sparse, state.floor)
+        elif phase == LEAVE:
+            counters[ENDED] = 1
+        else:
+            _after_failure(theta, state, sparse)
+
+
+@compiled
+def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
+    """No step along the direction lowers F: try another kind, the kinks nearby, or end."""
+    counters = state.counters
+    if counters[NEWTON] > 0:
+        counters[NO_NEWTON] = 1
+    elif counters[PAIRS] > 0:
+        counters[PAIRS] = 0
+    elif snap_near_kinks(theta, sparse, state.free, state.floor, state.moved):
+        counters[PHASE] = SNAP
+    else:
+        counters[ENDED] = 1
+
+
+@compiled
+def _judge_trial(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
+    """Take the trial point, shorten the step, or give it up."""
+    counters, numbers = state.counters, state.numbers
+    value, gain = numbers[VALUE], numbers[GAIN]
+    new = smooth + penalty_value(state.moved, sparse, state.floor)
+    counters[CUTS] += 1
+    if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
+        _count_step(counters, state.damping)
+        keep_pair(state, theta)
+        small = value - new <= max(limits.decrease * abs(new), limits.least)
+        counters[STALLED] = counters[STALLED] + 1 if small else 0
+        copy(state.moved, theta)
+        copy(state.fresh, state.gradient)
+        numbers[VALUE] = new
+        counters[PHASE] = TURN
+        counters[NO_NEWTON] = 0
+        if counters[STALLED] >= limits.patience:
+            counters[ENDED] = 1
+    elif abs(gain) <= INVISIBLE * abs(value) or counters[CUTS] >= MAX_CUTS:
+        _count_step(counters, state.damping)
+        counters[PHASE] = BACK  # the engine is to hold the slopes of theta again
+    else:
         # Minimum of the parabola through both values and the slope, kept within sight.
         fall = value - new
         shrink = 0.1
         if gain < 0.0 and fall <= 0.0 and new < np.inf:
             shrink = min(0.5, max(0.1, 0.5 * gain / (gain + fall)))
-        length *= shrink
-    return value, MAX_CUTS
+        numbers[LENGTH] *= shrink
+        _trial_point(theta, state, sparse)
 
 
 @compiled
-def descend(theta, smooth, sparse, limits, work):  # type: ignore[no-untyped-def]
-    """Descend from ``theta``, in place.
+def _count_step(counters, damping):  # type: ignore[no-untyped-def]
+    counters[STEPS] += 1
+    counters[DONE] += 1
+    if counters[NEWTON] > 0 and counters[CUTS] > 1:
+        # A step that had to be shortened: the model holds less far than it was trusted.
+        raised = max(damping[0], LEAST_RAISED) * 10.0 ** min(counters[CUTS], 3)
+        damping[0] = min(raised, MOST_DAMPING)
 
-    Returns F, iterations, calls of the smooth part, the last residual and whether the descent
-    ended by itself. All state is in ``theta`` and ``work``: a descent cut into several calls
-    takes the same steps.
-    """
-    gradient, fresh = np.empty(theta.shape), np.empty(theta.shape)
-    slope, direction = np.empty(theta.shape), np.empty(theta.shape)
-    moved, vector = np.empty(theta.shape), np.empty(theta.shape)
-    state = np.empty(theta.shape, dtype=np.int8)
-    value = smooth_value(theta, smooth, work, gradient) + penalty_value(theta, sparse, work.floor)
-    calls, iteration, residual = 1, 0, np.inf
-    while iteration < limits.max_iter:
-        residual = subgradient(theta, gradient, sparse, work.free, work.floor, slope, state)
-        if residual <= limits.tol:
-            return value, iteration, calls, residual, True
-        newton = work.counters[NO_NEWTON] == 0 and work.counters[DONE] >= limits.newton_from
-        if newton:
-            newton = newton_direction(theta, slope, state, smooth, sparse, work, direction)
-            newton = newton and _dot(slope, direction) < 0.0
-        if not newton and not direction_of(theta, slope, state, work, vector, direction) < 0.0:
-            work.counters[PAIRS] = 0
-            direction_of(theta, slope, state, work, vector, direction)
-        trusted = newton or work.counters[PAIRS] > 0
-        new, cost = line_search(
-            theta, direction, slope, state, value, smooth, sparse, work, trusted, moved, fresh
-        )
-        calls += cost
-        iteration += 1
-        work.counters[DONE] += 1
-        if newton and cost > 1:
-            # A step that had to be shortened: the model holds less far than it was trusted.
-            raised = max(work.damping[0], LEAST_RAISED) * 10.0 ** min(cost, 3)
-            work.damping[0] = min(raised, MOST_DAMPING)
-        if new < value:
-            keep_pair(work, theta, moved, gradient, fresh)
-            small = value - new <= max(limits.decrease * abs(new), limits.least)
-            work.counters[STALLED] = work.counters[STALLED] + 1 if small else 0
-            _copy(moved, theta)
-            _copy(fresh, gradient)
-            value = new
-            if work.counters[STALLED] >= limits.patience:
-                return value, iteration, calls, residual, True
-            work.counters[NO_NEWTON] = 0
+
+@compiled
+def descend(theta, passes, terms, sparse, limits, state):  # type: ignore[no-untyped-def]
+    """Descend from ``theta``, in place, over rows in memory, as far as ``limits`` let it."""
+    while True:
+        wanted = propose(theta, state, sparse, limits)
+        if wanted == END:
+            return
+        if wanted == CURVATURE:
+            found = newton_direction(theta, passes, terms, sparse, state)
+            receive_direction(theta, state, sparse, found)
         else:
-            # After a failed search ``work`` does not hold the slopes of theta.
-            smooth_value(theta, smooth, work, gradient)
-            calls += 1
-            if newton:
-                work.counters[NO_NEWTON] = 1
-            elif work.counters[PAIRS] > 0:
-                work.counters[PAIRS] = 0
-            elif snap_near_kinks(theta, sparse, work.free, work.floor, moved):
-                new = smooth_value(moved, smooth, work, fresh)
-                new += penalty_value(moved, sparse, work.floor)
-                calls += 1
-                if not new <= value + ROUNDING * abs(value):
-                    smooth_value(theta, smooth, work, gradient)  # ``work`` is to describe theta
-                    return value, iteration, calls + 1, residual, True
-                _copy(moved, theta)
-                _copy(fresh, gradient)
-                value = new
-                work.counters[NO_NEWTON] = 0
-            else:
-                return value, iteration, calls, residual, True
-    return value, iteration, calls, residual, False
+            smooth = smooth_value(state.moved, passes, terms, state.free, state.active, state.fresh)
+            receive(theta, state, sparse, limits, smooth)
+
+
+def descend_elsewhere(
+    theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
+    reference: StateReference,
+) -> None:  # fmt: skip
+    """The same over rows elsewhere, without Newton steps: ``value_at`` asks their engine."""
+    limits = limits._replace(newton_from=NEVER)
+    while propose(theta, reference, sparse, limits) == EVALUATE:
+        smooth = value_at(state.moved, state.fresh, state.active)
+        receive(theta, reference, sparse, limits, smooth)

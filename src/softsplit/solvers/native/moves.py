@@ -9,8 +9,8 @@ import numpy as np
 
 from softsplit.solvers.base import Draw
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.run import Engine, pack
-from softsplit.solvers.native.stages import LOOK, ROUGH, LogWarmUp
+from softsplit.solvers.native.run import LOOK, DescentRun
+from softsplit.solvers.native.stages import ROUGH, LogWarmUp
 from softsplit.solvers.starts.grouping import replanted_tree
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
@@ -42,7 +42,7 @@ REFIT_ROWS = 5000
 class Move(Protocol):
     """A way to leave the basin of a tree."""
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         """Another point; ``point`` itself stays as it is."""
 
 
@@ -50,8 +50,8 @@ class Move(Protocol):
 class Fresh:
     """The freshly drawn tree itself."""
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
-        return pack(draw.tree), draw.tree.leaf_classes
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        return draw.tree.splits, draw.tree.leaf_classes
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class Replant:
 
     strengths: tuple[float, ...] = (0.05, 0.25)
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
-        problem, leaves = engine.problem, point[1]
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
         tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
-        theta = pack(problem.pin(tree))
-        engine.forget(problem.steepness)
+        theta = problem.pin(tree).splits
+        run.forget(problem.steepness)
         for strength in self.strengths:
-            engine.descend(theta, leaves, LEAD_IN, strength=strength)
-        engine.descend(theta, leaves, FIRST_ORDER)
+            run.descend(theta, leaves, LEAD_IN, strength=strength)
+        run.descend(theta, leaves, FIRST_ORDER)
         return theta, leaves
 
 
@@ -86,17 +86,17 @@ class Warmed:
 
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta = pack(draw.tree)
-        return theta, self.warm_up.apply(engine, theta, draw.tree.leaf_classes)
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta = draw.tree.splits
+        return theta, self.warm_up.apply(run, theta, draw.tree.leaf_classes)
 
 
 @dataclass(frozen=True)
 class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta, other = point[0].copy(), pack(draw.tree)
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+        theta, other = point[0].copy(), draw.tree.splits
         if len(theta) == 1:
             return None
         below = [turn % len(theta)]
@@ -116,17 +116,17 @@ class Relabel:
 
     choices: int = 4
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         theta, leaves = point
         n_branches = len(theta)
         if n_branches == 1:
             return None
-        engine.descend(theta, leaves, LOOK)
-        costs = engine.problem.loss.leaf_gradient(engine.mass)
+        run.descend(theta, leaves, LOOK)
+        costs = run.problem.loss.leaf_gradient(run.by_table)
         regret = costs - np.sum(costs * leaves, axis=0)
         # Without the leaf every class must still have one.
         movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
-        movable &= engine.problem.free_leaves
+        movable &= run.problem.free_leaves
         choices = [
             (regret[k, leaf], k, leaf)
             for leaf in np.flatnonzero(movable)
@@ -140,8 +140,8 @@ class Relabel:
         labels[k, leaf] = 1.0
         above = int(n_branches + leaf - 1) // 2
         moved = theta.copy()
-        refitted = refit(engine, labels, above)
-        if refitted is not None and engine.problem.free_branches[above]:
+        refitted = refit(run, theta, labels, above)
+        if refitted is not None and run.problem.free_branches[above]:
             moved[above] = refitted
         return moved, labels
 
@@ -157,12 +157,11 @@ class Reweigh:
     strength: float = 1.0
     power: float = 1.0
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         theta = point[0].copy()
-        shares = np.random.default_rng(draw.seed).standard_exponential(engine.samples.n_rows)
-        weights = engine.samples.weights * shares**self.power
-        engine.forget(engine.problem.steepness)
-        engine.descend(theta, point[1], BRIEF, strength=self.strength, row_weights=weights)
+        rows = run.rows.reweighed(draw.seed, self.power)
+        run.forget(run.problem.steepness)
+        run.descend(theta, point[1], BRIEF, strength=self.strength, rows=rows)
         return theta, point[1]
 
 
@@ -176,27 +175,30 @@ class OtherStrength:
     factors: tuple[float, ...]
     limits: Limits = BRIEF
 
-    def apply(self, engine: Engine, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         theta = point[0].copy()
-        engine.forget(engine.problem.steepness)
+        run.forget(run.problem.steepness)
         strength = self.factors[turn % len(self.factors)]
-        engine.descend(theta, point[1], self.limits, strength=strength)
+        run.descend(theta, point[1], self.limits, strength=strength)
         return theta, point[1]
 
 
-def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray | None:
+def refit(
+    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray, branch: int
+) -> FloatArray | None:
     """A new split for one branch: rows go where the rest of the tree serves them better.
 
-    With the other branches fixed the cost of a row is affine in the gate of this one; its weight
-    in a ridge logistic regression is what the choice of the side is worth to it. The engine must
-    have evaluated the point. None if no row cares, or all want the same side.
+    With the other branches fixed the loss of a row is affine in the gate of this one, or nearly so;
+    its weight in a ridge logistic regression is what the choice of the side is worth to it. None if
+    no row cares, or all want the same side.
     """
-    samples, n_branches = engine.samples, len(engine.work.scores)
-    step = max(1, samples.n_rows // REFIT_ROWS)
-    left, right = gate_probabilities(engine.work.scores[:, ::step], engine.problem.steepness)
-    table = engine.problem.loss.table(leaf_classes)
+    samples, n_branches = run.rows.sample(REFIT_ROWS), len(theta)
+    scores = np.dot(np.ascontiguousarray(theta[:, :-1]) / samples.n_features, samples.features)
+    scores -= theta[:, -1:]
+    left, right = gate_probabilities(scores, run.problem.steepness)
+    table = run.problem.loss.table(leaf_classes)
     values = np.empty((2 * n_branches + 1, left.shape[1]))
-    values[n_branches:] = table.T[:, samples.labels[::step]]
+    values[n_branches:] = table.T[:, samples.labels]
     for t in range(n_branches - 1, -1, -1):
         values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
     reach, node = np.ones(left.shape[1]), branch
@@ -204,12 +206,10 @@ def refit(engine: Engine, leaf_classes: FloatArray, branch: int) -> FloatArray |
         above = (node - 1) // 2
         reach *= left[above] if node == 2 * above + 1 else right[above]
         node = above
-    worth = reach * samples.weights[::step] * (values[2 * branch + 2] - values[2 * branch + 1])
+    worth = reach * samples.weights * (values[2 * branch + 2] - values[2 * branch + 1])
     weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
     target = (worth > 0).astype(float)
     if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
         return None
-    features = np.ascontiguousarray(samples.features[:, ::step])
-    return fitted_split(
-        features, target, weight / weight.sum(), REFIT_RIDGE, engine.problem.steepness
-    )
+    features = samples.features
+    return fitted_split(features, target, weight / weight.sum(), REFIT_RIDGE, run.problem.steepness)

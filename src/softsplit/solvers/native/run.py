@@ -1,34 +1,48 @@
-"""One problem's arrays around the compiled descent, and the clock of a run."""
+"""Descents on one problem: they ask the engine of its rows, and a clock is looked at in between."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softsplit.engines.block_pass import complete_forest
-from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import cheapest_assignment
+from softsplit.engines.base import RowEngine
+from softsplit.engines.compiled import (
+    CompiledRows,
+    InMemory,
+    Passes,
+    PassesReference,
+    passes_reference,
+)
+from softsplit.engines.outer import IDENTITY
+from softsplit.problem.loss import Loss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
-from softsplit.solvers.native.bundles import (
-    MEMORY,
-    Smooth,
-    SmoothReference,
-    Workspace,
-    WorkspaceReference,
-    smooth_reference,
-    workspace_reference,
+from softsplit.solvers.native.descent import (
+    BEGIN,
+    NEVER,
+    Limits,
+    descend,
+    descend_elsewhere,
 )
-from softsplit.solvers.native.descent import DONE, NEVER, NO_NEWTON, PAIRS, STALLED, Limits, descend
 from softsplit.solvers.native.faces import Sparse
+from softsplit.solvers.native.objective import RemoteObjective, Terms, rate_terms
+from softsplit.solvers.native.state import (
+    CALLS,
+    DONE,
+    ENDED,
+    NO_NEWTON,
+    PAIRS,
+    PHASE,
+    STALLED,
+    STEPS,
+    VALUE,
+    StateReference,
+    new_state,
+    state_reference,
+)
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
 
 SLICE_SECONDS = 0.2
 """Compiled code cannot look at the clock: long descents return to Python this often."""
@@ -41,6 +55,10 @@ USUAL = 0.25
 
 LATE = 0.3
 """Seconds by which a step may end after the time limit."""
+
+
+LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
+"""Evaluate only."""
 
 
 class OutOfBudget(Exception):
@@ -73,83 +91,92 @@ class Meter:
         self.seconds_per_iteration = seconds / max(iterations, 1)
 
 
-class Engine:
-    """Descents on one problem, over all its rows or a subset of them."""
+class DescentRun:
+    """Descents on one problem, over all its rows or those of another engine.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the last descent ended by itself rather than by its iteration limit.
+    rate_weight : float
+        The usual weight of the rate terms.
+    """
 
     def __init__(
-        self, problem: TrainingProblem, meter: Meter, samples: Samples | None = None
+        self, problem: TrainingProblem, meter: Meter, rows: RowEngine | None = None
     ) -> None:
         self.problem = problem
         self.meter = meter
-        self.samples = samples or problem.samples
+        self.rows = problem.rows if rows is None else rows
         self.ended = False
-        """Whether the last descent ended by itself rather than by its iteration limit."""
-        self.rate_weight = 20.0 * problem.samples.n_rows * problem.cost_unit
-        self._inverse, self._diagonal = self.samples.gram.inverse, self.samples.gram.diagonal
-        self.work = self._workspace(problem.free_branches)
-        self._plain = self._smooth_part()
+        self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
+        self._machine = self.rows if isinstance(self.rows, InMemory) else None
+        self._branches = None if self._machine is None else self._machine.branches
+        self._metric = self.rows.metric()
+        free, centre = problem.free_branches, np.zeros((0, 0))
+        if problem.proximal is not None:
+            centre = problem.proximal.centre.splits
+        if self._branches is not None:
+            free = np.ones(len(self._branches), dtype=bool)
+            centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
+        self.state = new_state(free, problem.n_classes, problem.global_floor, *self._metric)
+        self._reference = state_reference(self.state)
+        self._terms = Terms(
+            problem.rows.class_totals,
+            problem.minimum_rates,
+            np.zeros(problem.n_classes),
+            self.rate_weight,
+            0.0 if problem.proximal is None else problem.proximal.strength,
+            centre,
+        )
+        self._passes: Passes | None = None
+        self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
 
-    def _workspace(self, free: NDArray[np.bool_]) -> Workspace:
-        """Arrays for a theta of one row per entry of ``free``."""
-        problem, n_rows = self.problem, self.samples.n_rows
-        branches, width = len(free), problem.n_features + 1
-        return Workspace(
-            scores=np.empty((branches, n_rows)),
-            slopes=np.empty((branches, n_rows)),
-            mass=np.empty((problem.n_classes, problem.topology.n_leaves)),
-            steps=np.zeros((MEMORY, branches, width)),
-            changes=np.zeros((MEMORY, branches, width)),
-            products=np.ones(MEMORY),
-            counters=np.zeros(4, dtype=np.int64),
-            active=np.zeros(problem.n_classes),
-            damping=np.zeros(1),
-            inverse=np.array(self._inverse),
-            diagonal=np.array(self._diagonal),
-            free=free,
-            floor=problem.global_floor,
-        )
-
-    @cached_property
-    def _reference(self) -> WorkspaceReference:
-        made: WorkspaceReference = reference(workspace_reference, self.work)
-        return made
+    def on_few_rows(self, limit: int) -> DescentRun:
+        """Descents over a sample of about ``limit`` rows in this process; itself if that is all."""
+        few = self.rows.sample(limit)
+        if isinstance(self.rows, CompiledRows) and few is self.rows.samples:
+            return self
+        return DescentRun(self.problem, self.meter, CompiledRows(few))
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness.
 
         The curvature of a gate is of the order of its squared steepness.
         """
-        self.work.counters[PAIRS] = 0
-        self.work.damping[0] = 0.0
-        self.work.inverse[...] = self._inverse * (16.0 / steepness**2)
-        self.work.diagonal[...] = self._diagonal * (16.0 / steepness**2)
+        state = self.state
+        state.counters[PAIRS] = 0
+        state.damping[0] = 0.0
+        state.inverse[...] = self._metric.inverse * (16.0 / steepness**2)
+        state.diagonal[...] = self._metric.diagonal * (16.0 / steepness**2)
 
     @property
-    def mass(self) -> FloatArray:
-        """Leaf masses at the point of the last evaluation, (n_classes, n_leaves)."""
-        return self.work.mass
+    def by_table(self) -> FloatArray:
+        """Derivative of the loss by its table at the last evaluation, (n_classes, n_leaves)."""
+        if self._remote is not None:
+            return self._remote.last.table
+        assert self._machine is not None and self._passes is not None
+        return self._machine.mass(self._passes)
 
     def rates(self, leaf_classes: FloatArray) -> FloatArray:
-        """Class rates at the point of the last evaluation, with these leaf classes."""
-        return np.sum(self.problem.shares(self.mass) * leaf_classes, axis=1)
+        """Class rates at the last evaluation, which had rate terms and these leaf classes."""
+        if self._remote is not None:
+            return np.sum(self.problem.shares(self._remote.last.mass) * leaf_classes, axis=1)
+        assert self._passes is not None
+        if self._passes.outer != IDENTITY:
+            return self._passes.right / self._terms.class_totals
+        return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
 
     def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
-        """Cheapest leaf classes for the masses of the last evaluation, every class covered.
+        """The best leaves for the routing of the last evaluation, by the rule of the loss.
 
         The minimum rates are left to the rate terms of the descents.
         """
-        if self.problem.block is None:
-            return cheapest_assignment(self.problem.loss.leaf_gradient(self.mass))
-        none = np.zeros(self.problem.n_classes)
-        return self.problem.leaves_for(self.mass, leaf_classes, none)
-
-    def arguments(
-        self, leaf_classes: FloatArray
-    ) -> tuple[SmoothReference, Sparse, WorkspaceReference]:
-        """What the parts of a descent with these leaf classes take."""
-        smooth = self._smooth(self.problem.loss.table(leaf_classes), leaf_classes, None, None)
-        return reference(smooth_reference, smooth), self._sparse(1.0), self._reference
+        problem, by_table = self.problem, self.by_table
+        gradient, none = problem.loss.leaf_gradient(by_table), np.zeros(problem.n_classes)
+        mass = by_table if problem.loss.outer == IDENTITY else np.zeros_like(by_table)
+        return problem.leaves_for(gradient, mass, leaf_classes, none)
 
     def descend(
         self,
@@ -161,67 +188,68 @@ class Engine:
         strength: float = 1.0,
         multipliers: FloatArray | None = None,
         rate_weight: float | None = None,
-        row_weights: FloatArray | None = None,
+        rows: RowEngine | None = None,
+        loss: Loss | None = None,
     ) -> float:
-        """Lower cost + rate terms + ``strength`` x penalties over ``theta``, in place; F.
+        """Lower loss + rate terms + ``strength`` x penalties over ``theta``, in place; F.
 
-        ``row_weights`` replace those of the samples.
+        ``rows`` and ``loss`` replace those of the problem; ``rows`` differ in weights only.
         """
-        table = self.problem.loss.table(leaf_classes)
-        smooth = self._smooth(table, leaf_classes, steepness, multipliers)
+        loss = self.problem.loss if loss is None else loss
+        steepness = self.problem.steepness if steepness is None else float(steepness)
+        terms = self._terms
+        if multipliers is not None:
+            terms = terms._replace(multipliers=multipliers)
         if rate_weight is not None:
-            smooth = smooth._replace(rate_weight=float(rate_weight))
-        if row_weights is not None:
-            smooth = smooth._replace(row_weights=row_weights)
-        return self._run(theta, smooth, self._sparse(strength), limits)
+            terms = terms._replace(rate_weight=float(rate_weight))
+        table = loss.table(leaf_classes)
+        sparse, engine = self._sparse(strength), self.rows if rows is None else rows
+        if self._machine is None:
+            self._remote = RemoteObjective(
+                engine, table, leaf_classes, loss.outer, steepness, terms, self.state.free
+            )
+            return self._run(theta, None, terms, sparse, limits)
+        assert isinstance(engine, InMemory)
+        self._passes = self._room(engine, loss.outer, terms, limits)
+        self._passes = engine.asked(self._passes, table, leaf_classes, steepness)
+        if self._branches is None:
+            return self._run(theta, self._passes, terms, sparse, limits)
+        if len(self._branches) == 0:
+            self.ended = True
+            return self._without_branches(self._passes, terms)
+        part = np.ascontiguousarray(theta[self._branches])
+        try:
+            return self._run(part, self._passes, terms, sparse, limits)
+        finally:
+            theta[self._branches] = part  # a descent that is cut off has come this far
 
-    def descend_log(
-        self,
-        theta: FloatArray,
-        leaf_classes: FloatArray,
-        limits: Limits,
-        steepness: float,
-        row_weights: FloatArray,
-    ) -> float:
-        """Lower the log-loss over ``theta``, in place, without penalties."""
-        smooth = self._smooth(leaf_classes, leaf_classes, steepness, None)._replace(
-            row_weights=row_weights, logarithmic=True
-        )
-        return self._run(theta, smooth, self._sparse(0.0), limits)
+    def arguments(
+        self, leaf_classes: FloatArray
+    ) -> tuple[PassesReference, Terms, Sparse, StateReference]:
+        """What the parts of a descent over rows in memory take, with these leaf classes."""
+        assert self._machine is not None
+        problem = self.problem
+        passes = self._room(self._machine, problem.loss.outer, self._terms, LOOK)
+        table = problem.loss.table(leaf_classes)
+        passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
+        return passes_reference(passes), self._terms, self._sparse(1.0), self._reference
 
-    def _smooth(
-        self,
-        table: FloatArray,
-        leaf_classes: FloatArray,
-        steepness: float | None,
-        multipliers: FloatArray | None,
-    ) -> Smooth:
-        return self._plain._replace(
-            table=np.ascontiguousarray(table),
-            leaf_classes=np.ascontiguousarray(leaf_classes),
-            multipliers=self._plain.multipliers if multipliers is None else multipliers,
-            steepness=self._plain.steepness if steepness is None else float(steepness),
-        )
+    def _room(self, engine: InMemory, outer: int, terms: Terms, limits: Limits) -> Passes:
+        """Arrays for passes with this outer function, those of the last descent if they will do."""
+        bent = outer != IDENTITY and (terms.rate_weight > 0 or limits.newton_from < NEVER)
+        topology = self.problem.topology
+        if self._passes is None or (bent and len(self._passes.bends) == 0):
+            return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
+        return self._passes._replace(outer=outer)
 
-    def _smooth_part(self) -> Smooth:
-        """What all descents of this engine share: everything but the leaves."""
-        samples, problem = self.samples, self.problem
-        unset = np.zeros((problem.n_classes, problem.topology.n_leaves))
-        return Smooth(
-            samples.features,
-            samples.starts,
-            samples.weights,
-            samples.class_totals,
-            unset,
-            unset,
-            problem.minimum_rates,
-            np.zeros(problem.n_classes),
-            self.rate_weight,
-            float(problem.steepness),
-            False,
-            complete_forest(problem.topology.n_branches),
-            *proximal_term(problem),
-        )
+    @staticmethod
+    def _without_branches(passes: Passes, terms: Terms) -> float:
+        """Loss and rate terms where no branch is free."""
+        block, value = passes.rows, passes.rows.cost_constant
+        if terms.rate_weight > 0:
+            none = np.zeros_like(terms.class_totals)
+            value += rate_terms(block.rate_constants, terms, none, none.copy())
+        return float(value)
 
     def _sparse(self, fraction: float) -> Sparse:
         local, overall = self.problem.penalties.local, self.problem.penalties.overall
@@ -231,62 +259,47 @@ class Engine:
             two.kind, two.first, two.second, float(fraction * overall.strength),
         )  # fmt: skip
 
-    def _run(self, theta: FloatArray, smooth: Smooth, sparse: Sparse, limits: Limits) -> float:
-        left = limits.max_iter
-        unit = self.problem.cost_unit
-        arguments = reference(smooth_reference, smooth), sparse
+    def _run(
+        self,
+        theta: FloatArray,
+        passes: Passes | None,
+        terms: Terms,
+        sparse: Sparse,
+        limits: Limits,
+    ) -> float:
+        """A descent in slices, with a look at the clock between them."""
+        left, unit = limits.max_iter, self.problem.cost_unit
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
-        counters = self.work.counters
+        counters = self.state.counters
+        counters[[STALLED, DONE, NO_NEWTON, ENDED]] = 0
+        counters[PHASE] = BEGIN
+        reference = None if passes is None else passes_reference(passes)
+        n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
         # Newton steps may cost far more than others: the first is then timed by itself.
-        newton_guess = SLOW_NEWTON * theta.size**2 * (self.samples.n_rows + theta.size)
-        counters[STALLED] = counters[DONE] = counters[NO_NEWTON] = 0
-        if left == 0:
-            value, *_ = descend(theta, *arguments, limits, self._reference)
-            return float(value)
+        newton_guess = SLOW_NEWTON * theta.size**2 * (n_rows + theta.size)
+        guess = 1e-8 * n_rows * theta.size
         while True:
-            allowed = self.meter.allowance(left, 1e-8 * self.work.scores.size * theta.shape[1])
-            before_newton = limits.newton_from - int(counters[DONE])
-            if before_newton >= 0 and newton_guess * allowed > SLICE_SECONDS:
-                allowed = min(allowed, max(1, before_newton))
-            part = limits._replace(max_iter=allowed)
-            if USUAL * newton_guess > self.meter.budget.remaining + LATE:
-                part = part._replace(newton_from=NEVER)  # it would end too late
+            part = limits
+            if left > 0:
+                allowed = self.meter.allowance(left, guess)
+                before_newton = limits.newton_from - int(counters[DONE])
+                if before_newton >= 0 and newton_guess * allowed > SLICE_SECONDS:
+                    allowed = min(allowed, max(1, before_newton))
+                part = limits._replace(max_iter=allowed)
+                if USUAL * newton_guess > self.meter.budget.remaining + LATE:
+                    part = part._replace(newton_from=NEVER)  # it would end too late
             began = time.perf_counter()
-            value, iterations, calls, _, ended = descend(theta, *arguments, part, self._reference)
-            self.meter.record(iterations, calls, time.perf_counter() - began)
-            left -= iterations
-            if ended or left <= 0:
-                self.ended = bool(ended)
-                return float(value)
-
-
-def reference(make: Callable[[Any], Any], bundle: Smooth | Workspace) -> Any:
-    """What compiled functions take of a bundle.
-
-    Numba runs a little Python for it. An interruption in there comes out as another error.
-    """
-    try:
-        return make(bundle)
-    except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        raise
-
-
-def proximal_term(problem: TrainingProblem) -> tuple[float, FloatArray]:
-    """psi and the centre as a theta; 0 and an empty array without a proximal term."""
-    if problem.proximal is None:
-        return 0.0, np.zeros((0, 0))
-    return problem.proximal.strength, pack(problem.proximal.centre)
-
-
-def pack(parameters: TreeParameters) -> FloatArray:
-    """theta, shape (n_branches, n_features + 1): weights and threshold of each branch."""
-    return np.ascontiguousarray(np.vstack([parameters.weights, parameters.thresholds]).T)
-
-
-def unpack(theta: FloatArray, leaf_classes: FloatArray) -> TreeParameters:
-    """The tree with the branches ``theta``."""
-    return TreeParameters(
-        np.ascontiguousarray(theta[:, :-1].T), theta[:, -1].copy(), np.array(leaf_classes)
-    )
+            counters[STEPS] = counters[CALLS] = 0
+            if reference is None:
+                assert self._remote is not None
+                descend_elsewhere(theta, self._remote, sparse, part, self.state, self._reference)
+            else:
+                descend(theta, reference, terms, sparse, part, self._reference)
+            if limits.max_iter == 0:
+                return float(self.state.numbers[VALUE])
+            seconds = time.perf_counter() - began
+            self.meter.record(int(counters[STEPS]), int(counters[CALLS]), seconds)
+            left -= int(counters[STEPS])
+            if counters[ENDED] or left <= 0:
+                self.ended = bool(counters[ENDED])
+                return float(self.state.numbers[VALUE])

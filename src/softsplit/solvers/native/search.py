@@ -2,7 +2,7 @@
 
 Each hop moves a copy of the tree, descends, and is kept if the objective is lower. What the moves
 share is that they change which features or which classes a branch is about, which no descent does
-by itself. A move takes the engine, the point, what was drawn for it and the number of its turn,
+by itself. A move takes the run, the point, what was drawn for it and the number of its turn,
 and returns another point, or None if there is nothing to move.
 """
 
@@ -29,8 +29,8 @@ from softsplit.solvers.native.moves import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.native.run import Engine, OutOfBudget
-from softsplit.solvers.native.stages import CLOSE, LOOK, LogWarmUp, better_leaves
+from softsplit.solvers.native.run import LOOK, DescentRun, OutOfBudget
+from softsplit.solvers.native.stages import CLOSE, LogWarmUp, better_leaves
 from softsplit.support.arrays import FloatArray
 
 AT_ONCE = CLOSE._replace(newton_from=0)
@@ -82,7 +82,7 @@ class Hops:
 
     def improve(
         self,
-        engine: Engine,
+        run: DescentRun,
         points: Sequence[Point],
         draws: Sequence[Draw],
         report: Report = silent,
@@ -91,32 +91,32 @@ class Hops:
         front = list(points)
         values = [np.inf] * len(front)
         try:
-            values = [engine.descend(*point, LOOK) for point in front]
+            values = [run.descend(*point, LOOK) for point in front]
             for number, draw in enumerate(draws if self.moves else ()):
                 report(number, min(values))
                 cycle, kind = divmod(number, len(self.moves))
                 turn, at = divmod(cycle, len(front))
-                moved = self.moves[kind].apply(engine, front[at], draw, turn)
+                moved = self.moves[kind].apply(run, front[at], draw, turn)
                 if moved is None:
                     continue
-                value, leaves = self._descend(engine, *moved, values[at])
-                if value < values[at] - engine.meter.budget.tol * engine.problem.cost_unit:
+                value, leaves = self._descend(run, *moved, values[at])
+                if value < values[at] - run.meter.budget.tol * run.problem.cost_unit:
                     values[at], front[at] = value, (moved[0], leaves)
             report(len(draws), min(values))
         except OutOfBudget:
             pass  # the best so far is what was asked for
         except KeyboardInterrupt:
-            engine.meter.budget.cancel.requested = True
+            run.meter.budget.cancel.requested = True
         return front[int(np.argmin(values))]
 
     def _descend(
-        self, engine: Engine, theta: FloatArray, leaves: FloatArray, lowest: float
+        self, run: DescentRun, theta: FloatArray, leaves: FloatArray, lowest: float
     ) -> tuple[float, FloatArray]:
-        engine.forget(engine.problem.steepness)
-        leaves, _ = better_leaves(engine, theta, leaves)
+        run.forget(run.problem.steepness)
+        leaves, _ = better_leaves(run, theta, leaves)
         descents = self.many if theta.size > MANY else self.few
-        value = engine.descend(theta, leaves, descents.first)
+        value = run.descend(theta, leaves, descents.first)
         if value > lowest + self.hopeless * abs(lowest):
             return np.inf, leaves
-        leaves, _ = better_leaves(engine, theta, leaves)
-        return engine.descend(theta, leaves, descents.second), leaves
+        leaves, _ = better_leaves(run, theta, leaves)
+        return run.descend(theta, leaves, descents.second), leaves

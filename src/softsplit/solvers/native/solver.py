@@ -20,9 +20,8 @@ from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status, silent
-from softsplit.solvers.native.block_run import make_engine
 from softsplit.solvers.native.moves import Point, Warmed
-from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack, unpack
+from softsplit.solvers.native.run import DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import Hops
 from softsplit.solvers.native.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
 from softsplit.support.arrays import FloatArray
@@ -90,27 +89,27 @@ class NativeSolver:
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
-        point = (pack(start.parameters), start.parameters.leaf_classes)
+        run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
+        point = (start.parameters.splits, start.parameters.leaf_classes)
         status = Status.ACCEPTABLE
         try:
             if start.rivals:
-                point = self.race.winner(engine, (start.parameters, *start.rivals))
+                point = self.race.winner(run, (start.parameters, *start.rivals))
             for stage in self.recipes[start.rule]:
-                point = (point[0], stage.apply(engine, *point))
+                point = (point[0], stage.apply(run, *point))
             if start.rule == "groups" and problem.topology.depth == 1:
-                point = self.second_look.improve(engine, [point], [Draw(start.parameters)])
-            point = (point[0], self.finish.apply(engine, *point))
+                point = self.second_look.improve(run, [point], [Draw(start.parameters)])
+            point = (point[0], self.finish.apply(run, *point))
         except OutOfBudget:
             status = budget.verdict
         except KeyboardInterrupt:
             budget.cancel.requested = True
             status = Status.INTERRUPTED
-        return self._measure(engine, *point, status, began)
+        return self._measure(run, *point, status, began)
 
     def hops(self, problem: TrainingProblem) -> int:
         """Many on a small problem, where they cost little; none on one of a million rows."""
-        size = problem.samples.n_rows * problem.topology.n_branches * (problem.n_features + 10)
+        size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
 
     def improve(
@@ -127,54 +126,54 @@ class NativeSolver:
         """
         began = time.perf_counter()
         best = front[0]
-        engine = make_engine(problem, Meter(budget, budget.max_iter or self.max_iter))
-        points = [(pack(s.parameters), s.parameters.leaf_classes) for s in front]
-        point = self.search.improve(engine, points, draws, report)
+        run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
+        points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
+        point = self.search.improve(run, points, draws, report)
         if point is not points[0]:
-            best = self._finished(engine, point, best, began)
+            best = self._finished(run, point, best, began)
         zero = _all_zero(problem)
         if zero is not None and problem.objective(zero) < best.objective:
-            best = self._finished(engine, (pack(zero), zero.leaf_classes), best, began)
+            best = self._finished(run, (zero.splits, zero.leaf_classes), best, began)
         return best
 
-    def _finished(self, engine: Engine, point: Point, best: Solution, began: float) -> Solution:
+    def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:
         """The solution that ``point`` leads to, or ``best`` if that is no worse."""
         status = Status.ACCEPTABLE
         try:
-            point = (point[0], self.finish.apply(engine, *point))
+            point = (point[0], self.finish.apply(run, *point))
         except OutOfBudget:
-            status = engine.meter.budget.verdict
+            status = run.meter.budget.verdict
         except KeyboardInterrupt:
-            engine.meter.budget.cancel.requested = True
+            run.meter.budget.cancel.requested = True
             status = Status.INTERRUPTED
-        found = self._measure(engine, *point, status, began)
+        found = self._measure(run, *point, status, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
 
     def _measure(
-        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status, began: float
+        self, run: DescentRun, theta: FloatArray, leaves: FloatArray, status: Status, began: float
     ) -> Solution:
-        tree, status = self._close(engine, theta, leaves, status)
+        tree, status = self._close(run, theta, leaves, status)
         return Solution.measure(
-            engine.problem,
+            run.problem,
             tree,
             status,
-            tol=engine.meter.budget.tol,
-            n_iter=engine.meter.iterations,
+            tol=run.meter.budget.tol,
+            n_iter=run.meter.iterations,
             seconds=time.perf_counter() - began,
             solver=self.name,
-            message=f"{engine.meter.calls} evaluations",
+            message=f"{run.meter.calls} evaluations",
         )
 
     def _close(
-        self, engine: Engine, theta: FloatArray, leaves: FloatArray, status: Status
+        self, run: DescentRun, theta: FloatArray, leaves: FloatArray, status: Status
     ) -> tuple[TreeParameters, Status]:
         """The exact leaf step, and descents for as long as it changes leaves for the better.
 
         Where rates bind, the best leaves may be mixed, and the branches must follow them.
         """
-        problem = engine.problem
-        tree = problem.pin(unpack(theta, leaves))
+        problem = run.problem
+        tree = problem.pin(TreeParameters.from_splits(theta, leaves))
         try:
             best = problem.best_leaves(tree)
         except InfeasibleLeafStep:
@@ -184,9 +183,9 @@ class NativeSolver:
                 break
             leaves = best.leaf_classes
             try:
-                theta = pack(best)
-                self.mixed.apply(engine, theta, leaves)
-                tree = problem.best_leaves(unpack(theta, leaves))
+                theta = best.splits
+                self.mixed.apply(run, theta, leaves)
+                tree = problem.best_leaves(TreeParameters.from_splits(theta, leaves))
             except (OutOfBudget, InfeasibleLeafStep):
                 break
             if not problem.objective(tree) < problem.objective(best):

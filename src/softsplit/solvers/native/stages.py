@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from softsplit.engines.samples import stratified
 from softsplit.problem.leaves import RATE_SLACK
+from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.run import Engine, OutOfBudget, pack, unpack
+from softsplit.solvers.native.run import LOOK, DescentRun, OutOfBudget
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -26,8 +26,9 @@ MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
 
 RESTORING_STEPS, REPAIRABLE = 40, 1e-2
 
-LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
-"""Evaluate only; the masses of the pass are then in the workspace."""
+LOG_LOSS = LogLoss()
+NO_SHARES, NO_RATES = np.zeros((1, 1)), np.zeros(1)
+"""The warm-up leaves the class rates alone."""
 
 ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
 """A short first-order descent: enough to tell which of several points leads further."""
@@ -42,23 +43,23 @@ CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
 class Stage(Protocol):
     """One step of a recipe."""
 
-    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         """Move ``theta`` in place; the leaf classes at the end."""
 
 
 def better_leaves(
-    engine: Engine, theta: FloatArray, leaf_classes: FloatArray
+    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray
 ) -> tuple[FloatArray, float]:
     """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
 
     The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
     result is the objective with these leaves.
     """
-    value = engine.descend(theta, leaf_classes, LOOK)
-    cheapest = engine.cheapest_leaves(leaf_classes)
+    value = run.descend(theta, leaf_classes, LOOK)
+    cheapest = run.cheapest_leaves(leaf_classes)
     if np.array_equal(cheapest, leaf_classes):
         return leaf_classes, value
-    other = engine.descend(theta, cheapest, LOOK)
+    other = run.descend(theta, cheapest, LOOK)
     return (cheapest, other) if other <= value else (leaf_classes, value)
 
 
@@ -93,11 +94,6 @@ def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParamet
     return tree
 
 
-def soften(leaf_classes: FloatArray, share: float = 0.02) -> FloatArray:
-    """Mix in a little of every class, so that no sample gets probability zero."""
-    return (1 - share) * leaf_classes + share / len(leaf_classes)
-
-
 @dataclass(frozen=True)
 class LogWarmUp:
     """Log-loss with soft leaves at growing steepness, on a subset of the rows.
@@ -112,26 +108,32 @@ class LogWarmUp:
     max_iter: int = 5
     rows: int = 1000
 
-    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        few = stratified(engine.samples, self.rows)
-        small = engine if few is engine.samples else Engine(engine.problem, engine.meter, few)
-        leaves = soften(leaf_classes)
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        problem, small = run.problem, run.on_few_rows(self.rows)
+        leaves = LOG_LOSS.leaf_rule.soften(leaf_classes)
         for steepness in self.steepness:
-            if steepness > engine.problem.steepness:
+            if steepness > problem.steepness:
                 break
             small.forget(steepness)
             for _ in range(self.rounds):
                 limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
-                small.descend_log(theta, leaves, limits, steepness, few.weights)
-                leaves = self._expectation(small, theta, leaves, steepness)
-        return np.where(engine.problem.free_leaves, leaves, leaf_classes)
+                self._descend(small, theta, leaves, limits, steepness)
+                self._descend(small, theta, leaves, LOOK, steepness)
+                leaves = LOG_LOSS.leaf_rule.step(small.by_table, NO_SHARES, NO_RATES, None, leaves)
+        return np.where(problem.free_leaves, leaves, leaf_classes)
 
-    def _expectation(
-        self, engine: Engine, theta: FloatArray, leaves: FloatArray, steepness: float
-    ) -> FloatArray:
-        engine.descend_log(theta, leaves, LOOK, steepness, engine.samples.weights)
-        responsibility = -leaves * engine.work.mass
-        return soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
+    def _descend(
+        self,
+        run: DescentRun,
+        theta: FloatArray,
+        leaves: FloatArray,
+        limits: Limits,
+        steepness: float,
+    ) -> None:
+        """Lower the log-loss alone: neither penalties nor class rates."""
+        run.descend(
+            theta, leaves, limits, steepness=steepness, strength=0.0, rate_weight=0.0, loss=LOG_LOSS
+        )
 
 
 @dataclass(frozen=True)
@@ -141,17 +143,17 @@ class Race:
     limits: Limits = GLANCE
 
     def winner(
-        self, engine: Engine, trees: Sequence[TreeParameters]
+        self, run: DescentRun, trees: Sequence[TreeParameters]
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
         with suppress(OutOfBudget):
             for tree in trees:
-                theta = pack(tree)
-                leaves, value = better_leaves(engine, theta, tree.leaf_classes)
+                theta = tree.splits
+                leaves, value = better_leaves(run, theta, tree.leaf_classes)
                 runs.append((value, theta, leaves))
-                engine.forget(engine.problem.steepness)
-                runs[-1] = (engine.descend(theta, leaves, self.limits), theta, leaves)
+                run.forget(run.problem.steepness)
+                runs[-1] = (run.descend(theta, leaves, self.limits), theta, leaves)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
 
@@ -162,10 +164,10 @@ class Approach:
 
     limits: Limits = CLOSE
 
-    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        engine.forget(engine.problem.steepness)
-        leaves, _ = better_leaves(engine, theta, leaf_classes)
-        engine.descend(theta, leaves, self.limits)
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        run.forget(run.problem.steepness)
+        leaves, _ = better_leaves(run, theta, leaf_classes)
+        run.descend(theta, leaves, self.limits)
         return leaves
 
 
@@ -182,25 +184,23 @@ class Polish:
     newton_from: int = 0
     margin: float = 1e-7
 
-    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        problem, leaves = engine.problem, leaf_classes
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        problem, leaves = run.problem, leaf_classes
         margin = self.margin
         multipliers = np.zeros(problem.n_classes)
-        weight, last_shortfall = engine.rate_weight, np.inf
-        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, self.newton_from)
+        weight, last_shortfall = run.rate_weight, np.inf
+        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, self.newton_from)
         look = limits._replace(max_iter=0)
         for _ in range(self.rounds):
-            value = engine.descend(
-                theta, leaves, limits, multipliers=multipliers, rate_weight=weight
-            )
-            if not engine.ended:
+            value = run.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
+            if not run.ended:
                 continue
-            rates = engine.rates(leaves)
+            rates = run.rates(leaves)
             # Other leaves only if they are better with the rate terms too: the cheapest leaves
             # may starve a class, and the next round would change them back.
-            better = engine.cheapest_leaves(leaves)
+            better = run.cheapest_leaves(leaves)
             if not np.array_equal(better, leaves):
-                other = engine.descend(
+                other = run.descend(
                     theta, better, look, multipliers=multipliers, rate_weight=weight
                 )
                 if other < value:
@@ -212,9 +212,9 @@ class Polish:
             multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
             shortfall = float(np.max(target - rates))
             if shortfall > 0.1 * last_shortfall:
-                weight = min(10.0 * weight, MOST_WEIGHT * engine.rate_weight)
+                weight = min(10.0 * weight, MOST_WEIGHT * run.rate_weight)
             last_shortfall, margin = shortfall, min(4.0 * margin, MOST_MARGIN)
-        theta[:] = pack(restore_rates(problem, unpack(theta, leaves)))
+        theta[:] = restore_rates(problem, TreeParameters.from_splits(theta, leaves)).splits
         return leaves
 
 
@@ -224,8 +224,8 @@ class FixedLeaves:
 
     max_iter: int = 100
 
-    def apply(self, engine: Engine, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        limits = Limits(self.max_iter, engine.meter.budget.tol, 1e-11, 8, 0)
-        weight = 100.0 * engine.rate_weight
-        engine.descend(theta, leaf_classes, limits, rate_weight=weight)
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, 0)
+        weight = 100.0 * run.rate_weight
+        run.descend(theta, leaf_classes, limits, rate_weight=weight)
         return leaf_classes

@@ -55,7 +55,7 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
     chosen = _choose_rows(problem)
-    apart = _distances(_class_means(problem.samples.few))
+    apart = _distances(_class_means(problem.rows.few))
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
@@ -173,7 +173,8 @@ def _fit_plan(
 
 
 def _choose_rows(problem: TrainingProblem) -> Chosen:
-    samples, dearest = problem.samples.few, problem.loss.costs.max(axis=1)
+    samples = problem.rows.few
+    dearest = problem.loss.call_costs(problem.n_classes).max(axis=1)
     prices = (dearest / max(dearest.max(), 1e-300))[samples.labels]
     return Chosen(samples.features, samples.labels, samples.weights, prices)
 

@@ -66,7 +66,7 @@ def points_trees(
 
 
 def _points_tree(problem: TrainingProblem, rng: np.random.Generator) -> TreeParameters:
-    samples = problem.samples
+    samples = problem.rows.sample()
     weights = rng.uniform(-1, 1, (problem.n_features, problem.topology.n_branches))
     share = np.cumsum(samples.weights)
     rows = np.searchsorted(share, rng.uniform(size=weights.shape[1]) * share[-1], side="right")

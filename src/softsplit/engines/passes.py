@@ -1,0 +1,174 @@
+"""The compiled steps from splits to sums, whichever rows in memory they are for.
+
+    scores      z = theta . (x / n_features, -1)                                  score_rows
+    value       sum_i weight_i f(V_i) - sum_k price_k right_k, with slopes        pass_rows
+    derivative  by theta: slopes times (x / n_features, -1), summed over rows     gather_gradient
+
+Two kinds of rows are known, those of a whole tree and those of a block; numba compiles for the one
+it is handed, and nobody who does not train blocks compiles for them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.engines.block_pass import BlockRows, block_pass
+from softsplit.engines.compiled import TreeRows
+from softsplit.engines.outer import IDENTITY
+from softsplit.engines.tree_pass import tree_pass
+from softsplit.support.compiling import compiled, compiled_by_type
+
+
+@compiled
+def score_rows(theta, passes):  # type: ignore[no-untyped-def]
+    """Scores of all rows to ``passes.scores``."""
+    n_branches, width = theta.shape
+    n_features = width - 1
+    scores = passes.scores
+    scaled = np.empty((n_branches, n_features))
+    for t in range(n_branches):
+        for j in range(n_features):
+            scaled[t, j] = theta[t, j] / n_features
+    np.dot(scaled, passes.rows.features, scores)
+    for t in range(n_branches):
+        threshold = theta[t, n_features]
+        for i in range(scores.shape[1]):
+            scores[t, i] -= threshold
+
+
+@compiled
+def gather_gradient(passes, free, gradient):  # type: ignore[no-untyped-def]
+    """Derivative by theta of the last pass to ``gradient``; zero for branches that are not free."""
+    slopes, features = passes.slopes, passes.rows.features
+    n_branches, n_features = slopes.shape[0], features.shape[0]
+    products = np.empty((n_branches, n_features))
+    np.dot(slopes, features.T, products)
+    for t in range(n_branches):
+        total = 0.0
+        for i in range(slopes.shape[1]):
+            total += slopes[t, i]
+        gradient[t, n_features] = -total if free[t] else 0.0
+        for j in range(n_features):
+            gradient[t, j] = products[t, j] / n_features if free[t] else 0.0
+
+
+@compiled
+def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
+    """Under the identity prices are part of the table; else the rates take a pass of their own."""
+    table, leaf_classes, mass = passes.table, passes.leaf_classes, passes.mass
+    n_classes, n_leaves = table.shape
+    if passes.outer != IDENTITY:
+        return _pass_bent(rows, passes, priced, rated)
+    if priced:
+        table = np.empty((n_classes, n_leaves))
+        for k in range(n_classes):
+            for leaf in range(n_leaves):
+                price = passes.price[k] * leaf_classes[k, leaf]
+                table[k, leaf] = passes.table[k, leaf] - price
+    value = tree_pass(
+        passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness, IDENTITY,
+        mass, passes.bends,
+    )  # fmt: skip
+    if rated:
+        _add_right(mass, leaf_classes, passes.right)
+    return value
+
+
+@compiled
+def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
+    """The same for an outer function that is not the identity."""
+    n_classes, n_leaves = passes.table.shape
+    slopes, rate_slopes = passes.slopes, passes.rate_slopes
+    value = tree_pass(
+        passes.scores, slopes, rows.starts, rows.weights, passes.table, passes.steepness,
+        passes.outer, passes.mass, passes.bends,
+    )  # fmt: skip
+    if rated:
+        mass = np.empty((n_classes, n_leaves))
+        tree_pass(
+            passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
+            passes.steepness, IDENTITY, mass, np.empty(0),
+        )  # fmt: skip
+        _add_right(mass, passes.leaf_classes, passes.right)
+    if priced:
+        for k in range(n_classes):
+            price = passes.price[k]
+            for t in range(slopes.shape[0]):
+                for i in range(rows.starts[k], rows.starts[k + 1]):
+                    slopes[t, i] -= price * rate_slopes[t, i]
+            value -= price * passes.right[k]
+    return value
+
+
+@compiled
+def _add_right(mass, leaf_classes, right):  # type: ignore[no-untyped-def]
+    """right[k] = sum_l mass[k, l] c[k, l]."""
+    for k in range(mass.shape[0]):
+        total = 0.0
+        for leaf in range(mass.shape[1]):
+            total += mass[k, leaf] * leaf_classes[k, leaf]
+        right[k] = total
+
+
+@compiled
+def _pass_block(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
+    n_classes = rows.class_totals.size
+    price = passes.price if priced else np.zeros(n_classes)
+    return block_pass(
+        passes.scores, passes.slopes, rows, passes.steepness, 1.0, price, passes.right
+    )
+
+
+@compiled_by_type({TreeRows: _pass_tree, BlockRows: _pass_block})
+def pass_rows(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
+    """The value at ``passes.scores``; slopes and, if ``rated``, the right masses in ``passes``.
+
+    If ``priced``, ``passes.price`` times the right masses are taken off.
+    """
+
+
+@compiled
+def _all_rate_slopes_tree(rows, passes, k):  # type: ignore[no-untyped-def]
+    return np.empty((0, 0))  # a piece at a time, to need no array of all rows
+
+
+@compiled
+def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
+    n_classes = rows.class_totals.size
+    slopes, price = np.empty(passes.scores.shape), np.zeros(n_classes)
+    price[k] = -1.0 / rows.class_totals[k]
+    block_pass(passes.scores, slopes, rows, passes.steepness, 0.0, price, np.empty(n_classes))
+    return slopes
+
+
+@compiled_by_type({TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block})
+def all_rate_slopes(rows, passes, k):  # type: ignore[no-untyped-def]
+    """d rate_k / d score of all rows, for those kinds of rows that take them at once."""
+
+
+@compiled
+def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ignore[no-untyped-def]
+    n_branches, n_leaves = passes.scores.shape[0], passes.table.shape[1]
+    scores = np.empty((n_branches, size))
+    table, mass = np.empty((1, n_leaves)), np.empty((1, n_leaves))
+    for leaf in range(n_leaves):
+        table[0, leaf] = passes.leaf_classes[k, leaf] / rows.class_totals[k]
+    for t in range(n_branches):
+        for i in range(size):
+            scores[t, i] = passes.scores[t, begin + i]
+    tree_pass(
+        scores, slopes, np.array([0, size]), rows.weights[begin:], table, passes.steepness,
+        IDENTITY, mass, np.empty(0),
+    )  # fmt: skip
+
+
+@compiled
+def _rate_slopes_block(rows, passes, k, begin, size, every, slopes):  # type: ignore[no-untyped-def]
+    for t in range(slopes.shape[0]):
+        for i in range(size):
+            slopes[t, i] = every[t, begin + i]
+
+
+@compiled_by_type({TreeRows: _rate_slopes_tree, BlockRows: _rate_slopes_block})
+def rate_slopes(rows, passes, k, begin, size, every, slopes):  # type: ignore[no-untyped-def]
+    """d rate_k / d score of ``size`` rows of class k from ``begin`` on, to ``slopes``."""

@@ -1,0 +1,97 @@
+"""Directions of limited memory: the last steps and changes of the gradient stand for a Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.solvers.native.faces import project
+from softsplit.solvers.native.state import MEMORY, PAIRS
+from softsplit.support.compiling import compiled
+
+
+@compiled
+def dot(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(first.shape[0]):
+        for j in range(first.shape[1]):
+            total += first[t, j] * second[t, j]
+    return total
+
+
+@compiled
+def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
+    """result += factor * other."""
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] += factor * other[t, j]
+
+
+@compiled
+def copy(other, result):  # type: ignore[no-untyped-def]
+    for t in range(result.shape[0]):
+        for j in range(result.shape[1]):
+            result[t, j] = other[t, j]
+
+
+@compiled
+def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
+    """result = H0 vector, branch by branch."""
+    if inverse.shape[0] > 0:
+        np.dot(vector, inverse, result)
+    else:
+        for t in range(vector.shape[0]):
+            for j in range(vector.shape[1]):
+                result[t, j] = vector[t, j] * diagonal[j]
+
+
+@compiled
+def direction_of(theta, state):  # type: ignore[no-untyped-def]
+    """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
+    n_branches, width = theta.shape
+    slope, vector, result = state.slope, state.vector, state.direction
+    copy(slope, vector)
+    project(vector, theta, slope, state.faces)
+    stored = state.counters[PAIRS]
+    used = min(stored, MEMORY)
+    shares = np.empty(MEMORY)
+    steps, changes, products = state.steps, state.changes, state.products
+    for back in range(used):
+        k = (stored - 1 - back) % MEMORY
+        shares[k] = dot(steps[k], vector) / products[k]
+        add_multiple(-shares[k], changes[k], vector)
+    scale = 1.0
+    if used > 0:
+        last = (stored - 1) % MEMORY
+        _precondition(changes[last], state.inverse, state.diagonal, result)
+        scale = products[last] / max(dot(changes[last], result), 1e-300)
+    _precondition(vector, state.inverse, state.diagonal, result)
+    for t in range(n_branches):
+        for j in range(width):
+            result[t, j] *= -scale
+    for back in range(used):
+        k = (stored - used + back) % MEMORY
+        add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
+    project(result, theta, slope, state.faces)
+    for t in range(n_branches):
+        for j in range(width - 1):
+            # A coefficient leaves zero only the way that lowers F.
+            if theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
+                result[t, j] = 0.0
+    return dot(slope, result)
+
+
+@compiled
+def keep_pair(state, theta):  # type: ignore[no-untyped-def]
+    """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
+    moved, old, new = state.moved, state.gradient, state.fresh
+    k = state.counters[PAIRS] % MEMORY
+    step, change = state.steps[k], state.changes[k]
+    for t in range(theta.shape[0]):
+        for j in range(theta.shape[1]):
+            step[t, j] = moved[t, j] - theta[t, j]
+            change[t, j] = new[t, j] - old[t, j]
+    curvature = dot(step, change)
+    sizes = np.sqrt(dot(step, step) * dot(change, change))
+    if curvature > max(1e-10 * sizes, 1e-200):
+        state.products[k] = curvature
+        state.counters[PAIRS] += 1

@@ -1,0 +1,103 @@
+"""What a descent knows: arrays of the size of the coefficients, and a few counters and numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import types
+from numba.experimental import structref
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled, from_python
+
+MEMORY = 10
+"""Curvature pairs kept."""
+
+PAIRS, STALLED, DONE, NO_NEWTON, PHASE, STEPS, CALLS, CUTS, NEWTON, ENDED = range(10)
+"""Counters of a descent: pairs stored, stalled iterations in a row, iterations since it began,
+whether the last Newton direction failed, where it stands, iterations and calls of this slice, cuts
+of the present step, whether that is a Newton step, and whether the descent has ended by itself."""
+
+VALUE, LENGTH, GAIN = range(3)
+"""Numbers of a descent: F, length of the present step, and what it promises."""
+
+
+class State(NamedTuple):
+    """All that a descent knows; arrays of the shape of theta are (n_branches, n_features + 1)."""
+
+    counters: NDArray[np.int64]  # see PAIRS
+    numbers: FloatArray  # see VALUE
+    gradient: FloatArray  # of the smooth part at theta
+    fresh: FloatArray  # of the smooth part at moved
+    slope: FloatArray  # minimum-norm subgradient of F at theta
+    faces: NDArray[np.int8]  # which entries are fixed, free or tied
+    direction: FloatArray
+    moved: FloatArray  # the point that is asked for
+    vector: FloatArray  # scratch
+    steps: FloatArray  # (MEMORY, *theta.shape)
+    changes: FloatArray  # the same
+    products: FloatArray  # (MEMORY,): step . change of each pair
+    active: FloatArray  # (n_classes,): multipliers of the rates at the last evaluation
+    damping: FloatArray  # (1,): of the last Newton step
+    inverse: FloatArray  # (n_features + 1, n_features + 1), or (0, 0): diagonal only
+    diagonal: FloatArray  # (n_features + 1,)
+    free: NDArray[np.bool_]  # (n_branches,)
+    floor: FloatArray  # (n_features,)
+
+
+@structref.register
+class StateType(types.StructRef):
+    """Compiled type of a ``StateReference``."""
+
+
+class StateReference(structref.StructRefProxy):
+    """The fields of a ``State`` for compiled functions, which hand it on as one pointer."""
+
+
+structref.define_proxy(StateReference, StateType, State._fields)
+
+
+@compiled
+def _state_reference(s):  # type: ignore[no-untyped-def]
+    return StateReference(
+        s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
+        s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
+        s.free, s.floor,
+    )  # fmt: skip
+
+
+def state_reference(state: State) -> StateReference:
+    """What compiled functions take of a state; the arrays are the same."""
+    made: StateReference = from_python(_state_reference, state)
+    return made
+
+
+def new_state(
+    free: NDArray[np.bool_], n_classes: int, floor: FloatArray, inverse: FloatArray,
+    diagonal: FloatArray,
+) -> State:  # fmt: skip
+    """The state of a descent over the branches of ``free``, before its first point."""
+    shape = (len(free), len(diagonal))
+    empty = [np.zeros(shape) for _ in range(6)]
+    return State(
+        counters=np.zeros(10, dtype=np.int64),
+        numbers=np.zeros(3),
+        gradient=empty[0],
+        fresh=empty[1],
+        slope=empty[2],
+        faces=np.zeros(shape, dtype=np.int8),
+        direction=empty[3],
+        moved=empty[4],
+        vector=empty[5],
+        steps=np.zeros((MEMORY, *shape)),
+        changes=np.zeros((MEMORY, *shape)),
+        products=np.ones(MEMORY),
+        active=np.zeros(n_classes),
+        damping=np.zeros(1),
+        inverse=np.array(inverse),
+        diagonal=np.array(diagonal),
+        free=free,
+        floor=floor,
+    )
