@@ -9,10 +9,11 @@ to right; leaf ``l`` is node ``n_branches + l``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from softsplit.support.arguments import whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
@@ -78,6 +79,11 @@ class Topology:
         while first < self.n_branches:
             first, last = 2 * first + 1, 2 * last + 2
         return range(first - self.n_branches, last - self.n_branches + 1)
+
+
+def tree_depth(value: Any) -> int:
+    """``value`` as the depth of a tree that the library can build."""
+    return Topology(whole_number("depth", value)).depth
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from softsplit.tree.capacity.arguments import open_interval, share, whole_number
+from softsplit.support.arguments import open_interval, share, whole_number
 from softsplit.tree.capacity.bounds import feature_levels
 from softsplit.tree.capacity.growth import Growth, TreeSize, soft_tree_growth
 
