@@ -64,7 +64,7 @@ def _print(summary: Summary) -> None:
     out.print(_bounds(summary))
     out.print(
         f"\nThe points of the lower bound are labelled in every way at any steepness above "
-        f"{summary.required_steepness:.4g}; softsplit.tree.capacity.shatter builds the trees.\n"
+        f"{summary.required_steepness:.4g}; softsplit.capacity.shatter builds the trees.\n"
     )
     out.print(_models(summary))
     if summary.generalisation is not None:

@@ -2,6 +2,8 @@
 
 From a table to the file::
 
+    from pathlib import Path
+
     from softsplit.data import learn, read_table
     from softsplit.report import fit_tree, make_subject, render_report, walk_path
 
