@@ -39,7 +39,7 @@ def vc(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Bounds on the VC dimension of a tree, with reasons and other models beside it."""
-    # Here: other commands, and --help, shall not wait for it.
+    # Here, so that other commands and --help do not wait for it.
     from softsplit.tree.capacity import summarise
 
     summary = summarise(

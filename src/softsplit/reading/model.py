@@ -26,7 +26,7 @@ from softsplit.tree.scaling import Scaling, scaled_rows
 
 @dataclass(frozen=True)
 class TreeModel:
-    """Everything a reader of the tree can ask for.
+    """A fitted tree as plain data, and what it says about rows.
 
     Attributes
     ----------

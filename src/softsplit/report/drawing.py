@@ -1,6 +1,6 @@
 """A tree as an SVG picture and as a nested list, both made of elements: names are text nodes only.
 
-Widths of text are estimated, since no browser is at hand: a box is as wide as its longest line.
+Widths of text are estimated, without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations

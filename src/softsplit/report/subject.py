@@ -1,4 +1,4 @@
-"""What a report is about."""
+"""Everything that a report is made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape and parameters of a randomized classification tree, free of any data.
+"""Shape and parameters of a tree.
 
 Nodes are numbered in heap order: the root is 0 and the children of branch ``t`` are
 ``2t + 1`` (left) and ``2t + 2`` (right). A tree of depth ``D`` has ``2^D - 1`` branches,
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """A maximal binary tree of the given depth."""
+    """The shape of a tree: all branches and leaves of a given depth."""
 
     depth: int
 
@@ -88,7 +88,7 @@ def tree_depth(value: Any) -> int:
 
 @dataclass(frozen=True)
 class TreeParameters:
-    """The decision variables of the paper.
+    """The numbers that training finds: the decision variables of the paper.
 
     Parameters
     ----------

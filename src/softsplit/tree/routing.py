@@ -1,4 +1,4 @@
-"""Routing samples through the tree: the one compiled forward-backward pass.
+"""How rows go through a tree: gates, the reach of nodes, and the formulas of training.
 
 Gates, with score z_it = (x_i . a_t) / p - mu_t and steepness gamma:
 

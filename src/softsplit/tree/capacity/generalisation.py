@@ -1,4 +1,4 @@
-"""From training error to test error, as far as counting labellings can carry.
+"""A bound on the error on new rows, from the error on training rows.
 
 For n independent rows, with probability at least 1 - delta, every classifier of a class whose
 growth function is G (see ``growth``) has
