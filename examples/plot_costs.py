@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import confusion_matrix
 
 from softsplit import SoftTreeClassifier
-from softsplit.report.plots import DecisionRegionsDisplay
+from softsplit.plots import DecisionRegionsDisplay
 
 data = load_breast_cancer(as_frame=True)
 features = ("worst radius", "mean concave points")

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from softsplit import SoftTreeClassifier, export_markdown, export_text, strength_path
 
 matplotlib.use("Agg")
-from softsplit.report.plots import (
+from softsplit.plots import (
     CoefficientsDisplay,
     DecisionRegionsDisplay,
     ReliabilityDisplay,

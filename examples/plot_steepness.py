@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from softsplit import SoftTreeClassifier
-from softsplit.report.plots import ReliabilityDisplay
+from softsplit.plots import ReliabilityDisplay
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)

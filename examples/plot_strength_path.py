@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.report.plots import StrengthPathDisplay
+from softsplit.plots import StrengthPathDisplay
 
 X, y = load_wine(return_X_y=True, as_frame=True)
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, test_size=0.4, random_state=0)

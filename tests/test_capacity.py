@@ -417,15 +417,15 @@ def test_the_package_loads_nothing_heavy() -> None:
         "import sys, softsplit\n"
         "assert not {'numpy', 'typer', 'rich'} & set(sys.modules), 'import softsplit'\n"
         "assert 'capacity' in dir(softsplit)\n"
-        "int(softsplit.tree.capacity.vc_upper_bound(3, 10))\n"
+        "int(softsplit.capacity.vc_upper_bound(3, 10))\n"
         "assert not {'numba', 'pandas', 'sklearn', 'typer', 'rich'} & set(sys.modules), 'bounds'\n"
-        "assert softsplit.tree.capacity.compare(2, 3).shape == (5, 6)\n"
+        "assert softsplit.capacity.compare(2, 3).shape == (5, 6)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert set(softsplit.tree.capacity.__all__) <= set(dir(softsplit.tree.capacity))
+    assert set(softsplit.capacity.__all__) <= set(dir(softsplit.capacity))
     with pytest.raises(AttributeError, match="has no attribute 'vc_dimension'"):
-        _ = softsplit.tree.capacity.vc_dimension
+        _ = softsplit.capacity.vc_dimension
 
 
 # What the document says.

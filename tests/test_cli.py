@@ -63,9 +63,9 @@ def test_vc_bounds_the_error_when_told_the_rows() -> None:
 def test_vc_prints_json_that_agrees_with_the_library() -> None:
     arguments = ["--depth", "4", "--features", "12", "--binary", "--hidden-units", "5", "--json"]
     values = json.loads(invoke("vc", *arguments).stdout)
-    expected = softsplit.tree.capacity.summarise(4, 12, True, hidden_units=5).to_dict()
+    expected = softsplit.capacity.summarise(4, 12, True, hidden_units=5).to_dict()
     assert values == json.loads(json.dumps(expected))
-    assert values["lower"]["value"] == int(softsplit.tree.capacity.vc_lower_bound(4, 12, True))
+    assert values["lower"]["value"] == int(softsplit.capacity.vc_lower_bound(4, 12, True))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from softsplit import load_model
 from softsplit.cli import app
+from softsplit.data.sampling import sample_rows
 from softsplit.report import rivals as reporting
 from softsplit.report import study as fitting
 from tables import people, written
@@ -62,9 +63,9 @@ def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monke
 
 def test_samples_keep_every_class():
     y = np.array(["a"] * 500 + ["b"] * 499 + ["c"])
-    rows = fitting.sample_rows(y, 100, 0)
+    rows = sample_rows(y, 100, 0)
     assert set(y[rows]) == {"a", "b", "c"} and 100 <= len(rows) <= 101
-    assert len(fitting.sample_rows(y, 5000, 0)) == 1000
+    assert len(sample_rows(y, 5000, 0)) == 1000
 
 
 def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):

@@ -418,7 +418,7 @@ def test_no_output_is_written_over_an_input_or_another_output(model, tmp_path, m
         refused(invoke(command, copied, path, "-o", "model.json"), f"--out 'model.json' {read}")
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
     # Another name for it: standard input.
-    monkeypatch.setattr("softsplit.cli.inputs.STANDARD_INPUT", str(path))
+    monkeypatch.setattr("softsplit.cli.outputs.STANDARD_INPUT", str(path))
     refused(invoke("predict", copied, "-", "-o", path, input=before[path]), table)
     assert path.read_bytes() == before[path]
 

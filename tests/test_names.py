@@ -25,8 +25,8 @@ from softsplit import (
     loads_model,
 )
 from softsplit.cli import app, predict
+from softsplit.data import learn
 from softsplit.data.files import read_table
-from softsplit.data.schema import learn
 from softsplit.experiments.documents import latex, markdown
 from softsplit.reading.equations import common_label
 from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg

@@ -68,7 +68,12 @@ def pages(site: Path) -> dict[Path, References]:
 
 def test_pages_are_there(site: Path) -> None:
     wanted = ["index", "first-ten-minutes", "when", "gallery/index", "api/estimators"]
-    wanted += ["CONTRIBUTING", "CHANGELOG", "results/index", "source/src/softsplit/penalties.py"]
+    wanted += [
+        "CONTRIBUTING",
+        "CHANGELOG",
+        "results/index",
+        "source/src/softsplit/problem/penalties.py",
+    ]
     assert [name for name in wanted if not (site / f"{name}.html").is_file()] == []
     reference = (site / "api" / "estimators.html").read_text(encoding="utf-8")
     assert "min_class_rate" in reference and "SoftTreeClassifierCV" in reference

@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 from softsplit import SoftTreeClassifier
 
 matplotlib.use("Agg")
-from softsplit.report.plots import TreeDisplay
+from softsplit.plots import TreeDisplay
 
 
 def draw() -> TreeDisplay:

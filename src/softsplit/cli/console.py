@@ -31,7 +31,7 @@ LONGEST = 600
 
 
 def console() -> Console:
-    """The console for results; made anew, since standard output may be redirected in between."""
+    """A console for results; a new one each time, since standard output may be redirected."""
     return Console(highlight=False, soft_wrap=False)
 
 
@@ -54,7 +54,7 @@ class PlainErrors(TyperGroup):
     """A group of commands whose errors are one sentence on standard error and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
-        """As ever, but Ctrl-C that no command has dealt with is said, not swallowed."""
+        """Run a command; Ctrl-C that it has not dealt with is said, not swallowed."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:

@@ -1,4 +1,4 @@
-"""``softsplit demo``: everything on a data set that is at hand."""
+"""``softsplit demo``: a tree and its report on a data set that comes with the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import check_files, write_text
+from softsplit.cli.outputs import as_object, check_files, write_report
 from softsplit.support.messages import visible
 
 EPILOG = "Example: softsplit demo --data wine --out wine.html"
@@ -42,23 +42,19 @@ def demo(
     if not quiet:
         say(f"loading {data.value} and the solver")
     from softsplit.data.files import Table
+    from softsplit.data.learning import learn
     from softsplit.data.named import bundled_frame
-    from softsplit.data.schema import learn
     from softsplit.reading.export import export_text
-    from softsplit.report import render_page
-    from softsplit.report.rivals import make_subject, walk_path
-    from softsplit.report.study import Wishes, fit_tree
+    from softsplit.report.study import FitOptions, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
-    found = fit_tree(rows, Wishes(seed=seed, jobs=jobs or -1, quiet=quiet))
-    tell = (lambda _: None) if quiet else say
-    path = walk_path(found.tree, rows, seed=seed, jobs=jobs or -1, say=tell)
-    subject = make_subject(data.value, rows, path, found.story)
-    write_text(out, render_page(subject))
-    accuracy = subject.accuracy(path.chosen)
+    found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
+    subject, interrupted = write_report(
+        out, data.value, rows, found.tree, found.story, seed=seed, jobs=jobs, quiet=quiet
+    )
+    accuracy = subject.accuracy(subject.chosen)
     if as_json:
-        said = None if accuracy is None else accuracy._asdict()
-        print_json({"report": str(out.absolute()), "accuracy": said})
+        print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})
     else:
         echo(export_text(found.tree) + "\n")
         if accuracy is not None:
@@ -68,5 +64,5 @@ def demo(
                 f"{len(found.tree.selected_features_)} of {rows.X.shape[1]} features"
             )
         echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
-    if found.interrupted or path.interrupted:
+    if found.interrupted or interrupted:
         raise typer.Exit(INTERRUPTED)

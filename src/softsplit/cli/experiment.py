@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softsplit.cli.console import echo
+from softsplit.cli.console import INTERRUPTED, echo
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(
     ] = False,
 ) -> None:
     """Run every cell that has no result yet; stop and go on as you like."""
-    # Here and below: other commands, and --help, shall not wait for it.
+    # Here and below, so that other commands and --help do not wait for it.
     from softsplit.experiments.progress import ConsoleProgress
     from softsplit.experiments.runner import run_experiment, summarise
     from softsplit.experiments.spec import load_spec
@@ -67,7 +68,7 @@ def run(
         except KeyboardInterrupt:
             _show(name, summarise(spec, opened))
             typer.echo("stopped; the same command goes on from here.", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         _show(name, done)
 
 
@@ -87,25 +88,26 @@ def status(name: Name, store: StorePath = None) -> None:
 def table(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
     """Write the table as CSV, Markdown and LaTeX."""
     from softsplit.experiments.results import write_results
-    from softsplit.experiments.spec import load_spec
-    from softsplit.experiments.store import open_store
 
-    spec = load_spec(name)
-    with open_store(spec, store) as opened:
-        for path in write_results(opened.same_spec(spec), opened, out):
-            echo(visible(path))
+    _write(write_results, name, store, out)
 
 
 @app.command()
 def plot(name: Name, store: StorePath = None, out: Out = Path("results")) -> None:
     """Draw the figures as SVG."""
     from softsplit.experiments.results import write_plots
+
+    _write(write_plots, name, store, out)
+
+
+def _write(write: Callable[..., Iterable[Path]], name: str, store: Path | None, out: Path) -> None:
+    """Have files made of the results, and say where each is."""
     from softsplit.experiments.spec import load_spec
     from softsplit.experiments.store import open_store
 
     spec = load_spec(name)
     with open_store(spec, store) as opened:
-        for path in write_plots(opened.same_spec(spec), opened, out):
+        for path in write(opened.same_spec(spec), opened, out):
             echo(visible(path))
 
 

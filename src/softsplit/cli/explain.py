@@ -8,7 +8,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import echo, print_json
-from softsplit.cli.inputs import framed, load, read, rows_for
+from softsplit.cli.inputs import load, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3"
 MOST_ROWS = 100
@@ -46,6 +46,8 @@ def explain(
     )
     rule = missing.value if missing else None
     rows = rows_for(tree, schema, table, rule, unknown.value)
+    from softsplit.data.schema import framed
+
     frame = framed(rows.X, schema)
     said: list[Any] = []
     for i, number in enumerate(wanted):

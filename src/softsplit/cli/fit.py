@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import check_files, read, training_rows, write_text
+from softsplit.cli.inputs import option_advice, read, training_rows
+from softsplit.cli.outputs import as_object, check_files, write_report, write_text
 
 if TYPE_CHECKING:
-    from softsplit.data.schema import Learned
-    from softsplit.report import Subject
-    from softsplit.report.study import Fitted
+    from softsplit.data.schema import LabelledRows
+    from softsplit.report import FitOptions, Fitted, Subject
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -67,9 +67,9 @@ def fit(
     # Here, after the first words: it takes seconds. What saves the tree is ready before there is
     # one, so that Ctrl-C finds no gap between the two.
     from softsplit.persistence import dumps_model
-    from softsplit.report.study import Wishes, fit_tree
+    from softsplit.report.study import FitOptions, fit_tree
 
-    wishes = Wishes(
+    settings = FitOptions(
         depth=depth,
         strength=strength,
         scale=scale.value if scale else None,
@@ -77,10 +77,11 @@ def fit(
         selection=selection.value,
         time_limit=time_limit or None,
         seed=seed,
-        jobs=jobs or -1,
-        quiet=quiet,
+        n_jobs=jobs or -1,
+        verbose=not quiet,
     )
-    found = fit_tree(rows, wishes)
+    with option_advice():
+        found = fit_tree(rows, settings)
     for note in found.notes:
         say(note)
     if model is not None:  # first: whatever becomes of the report, the tree is kept
@@ -89,7 +90,7 @@ def fit(
             say(f"the tree is in {model}")
     subject, interrupted = None, found.interrupted
     if report is not None and not interrupted:
-        subject, interrupted = _reported(table.name, rows, found, wishes, report)
+        subject, interrupted = _reported(table.name, rows, found, settings, report)
     if report is not None and subject is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -103,29 +104,26 @@ def fit(
 
 
 def _reported(
-    name: str, rows: Learned, found: Fitted, wishes: Any, report: Path
+    name: str, rows: LabelledRows, found: Fitted, settings: FitOptions, report: Path
 ) -> tuple[Subject | None, bool]:
     """What the report was made of, None if Ctrl-C came before; and whether it came."""
-    from softsplit.report import render_page
-    from softsplit.report.rivals import make_subject, walk_path
-
-    tell = (lambda _: None) if wishes.quiet else say
     try:
-        path = walk_path(found.tree, rows, seed=wishes.seed, jobs=wishes.jobs, say=tell)
-        subject = make_subject(name, rows, path, found.story)
-        write_text(report, render_page(subject))
+        subject, interrupted = write_report(
+            report, name, rows, found.tree, found.story,
+            seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
+        )  # fmt: skip
     except KeyboardInterrupt:
         return None, True
-    if path.interrupted:
+    if interrupted:
         say("interrupted: accuracies in the report are incomplete.")
-    if not wishes.quiet:
+    if settings.verbose:
         say(f"the report is in {report}")
-    return subject, path.interrupted
+    return subject, interrupted
 
 
 def _show(
     found: Fitted,
-    rows: Learned,
+    rows: LabelledRows,
     subject: Subject | None,
     files: dict[str, Path | None],
     as_json: bool,
@@ -152,7 +150,7 @@ def _show(
                 "steepness": float(tree.steepness),
                 "training_accuracy": right,
                 "chosen_score": found.score,
-                "accuracy": None if accuracy is None else accuracy._asdict(),
+                "accuracy": as_object(accuracy),
                 "interrupted": found.interrupted,
                 "files": {name: str(path) for name, path in files.items() if path is not None},
             }

@@ -1,25 +1,23 @@
-"""From the arguments of a command to rows, and to files that are written as a whole."""
+"""From the arguments of a command to tables, models and rows."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import say
-from softsplit.support.output_files import check_outputs, write_file
+from softsplit.support.messages import AdvisedError, shown
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
-    from softsplit.data.schema import InputSchema, Learned, Rows
+    from softsplit.data.schema import InputSchema, LabelledRows, Rows
     from softsplit.estimators.classifier import SoftTreeClassifier
 
 
 NAME_LENGTH = 60
 """Longer names are cut in sentences, so that they cannot be copied from there."""
-
-STANDARD_INPUT = 0
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -42,15 +40,13 @@ def training_rows(
     drop: Sequence[str] | None,
     coding: str,
     missing: str,
-) -> Learned:
-    """Coded rows and the schema; hints name the options of the command."""
-    from softsplit.data.schema import learn
+) -> LabelledRows:
+    """Coded rows and the schema."""
+    from softsplit.data.learning import learn
 
     rules: Any = {"coding": coding, "missing": missing}
-    try:
+    with option_advice("--missing drop or --missing fill"):
         return learn(table, target, categorical=categorical or (), drop=drop or (), **rules)
-    except ValueError as error:
-        raise ValueError(with_options(str(error))) from None
 
 
 def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
@@ -76,13 +72,6 @@ def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
     return tree, tree.input_schema_
 
 
-def needed_columns(tree: SoftTreeClassifier, schema: InputSchema) -> set[str]:
-    """Columns that bear on what the tree says."""
-    import numpy as np
-
-    return schema.needed(np.flatnonzero(np.any(tree.weights_ != 0, axis=1)).tolist())
-
-
 def rows_for(
     tree: SoftTreeClassifier,
     schema: InputSchema,
@@ -91,42 +80,41 @@ def rows_for(
     unknown: str = "error",
 ) -> Rows:
     """Rows coded as the tree was trained; columns that it does not use need not be there."""
+    from softsplit.tree.sparsity import selected_features
+
     rule: Any = missing or ("fill" if schema.missing == "fill" else "error")
     kind: Any = unknown
+    with option_advice():
+        return schema.code(table, schema.needed(selected_features(tree.weights_)), rule, kind)
+
+
+@contextmanager
+def option_advice(missing: str = "--missing blank or --missing fill") -> Iterator[None]:
+    """Errors that advise on arguments of Python advise on options of the command instead.
+
+    ``missing`` are the options that settle missing values.
+    """
     try:
-        return schema.code(table, needed_columns(tree, schema), rule, kind)
-    except ValueError as error:
-        raise ValueError(with_options(str(error), training=False)) from None
+        yield
+    except AdvisedError as error:
+        raise ValueError(error.advising(_advice(error, missing))) from None
 
 
-def framed(X: Any, schema: InputSchema) -> Any:
-    """Rows with the names that the tree was trained with."""
-    import pandas as pd
+def _advice(error: AdvisedError, missing: str) -> str:
+    from softsplit.data import errors
 
-    return pd.DataFrame(X, columns=list(schema.feature_names))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
-    write_file(path, text.encode("utf-8", errors="replace"))
-
-
-def check_files(
-    outputs: dict[str, Path | None], *, table: str | None = None, model: Path | None = None
-) -> None:
-    """Refuse, before any work is done, files that cannot be written or are read as well."""
-    read_from = STANDARD_INPUT if table == "-" else table
-    check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
-
-
-def with_options(message: str, training: bool = True) -> str:
-    ways = "--missing drop or --missing fill" if training else "--missing blank or --missing fill"
-    message = message.replace(
-        "say with the option missing what to do with such rows", f"go on with {ways}"
-    )
-    if found := re.match(r"column (?P<name>.+) holds .*; leave it out", message):
-        name = found["name"] if len(found["name"]) <= NAME_LENGTH else "and its name"
-        message = message.replace("; leave it out", f"; leave it out with --drop {name}")
-    if "which the training data did not have" in message:
-        message = message.removesuffix(".") + "; go on with --unknown blank or --unknown none."
-    return message
+    match error:
+        case errors.MissingValues():
+            return f"fill them in, or go on with {missing}"
+        case errors.MissingClasses():
+            return "go on without them by --missing drop"
+        case errors.UnknownLevel():
+            return "go on with --unknown blank or --unknown none"
+        case errors.UselessColumn(column=column):
+            name = shown(column)
+            return (
+                f"leave it out with --drop {name if len(name) <= NAME_LENGTH else 'and its name'}"
+            )
+        case errors.TooFewToChoose():
+            return "give them with --depth and --strength, or more rows"
+    return error.advice

@@ -35,6 +35,8 @@ class Unknown(StrEnum):
 
 
 class Coding(StrEnum):
+    """How levels of a column become numbers."""
+
     onehot = "onehot"
     drop_first = "drop-first"
     binary_once = "binary-once"
@@ -42,18 +44,24 @@ class Coding(StrEnum):
 
 
 class Scale(StrEnum):
+    """To which units features are brought before training."""
+
     minmax = "minmax"
     quantile = "quantile"
     standard = "standard"
 
 
 class Scope(StrEnum):
+    """What the penalty counts: features, single coefficients, or half and half."""
+
     overall = "global"
     local = "local"
     both = "both"
 
 
 class Selection(StrEnum):
+    """Which of the trees that were compared is taken."""
+
     one_se = "one_se"
     best = "best"
 

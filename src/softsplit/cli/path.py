@@ -9,6 +9,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, console, print_json, say
 from softsplit.cli.inputs import read, training_rows
+from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def path(
         random_state=seed,
     )
     walked = walk_path(
-        settings, rows, fitted=False, points=points, seed=seed, jobs=jobs or -1,
+        settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
         time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
     )  # fmt: skip
     lines = _lines(make_subject(table.name, rows, walked))
@@ -95,7 +96,7 @@ def _lines(subject: Subject) -> list[dict[str, Any]]:
                 "global_strength": float(tree.global_strength),
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
-                "accuracy": None if found is None else found._asdict(),
+                "accuracy": as_object(found),
                 "selected_features": [
                     str(tree.feature_names_in_[j]) for j in tree.selected_features_
                 ],

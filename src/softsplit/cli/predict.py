@@ -13,7 +13,8 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
-from softsplit.cli.inputs import check_files, framed, load, read, rows_for, write_text
+from softsplit.cli.inputs import load, read, rows_for
+from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def predict(
     table = read(data, encoding, quiet)
     rule = missing.value if missing else None
     rows = rows_for(tree, schema, table, rule, unknown.value)
+    from softsplit.data.schema import framed
+
     answers = _answers(tree, framed(rows.X, schema), rows.complete, rule == "drop")
     if not rows.complete.all():
         lost = int((~rows.complete).sum())

@@ -39,7 +39,7 @@ def vc(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Bounds on the VC dimension of a tree, with reasons and other models beside it."""
-    # Here: other commands, and --help, shall not wait for it.
+    # Here, so that other commands and --help do not wait for it.
     from softsplit.tree.capacity import summarise
 
     summary = summarise(
@@ -64,7 +64,7 @@ def _print(summary: Summary) -> None:
     out.print(_bounds(summary))
     out.print(
         f"\nThe points of the lower bound are labelled in every way at any steepness above "
-        f"{summary.required_steepness:.4g}; softsplit.tree.capacity.shatter builds the trees.\n"
+        f"{summary.required_steepness:.4g}; softsplit.capacity.shatter builds the trees.\n"
     )
     out.print(_models(summary))
     if summary.generalisation is not None:

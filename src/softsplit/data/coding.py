@@ -9,13 +9,15 @@ none          columns as they are; text is refused
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from softsplit.data.dataset import Dataset
+from softsplit.support.arrays import FloatArray
 
 LARGEST_WHOLE = 2.0**53
 """Beyond this floats skip whole numbers, and beyond 2^63 they fit into no integer."""
@@ -40,10 +42,14 @@ def code_frame(
     for column in frame.columns:
         if column == target:
             continue
-        if column not in categorical or coding == "none":
-            columns[str(column)] = frame[column].to_numpy(dtype=float)
+        levels: list[str] | None = None
+        if column in categorical and coding != "none":
+            values = as_text(frame[column]).to_numpy(dtype=object)
+            levels = sorted(set(values))
         else:
-            columns |= _code_column(str(column), frame[column], coding)
+            values = frame[column].to_numpy(dtype=float)
+        names = coded_names(str(column), levels, coding)
+        columns |= zip(names, coded_values(values, levels, coding).T, strict=True)
     if not columns:
         raise ValueError(f"data set {name!r} has no feature beside its target {target!r}.")
     labels = as_text(frame[target]).to_numpy(dtype=object).astype(str)
@@ -57,16 +63,29 @@ def code_frame(
     )
 
 
-def _code_column(name: str, column: pd.Series, coding: PlainCoding) -> dict[str, Any]:
-    texts = as_text(column)
-    levels = sorted(texts.unique())
+def coded_names(name: str, levels: Sequence[str] | None, coding: PlainCoding) -> tuple[str, ...]:
+    """Names of the features that a column becomes; ``levels`` is None for a column of numbers."""
+    if levels is None or coding == "ordinal":
+        return (name,)
+    return tuple(f"{name}={level}" for level in levels[_skipped(levels, coding) :])
+
+
+def coded_values(
+    values: NDArray[Any], levels: Sequence[str] | None, coding: PlainCoding
+) -> FloatArray:
+    """Features of a column, (n_rows, n_features); texts that are no level are none of them."""
+    if levels is None:
+        return values.astype(float)[:, None]
     if coding == "ordinal":
-        return {name: np.searchsorted(levels, texts.to_numpy(dtype=object)).astype(float)}
-    skip = coding == "drop-first" or (coding == "binary-once" and len(levels) == 2)
-    return {
-        f"{name}={level}": (texts == level).to_numpy(dtype=float)
-        for level in (levels[1:] if skip else levels)
-    }
+        places = {level: float(i) for i, level in enumerate(levels)}
+        return np.array([places.get(value, np.nan) for value in values])[:, None]
+    kept = np.array(levels[_skipped(levels, coding) :], dtype=object)
+    return (values[:, None] == kept[None, :]).astype(float)
+
+
+def _skipped(levels: Sequence[str], coding: PlainCoding) -> int:
+    """How many of the first levels get no feature."""
+    return int(coding == "drop-first" or (coding == "binary-once" and len(levels) == 2))
 
 
 def as_text(column: pd.Series) -> pd.Series:

@@ -1,4 +1,4 @@
-"""Tables as people have them: CSV of any common kind, Parquet, standard input.
+"""Reading tables: CSV of any common kind, Parquet, standard input.
 
 Fields of a text file stay text here, so that a level "010" is the same in every file; which
 columns hold numbers is decided where the table is coded (``schema.py``).
@@ -30,7 +30,7 @@ PARQUET_MAGIC = b"PAR1"
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 HEADER_BYTES = 1 << 20
 MAX_RATIO = 200
-"""A compressed file that unpacks to more than so many times its size is no table of anyone's."""
+"""A compressed file that unpacks to more than so many times its size is refused."""
 
 ALWAYS_UNPACKED = 1 << 26
 """Bytes that are unpacked whatever the ratio."""

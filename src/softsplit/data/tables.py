@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from softsplit.data.checks import refuse_dates, refuse_fractions, refuse_infinity
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
 from softsplit.data.files import first_repeated, read_table, typed
@@ -129,14 +130,9 @@ def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> 
         if column == target:
             continue
         values = frame[column]
-        if pd.api.types.is_datetime64_any_dtype(values.dtype):
-            raise ValueError(
-                f"column {shown(column)} holds dates; turn it into numbers, such as days "
-                "since a day."
-            )
+        refuse_dates(column, values)
         if column not in categorical:
-            if not np.all(np.isfinite(values.to_numpy(dtype=float))):
-                raise ValueError(f"column {shown(column)} holds infinity; replace it.")
+            refuse_infinity(column, values.to_numpy(dtype=float))
             continue
         levels = values.nunique()
         if levels > max(MANY_LEVELS, len(frame) // 2):
@@ -147,12 +143,9 @@ def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> 
 
 
 def _check_target(labels: pd.Series) -> None:
-    if pd.api.types.is_float_dtype(labels.dtype) and np.any(np.isinf(labels)):
-        raise ValueError(f"target {shown(labels.name)} holds infinity; replace it.")
-    if pd.api.types.is_float_dtype(labels.dtype) and np.any(labels != np.floor(labels)):
-        raise ValueError(
-            f"target {shown(labels.name)} holds fractions, which are no classes; softsplit trains "
-            "classifiers."
-        )
+    if pd.api.types.is_float_dtype(labels.dtype):
+        if np.any(np.isinf(labels)):
+            raise ValueError(f"target {shown(labels.name)} holds infinity; replace it.")
+        refuse_fractions(labels.name, labels)
     if labels.nunique() < 2:
         raise ValueError(f"target {shown(labels.name)} holds one class; a classifier needs two.")

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -25,6 +24,7 @@ from softsplit.solvers.decomposition import NodeDecomposition
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.support.convergence import CutShortWarning
 from softsplit.support.inputs import (
     made_floats,
     refuse_infinite,
@@ -400,7 +400,8 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
             message = self.solution_.status.value
         else:
             return
-        warnings.warn(f"SoftTreeClassifier: {message}.", ConvergenceWarning, stacklevel=3)
+        said = CutShortWarning("SoftTreeClassifier", f"{message}.", budget.cancel.requested)
+        warnings.warn(said, stacklevel=3)
 
     def _check(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 
 from softsplit.estimators.chosen import ChosenTreeMixin
@@ -25,6 +24,7 @@ from softsplit.solvers import Budget, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
@@ -323,15 +323,13 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             raise KeyboardInterrupt
         self.cv_results_ = board.table()
         if budget.exhausted:
-            reason = "interrupted" if budget.cancel.requested else "the time limit was reached"
+            interrupted = budget.cancel.requested
+            reason = "interrupted" if interrupted else "the time limit was reached"
             outcome = f"the choice is among the {len(board.marks)} trees that were compared by then"
             if not board.marks:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
-            warnings.warn(
-                f"SoftTreeClassifierCV: {reason}; {outcome}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            said = f"{reason}; {outcome}."
+            warnings.warn(CutShortWarning("SoftTreeClassifierCV", said, interrupted), stacklevel=4)
         if not board.marks and not budget.exhausted:
             raise NoFeasibleTreeError(
                 "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
@@ -393,13 +391,12 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
             "global_strength": overall,
         }
         if budget.exhausted and not search.judge.run.budget.exhausted:  # else it has been said
-            reason = "interrupted" if budget.cancel.requested else "the time limit was reached"
-            warnings.warn(
-                f"SoftTreeClassifierCV: {reason} while the chosen tree was trained on all rows; "
-                "the best so far is kept.",
-                ConvergenceWarning,
-                stacklevel=4,
+            interrupted = budget.cancel.requested
+            reason = "interrupted" if interrupted else "the time limit was reached"
+            said = (
+                f"{reason} while the chosen tree was trained on all rows; the best so far is kept."
             )
+            warnings.warn(CutShortWarning("SoftTreeClassifierCV", said, interrupted), stacklevel=4)
 
 
 def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:

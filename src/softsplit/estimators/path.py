@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.selection.strengths import PathScope, _default_grid, _given, _pairs, with_strengths
 from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
+from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.training.walk import walk
@@ -147,10 +147,8 @@ def strength_path(
                 for pair, solution in zip(row, found, strict=False)
             ]
     if len(points) < wanted:
-        reason = "interrupted" if run.budget.cancel.requested else "the time limit was reached"
-        warnings.warn(
-            f"strength_path: {reason}; {len(points)} of {wanted} points are returned.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        interrupted = run.budget.cancel.requested
+        reason = "interrupted" if interrupted else "the time limit was reached"
+        said = f"{reason}; {len(points)} of {wanted} points are returned."
+        warnings.warn(CutShortWarning("strength_path", said, interrupted), stacklevel=2)
     return StrengthPathResult(tuple(points))

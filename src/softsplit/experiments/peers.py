@@ -1,4 +1,4 @@
-"""Methods a user might pick instead, on the same folds.
+"""Other methods, trained and measured on the same folds as our trees.
 
 A peer is a small class: ``fit``, ``predict_proba`` over the classes it was trained on, the features
 it uses and the number of nonzero coefficients (a split on one feature counts one). What a peer
@@ -123,7 +123,7 @@ class SparseLogistic(Peer):
 
 
 class Forest(Peer):
-    """Random forest: a ceiling, not a rival."""
+    """Random forest, to see what accuracy many trees would reach."""
 
     def build(self, X: FloatArray, y: Labels) -> Any:
         return RandomForestClassifier(500, random_state=self.seed, n_jobs=1)
@@ -134,7 +134,7 @@ class Forest(Peer):
 
 
 class Boosting(Peer):
-    """Histogram boosting: a ceiling, not a rival."""
+    """Histogram boosting, to see what accuracy many trees would reach."""
 
     def build(self, X: FloatArray, y: Labels) -> Any:
         return HistGradientBoostingClassifier(random_state=self.seed)
@@ -184,6 +184,8 @@ class Streed(Peer):
 
 
 class DeeperStreed(Streed):
+    """The same, one level deeper."""
+
     deeper = 1
 
 
@@ -207,6 +209,8 @@ class ConTree(Peer):
 
 
 class DeeperConTree(ConTree):
+    """The same, one level deeper."""
+
     deeper = 1
 
 

@@ -51,7 +51,7 @@ class InlinePool:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._jobs: deque[Job] = deque()
-        # Held here, the limit need not be set anew for every job, which takes milliseconds.
+        # Held here, the limit need not be set again for every job, which takes milliseconds.
         self._limit = one_blas_thread()
         self._limit.__enter__()
 

@@ -94,7 +94,7 @@ class Grid(Section):
     """Strengths, weak to strong.
 
     With walk = "warm" every start is one walk along the strengths, each training starting from the
-    tree of the one before (section 4.3 of the paper); with "fresh" each starts anew.
+    tree of the one before (section 4.3 of the paper); with "fresh" each starts from the beginning.
     """
 
     strengths: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = tuple(
@@ -130,7 +130,7 @@ class Spec(Section):
     """One experiment.
 
     Specs that name the same ``store`` share its rows. ``beside`` names experiments of that store
-    whose trees, chosen by inner folds, shall stand beside the peers.
+    whose trees, chosen by inner folds, stand beside the peers.
     """
 
     name: FileName

@@ -16,10 +16,10 @@ from softsplit.reading.equations import (
     number,
     read_split,
 )
-from softsplit.reading.model import TreeModel, node_reach
+from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
-from softsplit.tree.routing import gate_probabilities
+from softsplit.tree.routing import gate_probabilities, node_reach
 
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""
@@ -153,7 +153,7 @@ def explain(model: TreeModel, x: FloatArray) -> Explanation:
     row = x[None, :]
     scores = model.scores(row)[:, 0]
     gates = gate_probabilities(scores[:, None], model.steepness)[0]
-    reach = node_reach(gates)[:, 0]
+    reach = node_reach(gates, 1.0 - gates)[:, 0]
     leaves = model.leaf_proba(row)[0]
     leaf = int(np.argmax(leaves))
     deciding = [t for t in range(len(scores)) if common_label(model, t) is None]

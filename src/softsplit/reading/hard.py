@@ -17,10 +17,11 @@ from softsplit.support.inputs import refuse_masked
 
 @dataclass(frozen=True)
 class HardTree:
-    """Go left where the soft tree would with probability at least one half; say the leaf's class.
+    """A tree whose splits are plain yes or no.
 
-    It answers without probabilities and can be followed with a pencil. It is not the tree that
-    was trained: ``agreement`` tells on how many rows both say the same.
+    It goes left where the soft tree would with probability at least one half, and says the class
+    of the leaf. It answers without probabilities and can be followed with a pencil. It is not the
+    tree that was trained: ``agreement`` tells on how many rows both say the same.
 
     Attributes
     ----------

@@ -23,11 +23,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.model import node_reach
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import gate_probabilities, split_scores
+from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
 
 NUMBERS_AT_ONCE = 2**21
 """Of the largest array: answers of nodes for some rows, or features of some rows."""
@@ -127,7 +126,7 @@ def _parts(
     for low in range(0, features.shape[1], at_once):
         rows = features[:, low : low + at_once]
         gates = gate_probabilities(split_scores(parameters, rows), steepness)[0]
-        reach = node_reach(gates)[: len(gates)]
+        reach = node_reach(gates, 1.0 - gates)[: len(gates)]
         stakes = reach * _apart(gates, parameters.leaf_classes) * weights[low : low + at_once]
         yield rows, gates, stakes
 

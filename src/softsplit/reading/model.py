@@ -26,7 +26,7 @@ from softsplit.tree.scaling import Scaling, scaled_rows
 
 @dataclass(frozen=True)
 class TreeModel:
-    """Everything a reader of the tree can ask for.
+    """A fitted tree as plain data, and what it says about rows.
 
     Attributes
     ----------
@@ -102,14 +102,3 @@ class TreeModel:
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position of the most probable class in ``classes``, (n_rows,)."""
         return np.argmax(self.predict_proba(X), axis=1)
-
-
-def node_reach(gates: FloatArray) -> FloatArray:
-    """Probability of reaching each node, (n_nodes, n_rows), from the gates (n_branches, n_rows)."""
-    n_branches = len(gates)
-    reach = np.empty((2 * n_branches + 1, gates.shape[1]))
-    reach[0] = 1.0
-    for t in range(n_branches):
-        reach[2 * t + 1] = reach[t] * gates[t]
-        reach[2 * t + 2] = reach[t] * (1.0 - gates[t])
-    return reach

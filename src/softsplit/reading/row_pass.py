@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_plainly, in_python
-from softsplit.tree.routing import SATURATION, TILE, exponential_parts, tile_gates
+from softsplit.tree.routing import (
+    SATURATION,
+    TILE,
+    exponential_parts,
+    node_reach,
+    tile_gates,
+)
 from softsplit.tree.scaling import FAR
 
 TOGETHER = 4
@@ -185,11 +191,7 @@ def pass_in_numpy(
     z -= thresholds[:, None]
     if len(scores):
         scores[:] = z.T
-    left, right = _gates_in_numpy(z, steepness)
-    reach = np.ones((2 * len(z) + 1, len(rows)))
-    for t in range(len(z)):
-        reach[2 * t + 1] = reach[t] * left[t]
-        reach[2 * t + 2] = reach[t] * right[t]
+    reach = node_reach(*_gates_in_numpy(z, steepness))
     starts, columns, shares = leaves
     mixed = np.zeros((answers.shape[1] + 1, len(rows)))
     for leaf in range(len(z) + 1):

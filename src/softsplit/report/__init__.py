@@ -1,7 +1,39 @@
-"""The report: one self-contained HTML page about a tree and its rivals along the strength path."""
+"""The report: one HTML file about a tree and its rivals at other strengths of the penalty.
 
-from softsplit.report.document import render_page
+From a table to the file::
+
+    from pathlib import Path
+
+    from softsplit.data import learn, read_table
+    from softsplit.report import fit_tree, make_subject, render_report, walk_path
+
+    rows = learn(read_table("patients.csv"), "outcome")
+    found = fit_tree(rows)                                # settings are chosen
+    path = walk_path(found.tree, rows)                    # its rivals, all judged on folds
+    subject = make_subject("patients", rows, path, found.story)
+    Path("tree.html").write_text(render_report(subject), encoding="utf-8")
+
+``found.tree`` is a ``SoftTreeClassifier``; ``subject.accuracy(subject.chosen)`` is its accuracy on
+rows left out, with an interval.
+"""
+
+from softsplit.report.document import render_report
+from softsplit.report.rivals import JudgedPath, make_subject, walk_path
+from softsplit.report.study import FitOptions, Fitted, fit_tree, rows_of
 from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment, assess, path_trees
 
-__all__ = ["Assessment", "Subject", "assess", "path_trees", "render_page"]
+__all__ = [
+    "Assessment",
+    "FitOptions",
+    "Fitted",
+    "JudgedPath",
+    "Subject",
+    "assess",
+    "fit_tree",
+    "make_subject",
+    "path_trees",
+    "render_report",
+    "rows_of",
+    "walk_path",
+]

@@ -1,4 +1,4 @@
-"""The page as one file: nothing is fetched, and the policy in its head forbids it."""
+"""The report as one HTML file: nothing is fetched, and the policy in its head forbids it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from softsplit.report.sections import (
 from softsplit.report.subject import Subject
 
 
-def render_page(subject: Subject) -> str:
+def render_report(subject: Subject) -> str:
     """The report as HTML."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = _asset("report.css"), _asset("report.js")
     html = element("html", {"lang": "en"})
     _head(html, subject, style, script)
     body = add(html, "body")

@@ -1,6 +1,6 @@
 """A tree as an SVG picture and as a nested list, both made of elements: names are text nodes only.
 
-Widths of text are estimated, since no browser is at hand: a box is as wide as its longest line.
+Widths of text are estimated, without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from softsplit.reading.equations import (
     rank_places,
     read_split,
 )
-from softsplit.reading.model import TreeModel, node_reach
+from softsplit.reading.model import TreeModel
 from softsplit.report.elements import add, element
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
+from softsplit.tree.routing import node_reach
 
 # Okabe and Ito's colours, which people with any common colour blindness can tell apart.
 COLOURS = (
@@ -95,7 +96,8 @@ def shortened(name: Any, length: int = LONGEST_NAME) -> str:
 
 def class_flow(model: TreeModel, X: FloatArray, labels: Any) -> FloatArray:
     """Expected rows at every node by class, (n_classes, n_nodes)."""
-    reach = node_reach(model.gates(X))
+    gates = model.gates(X)
+    reach = node_reach(gates, 1.0 - gates)
     return np.array([reach[:, labels == k].sum(axis=1) for k in range(len(model.classes))])
 
 

@@ -1,4 +1,4 @@
-"""Elements of a page: what comes from data is set as text or attribute, never as markup."""
+"""Elements of HTML: what comes from data is set as text or attribute, never as markup."""
 
 from __future__ import annotations
 

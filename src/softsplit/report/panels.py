@@ -1,4 +1,4 @@
-"""One panel for every tree of the path; the page shows one of them at a time."""
+"""One panel for every tree of the path; the report shows one of them at a time."""
 
 from __future__ import annotations
 

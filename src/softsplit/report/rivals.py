@@ -1,4 +1,4 @@
-"""The report of a fitted tree: its rivals along the path, their accuracy, the page."""
+"""Trees at other strengths beside a fitted one, and how good all of them are on rows left out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from softsplit.cli.inputs import framed
-from softsplit.data.schema import Learned
+from softsplit.data.sampling import sample_rows
+from softsplit.data.schema import LabelledRows, framed
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import LARGEST_FRACTION, SMALLEST_FRACTION
-from softsplit.report import Assessment, Subject, assess, path_trees
-from softsplit.report.study import sample_rows
+from softsplit.report.subject import Subject
+from softsplit.selection.assessment import Assessment, assess, path_trees
 from softsplit.selection.strengths import featureless_cost
 from softsplit.solvers import Budget
 from softsplit.support.version import __version__
@@ -35,8 +35,20 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Path:
-    """Trees along the path, which of them was given, and how all were judged."""
+class JudgedPath:
+    """Trees from weak to strong penalty, and how they were judged.
+
+    Attributes
+    ----------
+    trees : tuple of SoftTreeClassifier
+    chosen : int
+        Which of them is the one that was given; the last if only settings were.
+    assessment : Assessment
+    story : tuple of (str, str)
+        How they were trained and judged, for people: what, and how.
+    interrupted : bool
+        Whether Ctrl-C ended it: trees may be fewer, and some not judged.
+    """
 
     trees: tuple[SoftTreeClassifier, ...]
     chosen: int
@@ -46,27 +58,39 @@ class Path:
 
 
 def make_subject(
-    name: str, data: Learned, path: Path, story: tuple[tuple[str, str], ...] = ()
+    name: str, rows: LabelledRows, path: JudgedPath, story: tuple[tuple[str, str], ...] = ()
 ) -> Subject:
-    """What the page needs to know."""
+    """Everything that the report of a tree is made of.
+
+    Parameters
+    ----------
+    name : str
+        How to call the data set.
+    rows : LabelledRows
+        The training rows.
+    path : JudgedPath
+        The tree among its rivals, see :func:`walk_path`.
+    story : tuple of (str, str)
+        How the tree was fitted, see :class:`softsplit.report.Fitted`.
+    """
     missing = {
         "error": "none were there",
-        "drop": f"{data.dropped_rows:,} rows with one were left out",
+        "drop": f"{rows.dropped_rows:,} rows with one were left out",
         "fill": "replaced by the median or the most frequent level",
-    }[data.schema.missing]
-    texts = any(column.levels is not None for column in data.schema.columns)
+    }[rows.schema.missing]
+    texts = any(column.levels is not None for column in rows.schema.columns)
     source = (
-        *((("Text columns", f"coded as {data.schema.coding}"),) if texts else ()),
+        *((("Text columns", f"coded as {rows.schema.coding}"),) if texts else ()),
         ("Missing values", missing),
         ("Software", f"softsplit {__version__}"),
     )
     return Subject(
         name=name,
-        schema=data.schema,
-        X=data.X,
-        y=data.y,
-        missing=data.missing,
-        dropped_rows=data.dropped_rows,
+        schema=rows.schema,
+        X=rows.X,
+        y=rows.y,
+        missing=rows.missing,
+        dropped_rows=rows.dropped_rows,
         trees=path.trees,
         chosen=path.chosen,
         assessment=path.assessment,
@@ -76,56 +100,74 @@ def make_subject(
 
 def walk_path(
     tree: SoftTreeClassifier,
-    data: Learned,
+    rows: LabelledRows,
     *,
     fitted: bool = True,
-    points: int = POINTS,
+    points: int | None = None,
     seed: int = 0,
-    jobs: int | None = None,
+    n_jobs: int | None = None,
     time_limit: float | None = None,
     say: Say = lambda _: None,
-) -> Path:
-    """Rivals of a tree at other strengths, and the accuracy of all.
+) -> JudgedPath:
+    """Train trees like the given one at other strengths, and judge all on rows left out.
 
-    If the tree is not ``fitted``, it gives the settings only and is no point of the path.
+    Parameters
+    ----------
+    tree : SoftTreeClassifier
+    rows : LabelledRows
+        The rows that it was, or would be, trained on.
+    fitted : bool
+        If not, the tree gives the settings only and is no point of the path.
+    points : int, optional
+        Strengths on the path, 9 if not given.
+    seed, n_jobs : int
+    time_limit : float, optional
+        Seconds after which what is done is returned.
+    say : callable
+        Is handed a line about every step of the work.
     """
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
     if base.random_state is None:
         base.set_params(random_state=seed)
-    grid = [*np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, points)]
-    own = _fraction(base, data) if fitted else None
-    if own is not None:
-        grid = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid
-        grid = sorted([*grid, own])
+    own = _fraction(base, rows) if fitted else None
+    grid = _grid(POINTS if points is None else points, own)
     budget = Budget(time_limit=time_limit)
-    rows = sample_rows(data.y, _most(PATH_CELLS, data.X), seed)
-    say(f"walking the path: {len(grid)} strengths on {len(rows):,} rows")
-    trees = path_trees(base, framed(data.X[rows], data.schema), data.y[rows], grid, budget)
-    trees = [_rescaled(t, len(data.y) / len(rows)) for t in trees]
-    if own is not None:
-        place = grid.index(own)
-        trees = [*trees[:place], tree, *trees[place + 1 :]]
-        place = min(place, len(trees) - 1)  # a path that was cut short ends with the tree itself
-        grid = grid[: len(trees)] if place < len(trees) - 1 else [*grid[: len(trees) - 1], own]
-    else:
-        grid, place = grid[: len(trees)], len(trees) - 1
-    judged = sample_rows(data.y, _most(JUDGED_CELLS, data.X), seed + FRESH)
+    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.X), seed)
+    say(f"walking the path: {len(grid)} strengths on {len(drawn):,} rows")
+    trees = path_trees(base, framed(rows.X[drawn], rows.schema), rows.y[drawn], grid, budget)
+    trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
+    place = len(trees) - 1
+    if own is not None:  # the tree itself in its place; a path that was cut short ends with it
+        place = min(grid.index(own), len(trees))
+        trees[place : place + 1] = [tree]
+        grid[place] = own
+    grid = grid[: len(trees)]
+    judged = sample_rows(rows.y, _most(JUDGED_CELLS, rows.X), seed + FRESH)
     say(f"judging {len(grid)} trees and two plain methods in {FOLDS} folds")
     found = assess(
-        base, data.X[judged], data.y[judged], grid,
-        n_folds=FOLDS, seed=seed + FRESH, n_jobs=jobs, budget=budget, say=say,
+        base, rows.X[judged], rows.y[judged], grid,
+        n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs, budget=budget, say=say,
     )  # fmt: skip
-    story = _story(len(data.y), rows, judged, found.n_folds, fitted)
-    return Path(tuple(trees), place, found, story, budget.cancel.requested)
+    story = _story(len(rows.y), drawn, judged, found.n_folds, fitted)
+    return JudgedPath(tuple(trees), place, found, story, budget.cancel.requested)
+
+
+def _grid(points: int, own: float | None) -> list[float]:
+    """Strengths as parts of the cost without features, with that of the tree among them."""
+    grid = [*np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, points)]
+    if own is None:
+        return grid
+    others = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid
+    return sorted([*others, own])
 
 
 def _most(cells: int, X: NDArray[Any]) -> int:
     return max(FEWEST_ROWS, cells // X.shape[1])
 
 
-def _fraction(base: SoftTreeClassifier, data: Learned) -> float:
+def _fraction(base: SoftTreeClassifier, rows: LabelledRows) -> float:
     """The strength of a tree as a part of the cost without features."""
-    problem = clone(base)._prepare(data.X, data.y, None)
+    problem = clone(base)._prepare(rows.X, rows.y, None)
     return (float(base.local_strength) + float(base.global_strength)) / featureless_cost(problem)
 
 
@@ -137,12 +179,12 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
 
 
 def _story(
-    n_rows: int, rows: NDArray[Any], judged: NDArray[Any], folds: int, fitted: bool
+    n_rows: int, drawn: NDArray[Any], judged: NDArray[Any], folds: int, fitted: bool
 ) -> tuple[tuple[str, str], ...]:
     who = "rivals at other strengths" if fitted else "trees"
     rivals = f"{who} were trained from weak to strong, each from the one before"
-    if len(rows) < n_rows:
-        rivals += f", on {len(rows):,} rows drawn for that"
+    if len(drawn) < n_rows:
+        rivals += f", on {len(drawn):,} rows drawn for that"
     which = "all rows" if len(judged) == n_rows else f"{len(judged):,} rows drawn for that"
     accuracy = (
         f"{folds}-fold cross-validation on {which}, other folds than those of the choice: "

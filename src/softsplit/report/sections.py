@@ -1,4 +1,4 @@
-"""The parts of the page that do not depend on the slider."""
+"""The parts of the report that do not depend on the slider."""
 
 from __future__ import annotations
 

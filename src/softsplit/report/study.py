@@ -1,7 +1,8 @@
-"""Choosing and training a tree, with work that stays within bounds whatever the table's size.
+"""From a table to a tree: settings are chosen by cross-validation, then the tree is trained.
 
-Settings are compared on a sample of the rows where there are many: the same rows for the same
-seed, so that the result can be repeated. The tree itself is trained on all rows.
+The work stays within bounds whatever the size of the table: settings are compared on a sample of
+the rows where there are many, the same rows for the same seed, so that the result can be repeated.
+The tree itself is trained on all rows.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
 
-from softsplit.cli.inputs import framed
-from softsplit.data.schema import Learned
+from softsplit.data.errors import TooFewToChoose
+from softsplit.data.files import Table
+from softsplit.data.sampling import sample_rows
+from softsplit.data.schema import LabelledRows, RowMissing
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.selection.strengths import strengths
+from softsplit.support.convergence import CutShortWarning
 from softsplit.training.warm_up import warm_up
 
 COMPARED_CELLS = 60_000
@@ -32,8 +35,28 @@ STARTS = 5
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user has fixed; the rest is chosen."""
+class FitOptions:
+    """What is given for a fit; what is left out is chosen.
+
+    Attributes
+    ----------
+    depth : int, optional
+    strength : float, optional
+        Of the penalty. With both depth and strength nothing is chosen.
+    scale : str, optional
+        "minmax", "quantile" or "standard".
+    scope : {"global", "local", "both"}
+        What is penalised: features, single coefficients, or half and half.
+    selection : {"one_se", "best"}
+        Take the sparsest tree within one standard error of the best, or the best.
+    time_limit : float, optional
+        Seconds for choosing and training.
+    seed : int
+    n_jobs : int, optional
+        Threads, as in scikit-learn.
+    verbose : bool
+        Whether progress is shown.
+    """
 
     depth: int | None = None
     strength: float | None = None
@@ -42,13 +65,36 @@ class Wishes:
     selection: str = "one_se"
     time_limit: float | None = None
     seed: int = 0
-    jobs: int | None = None
-    quiet: bool = False
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What estimators are told about the run."""
+        return {
+            "random_state": self.seed,
+            "n_jobs": self.n_jobs,
+            "verbose": int(self.verbose),
+        }
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A tree, what there is to say about how it came about, and whether Ctrl-C ended it."""
+    """A tree, and how it came about.
+
+    Attributes
+    ----------
+    tree : SoftTreeClassifier
+        It knows the table that it is for, as ``input_schema_``.
+    story : tuple of (str, str)
+        How the tree was fitted, for people: what, and how.
+    notes : tuple of str
+        What kept the fit from ending by itself, as sentences.
+    score : float, optional
+        Cross-validated accuracy of the chosen settings; None if nothing was compared.
+    interrupted : bool
+        Whether Ctrl-C ended it; the tree is the best so far.
+    """
 
     tree: SoftTreeClassifier
     story: tuple[tuple[str, str], ...]
@@ -57,95 +103,100 @@ class Fitted:
     interrupted: bool
 
 
-def sample_rows(y: NDArray[Any], count: int, seed: int) -> NDArray[np.intp]:
-    """``count`` rows in ascending order, with classes in proportion where they can be."""
-    everything = np.arange(len(y))
-    if count >= len(y):
-        return everything
-    counts = np.unique(y, return_counts=True)[1]
-    strata = y if counts.min() >= 2 and count >= len(counts) <= len(y) - count else None
-    chosen = train_test_split(everything, train_size=count, stratify=strata, random_state=seed)[0]
-    present = set(y[chosen].tolist())
-    lost = [int(np.argmax(y == label)) for label in np.unique(y) if label not in present]
-    return np.sort(np.concatenate([chosen, np.array(lost, dtype=np.intp)]))
-
-
-def fit_tree(data: Learned, wishes: Wishes) -> Fitted:
-    """Choose what is not fixed by cross-validation, and train on all rows."""
+def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
+    """Choose what is not given by cross-validation, and train on all rows."""
+    options = options or FitOptions()
     warm_up()  # before the clock runs: on a new installation it takes as long as all the rest
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if wishes.depth is not None and wishes.strength is not None:
-            tree, story, score = _plain(data, wishes), [("Settings", "as given")], None
+        if options.depth is not None and options.strength is not None:
+            tree, story, score = _given(rows, options), [("Settings", "as given")], None
         else:
-            tree, story, score = _chosen(data, wishes, began)
-    notes = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
-    tree.input_schema_ = data.schema
-    story += _facts(tree, wishes)
+            tree, story, score = _chosen(rows, options, began)
+    said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
+    cut = [message for message in said if isinstance(message, CutShortWarning)]
+    notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
+    tree.input_schema_ = rows.schema
     return Fitted(
         tree=tree,
-        story=tuple(story),
-        notes=tuple(dict.fromkeys(_worth_telling(notes))),
+        story=(*story, *_facts(tree, options)),
+        notes=tuple(dict.fromkeys(notes)),
         score=score,
-        interrupted=any("interrupted" in note for note in notes),
+        interrupted=any(message.interrupted for message in cut),
     )
 
 
-def _worth_telling(notes: list[str]) -> list[str]:
-    """Without the classes' names in front."""
-    return [note.split(": ", 1)[-1] for note in notes]
+def rows_of(
+    tree: SoftTreeClassifier, table: Table, missing: RowMissing | None = None
+) -> LabelledRows:
+    """Rows of the table that a tree was fitted to, coded as they were then.
+
+    Parameters
+    ----------
+    tree : SoftTreeClassifier
+        One that knows its table: fitted here, or read from a model file that does.
+    table : Table
+        With the target, and rows of every class.
+    missing : {"error", "drop", "blank", "fill"}, optional
+        What to do about missing values; as in training if not given.
+    """
+    classes = [str(label) for label in tree.classes_]
+    rows = tree.input_schema_.label(table, classes, missing)
+    lost = sorted(set(classes) - set(rows.y.tolist()))
+    if lost:
+        raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
+    return rows
 
 
-def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
-    assert wishes.strength is not None
-    local, overall = strengths(wishes.scope, wishes.strength)
-    tree = SoftTreeClassifier(
-        depth=wishes.depth if wishes.depth is not None else "auto",
-        scale=wishes.scale or SCALES[0],
-        local_strength=local,
-        global_strength=overall,
-        n_starts=STARTS,
-        time_limit=wishes.time_limit,
-        random_state=wishes.seed,
-        n_jobs=wishes.jobs,
-        verbose=int(not wishes.quiet),
-    )
-    return tree.fit(framed(data.X, data.schema), data.y)
+def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
+    assert options.depth is not None and options.strength is not None
+    local, overall = strengths(options.scope, options.strength)
+    settings = {
+        "depth": options.depth,
+        "scale": options.scale or SCALES[0],
+        "local_strength": local,
+        "global_strength": overall,
+    }
+    return _trained(rows, settings, options, options.time_limit)
+
+
+def _trained(
+    rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
+) -> SoftTreeClassifier:
+    tree = SoftTreeClassifier(**settings, n_starts=STARTS, time_limit=time_limit, **options.run)
+    return tree.fit(rows.frame, rows.y)
 
 
 def _chosen(
-    data: Learned, wishes: Wishes, began: float
+    rows: LabelledRows, options: FitOptions, began: float
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
-    _check_choice(data.y)
-    n_rows, n_features = data.X.shape
-    rows = sample_rows(data.y, max(FEWEST_ROWS, COMPARED_CELLS // n_features), wishes.seed)
-    part = len(rows) / n_rows
+    _check_choice(rows.y)
+    n_rows, n_features = rows.X.shape
+    drawn = sample_rows(rows.y, max(FEWEST_ROWS, COMPARED_CELLS // n_features), options.seed)
+    part = len(drawn) / n_rows
     search = SoftTreeClassifierCV(
-        depths="auto" if wishes.depth is None else [wishes.depth],
-        scales=SCALES if wishes.scale is None else [wishes.scale],
+        depths="auto" if options.depth is None else [options.depth],
+        scales=SCALES if options.scale is None else [options.scale],
         steepnesses=STEEPNESSES,
-        scopes=[wishes.scope],
-        strengths=None if wishes.strength is None else [part * wishes.strength],
-        selection=wishes.selection,
-        time_limit=wishes.time_limit,
-        random_state=wishes.seed,
-        n_jobs=wishes.jobs,
-        verbose=int(not wishes.quiet),
+        scopes=[options.scope],
+        strengths=None if options.strength is None else [part * options.strength],
+        selection=options.selection,
+        time_limit=options.time_limit,
+        **options.run,
     )
-    frame = framed(data.X, data.schema)
-    search.fit(frame.iloc[rows], data.y[rows])
-    sample = "" if part == 1 else f", on {len(rows):,} of {n_rows:,} rows drawn for that"
+    search.fit(rows.frame.iloc[drawn], rows.y[drawn])
+    sample = "" if part == 1 else f", on {len(drawn):,} of {n_rows:,} rows drawn for that"
     story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
         try:
-            tree = _on_all_rows(data, wishes, search, part, began)
+            tree = _on_all_rows(rows, options, search, part, began)
             story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
         except KeyboardInterrupt:  # before there was a tree on all rows
-            story.append(("Training", f"on the {len(rows):,} rows drawn for the choice"))
-            message = "interrupted; the tree of the rows that were drawn for the choice is kept."
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            story.append(("Training", f"on the {len(drawn):,} rows drawn for the choice"))
+            kept = "interrupted; the tree of the rows that were drawn for the choice is kept."
+            warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
     score = float(search.best_score_)
     return tree, story, score if np.isfinite(score) else None
 
@@ -153,31 +204,24 @@ def _chosen(
 def _check_choice(y: NDArray[Any]) -> None:
     labels, counts = np.unique(y, return_counts=True)
     if np.sort(counts)[-2] < 2:
-        raise ValueError(
+        raise TooFewToChoose(
             f"only one class of {len(labels)} has more than one row, too few to choose settings by "
-            "cross-validation; give them with --depth and --strength, or more rows."
+            "cross-validation",
+            "give depth and strength, or more rows",
         )
 
 
 def _on_all_rows(
-    data: Learned, wishes: Wishes, search: SoftTreeClassifierCV, part: float, began: float
+    rows: LabelledRows, options: FitOptions, search: SoftTreeClassifierCV, part: float, began: float
 ) -> SoftTreeClassifier:
     """The chosen settings on all rows; strengths grow with their number."""
     settings: dict[str, Any] = dict(search.best_params_)
     for name in ("local_strength", "global_strength"):
         settings[name] /= part
-    limit = wishes.time_limit
+    limit = options.time_limit
     if limit is not None:
         limit = max(limit - (time.perf_counter() - began), LEAST_SECONDS)
-    tree = SoftTreeClassifier(
-        **settings,
-        n_starts=STARTS,
-        time_limit=limit,
-        random_state=wishes.seed,
-        n_jobs=wishes.jobs,
-        verbose=int(not wishes.quiet),
-    )
-    return tree.fit(framed(data.X, data.schema), data.y)
+    return _trained(rows, settings, options, limit)
 
 
 def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
@@ -190,7 +234,7 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
-def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:
+def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
     return [
         (
             "Tree",
@@ -198,5 +242,5 @@ def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:
             f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
             f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
-        ("Random numbers", f"seed {wishes.seed}; the same seed gives the same tree"),
+        ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),
     ]

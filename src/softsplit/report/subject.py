@@ -1,4 +1,4 @@
-"""What a report is about."""
+"""Everything that a report is made of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
 LONGEST_TREE = 200_000
-"""Characters of a tree that the page offers to be copied; ranks of many features take more."""
+"""Characters of a tree that the report offers to be copied; ranks of many features take more."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from softsplit.support.parallel import n_workers
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.walk import walk
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import predicted_classes
 from softsplit.tree.scaling import scaled_rows
 
 PATH_ITERATIONS = 200
@@ -275,9 +275,9 @@ class _TestRows:
             return float(self.scorer(fitted, self.data.X, self.data.y, **weight))
         if not np.any(self.data.weight):
             raise ValueError("a test fold holds no sample of positive weight; use other folds.")
-        tree = solution.parameters
-        leaves = leaf_probabilities(split_scores(tree, self.scaled), float(self.model.steepness))
-        called = self.model.classes_[np.argmax(tree.leaf_classes @ leaves, axis=0)]
+        steepness = float(self.model.steepness)
+        found = predicted_classes(solution.parameters, self.scaled, steepness)
+        called = self.model.classes_[found]
         return float(np.average(called == self.data.y, weights=self.data.weight))
 
 

@@ -1,4 +1,4 @@
-"""Numbers that callers hand in, checked with one clear sentence each."""
+"""Checks of single values that callers hand in, each with one clear sentence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from softsplit.support.messages import shown
 
 MOST_STEPS = 1_000_000_000
-"""Steps that are only counted; nobody waits for more."""
+"""The largest number of steps: more could not be made in a lifetime."""
 
 MOST_RUNS = 100_000
 """Runs, or points of a path, that are planned before the first of them starts."""
@@ -37,9 +36,45 @@ def _as_float(value: Any) -> float:
         return float("inf")
 
 
+def open_interval(name: str, value: Any, low: float, high: float) -> float:
+    """``value`` as a float strictly between ``low`` and ``high``."""
+    number = _as_float(value)
+    if not low < number < high:
+        raise ValueError(
+            f"{name} must be a number between {low:g} and {high:g}, got {shown(value)}."
+        )
+    return number
+
+
+def share(name: str, value: Any) -> float:
+    """``value`` as a float in [0, 1]."""
+    number = _as_float(value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")
+    return number
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """``value`` as a bool: a stray number in its place would silently change the question."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}.")
+    return value
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """``value`` as an int of at least ``least``."""
+    if not _is_integer(value) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {shown(value)}.")
+    return int(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
     """``value`` as an int, or a sentence that names the parameter."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+    if not _is_integer(value) or int(value) < 1:
         raise ValueError(f"{name} must be a positive integer, got {shown(value)}.")
     if int(value) > most:
         raise ValueError(
@@ -50,6 +85,8 @@ def positive_integer(name: str, value: Any, most: int = MOST_STEPS) -> int:
 
 def drawn_seed(random_state: Any) -> int:
     """A seed from what scikit-learn takes for a random state, or a sentence."""
+    from sklearn.utils import check_random_state  # here: bounds on trees need no scikit-learn
+
     try:
         random = check_random_state(random_state)
     except ValueError:

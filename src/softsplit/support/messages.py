@@ -27,6 +27,31 @@ def announce(message: str) -> None:
         logger.warning("softsplit: %s", message)
 
 
+class AdvisedError(ValueError):
+    """An error that keeps apart what is wrong and what to do about it.
+
+    A program that offers other ways out than Python does, such as the command line, says the same
+    with its own advice.
+
+    Attributes
+    ----------
+    problem : str
+    advice : str
+        What to do in Python; empty if there is nothing to say.
+    """
+
+    def __init__(self, problem: str, advice: str = "") -> None:
+        super().__init__(problem, advice)
+        self.problem, self.advice = problem, advice
+
+    def advising(self, advice: str) -> str:
+        """The sentence with other advice."""
+        return f"{self.problem}; {advice}." if advice else f"{self.problem}."
+
+    def __str__(self) -> str:
+        return self.advising(self.advice)
+
+
 def visible(value: Any) -> str:
     """A name as it may stand in a text for people: one line that does not steer the reader.
 

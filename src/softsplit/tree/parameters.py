@@ -1,4 +1,4 @@
-"""Shape and parameters of a randomized classification tree, free of any data.
+"""Shape and parameters of a tree.
 
 Nodes are numbered in heap order: the root is 0 and the children of branch ``t`` are
 ``2t + 1`` (left) and ``2t + 2`` (right). A tree of depth ``D`` has ``2^D - 1`` branches,
@@ -9,10 +9,11 @@ to right; leaf ``l`` is node ``n_branches + l``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from softsplit.support.arguments import whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
@@ -28,7 +29,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """A maximal binary tree of the given depth."""
+    """The shape of a tree: all branches and leaves of a given depth."""
 
     depth: int
 
@@ -80,9 +81,14 @@ class Topology:
         return range(first - self.n_branches, last - self.n_branches + 1)
 
 
+def tree_depth(value: Any) -> int:
+    """``value`` as the depth of a tree that the library can build."""
+    return Topology(whole_number("depth", value)).depth
+
+
 @dataclass(frozen=True)
 class TreeParameters:
-    """The decision variables of the paper.
+    """The numbers that training finds: the decision variables of the paper.
 
     Parameters
     ----------

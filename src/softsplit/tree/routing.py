@@ -1,4 +1,4 @@
-"""Routing samples through the tree: the one compiled forward-backward pass.
+"""How rows go through a tree: gates, the reach of nodes, and the formulas of training.
 
 Gates, with score z_it = (x_i . a_t) / p - mu_t and steepness gamma:
 
@@ -101,13 +101,25 @@ def gate_probabilities(scores: FloatArray, steepness: float) -> tuple[FloatArray
     return np.where(scores >= 0, large, small), np.where(scores >= 0, small, large)
 
 
-def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
-    """P_il of scaled rows, in training and for solvers that keep them, (n_leaves, n_rows)."""
-    left, right = gate_probabilities(scores, steepness)
-    n_branches, n_rows = scores.shape
+def node_reach(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Probability of reaching each node, (n_nodes, n_rows), from the gates of every branch."""
+    n_branches, n_rows = left.shape
     reach: NDArray[np.float64] = np.empty((2 * n_branches + 1, n_rows))
     reach[0] = 1.0
     for t in range(n_branches):
         reach[2 * t + 1] = reach[t] * left[t]
         reach[2 * t + 2] = reach[t] * right[t]
-    return reach[n_branches:]
+    return reach
+
+
+def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
+    """P_il of scaled rows, in training and for solvers that keep them, (n_leaves, n_rows)."""
+    return node_reach(*gate_probabilities(scores, steepness))[len(scores) :]
+
+
+def predicted_classes(
+    parameters: TreeParameters, features: FloatArray, steepness: float
+) -> NDArray[np.intp]:
+    """Index of the most probable class of scaled rows, given as (n_features, n_rows)."""
+    leaves = leaf_probabilities(split_scores(parameters, features), steepness)
+    return np.argmax(parameters.leaf_classes @ leaves, axis=0)

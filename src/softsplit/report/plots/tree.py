@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from softsplit.reading.export import fitted_tree
-from softsplit.reading.model import TreeModel, node_reach
+from softsplit.reading.model import TreeModel
 from softsplit.report.plots.canvas import INK, PALE, class_colours, ink_on, matplotlib_pyplot
 from softsplit.report.plots.tree_layout import LINE, PAD, TYPE, Box, Layout, lay_out
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import node_reach
 
 WIDEST = 0.9
 """Inches of the band of all rows."""
@@ -198,7 +199,7 @@ def _band(top: tuple[float, float], end: tuple[float, float], width: float, colo
 def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
     """Expected rows at every node by class, (n_classes, n_nodes); without y one group."""
     gates = tree.decision_path(X).T
-    reach = node_reach(gates)
+    reach = node_reach(gates, 1.0 - gates)
     if y is None:
         return reach.sum(axis=1)[None, :]
     labels = np.asarray(y)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import predicted_classes
 
 
 @dataclass(frozen=True)
@@ -71,18 +71,11 @@ class EvaluationSet:
 
     def accuracy(self, parameters: TreeParameters, steepness: float) -> float:
         features = np.asarray(self.X, dtype=np.float64).T
-        return float(np.mean(predicted(parameters, features, steepness) == np.asarray(self.y)))
-
-
-def predicted(
-    parameters: TreeParameters, features: FloatArray, steepness: float
-) -> NDArray[np.intp]:
-    """Most probable class index for features of shape (n_features, n_rows)."""
-    routed = leaf_probabilities(split_scores(parameters, features), steepness)
-    return np.argmax(parameters.leaf_classes @ routed, axis=0)
+        found = predicted_classes(parameters, features, steepness)
+        return float(np.mean(found == np.asarray(self.y)))
 
 
 def training_accuracy(parameters: TreeParameters, samples: Samples, steepness: float) -> float:
     """Share of the training weight that is classified correctly."""
-    right = predicted(parameters, samples.features, steepness) == samples.labels
+    right = predicted_classes(parameters, samples.features, steepness) == samples.labels
     return float(np.sum(samples.weights[right]) / np.sum(samples.weights))

@@ -24,9 +24,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from softsplit.support.arguments import true_or_false, whole_number
 from softsplit.support.messages import shown
-from softsplit.tree.capacity.arguments import tree_depth, true_or_false, whole_number
 from softsplit.tree.capacity.growth import TreeSize, grid_degree, soft_tree_growth
+from softsplit.tree.parameters import tree_depth
 
 Kind = Literal["exact", "lower", "upper"]
 Method = Literal["best", "lb-vc"]

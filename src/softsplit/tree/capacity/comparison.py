@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from softsplit.tree.capacity.arguments import tree_depth, whole_number
+from softsplit.support.arguments import whole_number
 from softsplit.tree.capacity.bounds import feature_levels, vc_lower_bound, vc_upper_bound
 from softsplit.tree.capacity.growth import (
     TreeSize,
@@ -14,6 +14,7 @@ from softsplit.tree.capacity.growth import (
     sigmoid_network_growth,
     threshold_network_growth,
 )
+from softsplit.tree.parameters import tree_depth
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,9 +30,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
-from softsplit.tree.capacity.arguments import open_interval, tree_depth, whole_number
 from softsplit.tree.capacity.bounds import (
     METHODS,
     GridPlan,
@@ -42,7 +42,7 @@ from softsplit.tree.capacity.bounds import (
     grid_plan,
     paper_plan,
 )
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import Topology, TreeParameters, tree_depth
 
 MOST_NUMBERS = 1e8
 """Larger point sets are refused: they would fill the memory."""

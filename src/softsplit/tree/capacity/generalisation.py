@@ -1,4 +1,4 @@
-"""From training error to test error, as far as counting labellings can carry.
+"""A bound on the error on new rows, from the error on training rows.
 
 For n independent rows, with probability at least 1 - delta, every classifier of a class whose
 growth function is G (see ``growth``) has
@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from softsplit.tree.capacity.arguments import open_interval, share, whole_number
+from softsplit.support.arguments import open_interval, share, whole_number
 from softsplit.tree.capacity.bounds import feature_levels
 from softsplit.tree.capacity.growth import Growth, TreeSize, soft_tree_growth
 

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.tree.capacity.arguments import tree_depth, whole_number
+from softsplit.support.arguments import whole_number
+from softsplit.tree.parameters import tree_depth
 
 
 @dataclass(frozen=True)

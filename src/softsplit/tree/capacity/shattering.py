@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.capacity.arguments import open_interval, whole_number
 from softsplit.tree.capacity.bounds import Method
 from softsplit.tree.capacity.constructions import Construction, construct
 from softsplit.tree.parameters import TreeParameters
