@@ -325,7 +325,7 @@ def step(args: argparse.Namespace) -> None:
 
 def block_times(problem: TrainingProblem, tree: TreeParameters, branch: int) -> dict[str, float]:
     """Milliseconds of the parts of a step: what is done once, and what in every iteration."""
-    cache = GateCache.of(tree, problem.samples, problem.steepness)
+    cache = GateCache.of(tree, problem.rows, problem.steepness)
     block = Block((branch,), tuple(range(problem.topology.n_leaves)))
     part = problem.restrict(block, tree, cache=cache)
     program = SubstitutedProgram(part)
@@ -333,7 +333,7 @@ def block_times(problem: TrainingProblem, tree: TreeParameters, branch: int) -> 
     calls = iter(range(10**9))
 
     def evaluate() -> None:
-        part.collapsed._recent.clear()
+        part.rows.forget()
         part.evaluate_cost(tree)
 
     def derivatives() -> None:

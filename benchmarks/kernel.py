@@ -13,7 +13,8 @@ import tracemalloc
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from softsplit.engines.compiled import evaluate
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.tree.parameters import Topology, TreeParameters
@@ -29,10 +30,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
     samples, tree = make_case(args.rows, args.features, args.depth, args.classes)
-    loss = ExpectedCost.uniform(args.classes)
+    table = ExpectedCost.uniform(args.classes).table(tree.leaf_classes)
+    rows = CompiledRows(samples)
 
     def call() -> None:
-        evaluate(loss, samples, tree, args.steepness)
+        rows.evaluate(tree.splits, table, IDENTITY, args.steepness)
 
     def products() -> None:
         scores = np.dot(tree.weights.T, samples.features)

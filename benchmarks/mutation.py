@@ -42,10 +42,20 @@ from pages import keep, kept, markdown
 ROOT = Path(__file__).parent.parent
 TESTS = {
     "routing": ["test_routing.py"],
+    "tree_pass": ["test_routing.py"],
     "penalties": ["test_penalties.py", "test_prox.py"],
-    "constraints": ["test_constraints.py"],
+    "leaves": ["test_constraints.py"],
     "sparsity": ["test_sparsity.py"],
 }
+PLACES = {
+    "routing": "tree/routing.py",
+    "tree_pass": "engines/tree_pass.py",
+    "penalties": "problem/penalties.py",
+    "leaves": "problem/leaves.py",
+    "sparsity": "tree/sparsity.py",
+}
+"""Where the modules are in the package."""
+
 LEFT_OUT = (
     "RemoveDecorator",
     "VariableReplacer",
@@ -110,7 +120,7 @@ class Mutant:
 
 
 def source_of(module: str) -> str:
-    return (ROOT / "src" / "softsplit" / f"{module}.py").read_text(encoding="utf-8")
+    return (ROOT / "src" / "softsplit" / PLACES[module]).read_text(encoding="utf-8")
 
 
 def campaign(module: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -168,7 +178,7 @@ def outcome(mutant: Mutant) -> tuple[Mutant, str]:
         return mutant, "not run"
     with tempfile.TemporaryDirectory() as place:
         copy = copied(Path(place))
-        (copy / "softsplit" / f"{mutant.module}.py").write_text(changed, encoding="utf-8")
+        (copy / "softsplit" / PLACES[mutant.module]).write_text(changed, encoding="utf-8")
         end = run_tests(copy, TESTS[mutant.module])
     return mutant, {PASSED: "survived", -signal.SIGALRM: "hung"}.get(end, "noticed")
 

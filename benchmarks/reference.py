@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from softsplit.data import Dataset, load_dataset
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
@@ -68,7 +68,7 @@ def make_problem(
     labels = np.searchsorted(present, fold.y)
     n_classes = len(present)
     return TrainingProblem(
-        Samples.from_arrays(fold.X, labels, n_classes),
+        CompiledRows.from_arrays(fold.X, labels, n_classes),
         Topology(depth) if depth else Topology.for_classes(n_classes),
         ExpectedCost.uniform(n_classes),
         PenaltyPair.of(surrogate(), **{scope: strength}),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import (
@@ -103,7 +104,7 @@ def random_case(
     n_classes = classes_for(depth)
     rows = random_rows(rng, n_rows, n_classes=n_classes)
     problem = TrainingProblem(
-        samples=rows.samples,
+        rows=CompiledRows(rows.samples),
         topology=Topology(depth),
         loss=ExpectedCost(random_costs(rng, n_classes)) if loss is None else loss,
         penalties=PenaltyPair.of(exponential(), 0.3, 0.8) if penalties is None else penalties,
@@ -129,4 +130,4 @@ def sensitive_case(seed, depth, steepness, penalties=None, loss=None, rates=0.0,
     weights = signs * sizes.reshape(case.tree.weights.shape)
     offset = rng.uniform(-1, 1, len(case.tree.thresholds)) / steepness
     tree = replace(case.tree, weights=weights, thresholds=centre @ weights / 3 + offset)
-    return Case(rows, replace(case.problem, samples=rows.samples), tree)
+    return Case(rows, replace(case.problem, rows=CompiledRows(rows.samples)), tree)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.native.run import Engine, Meter, pack
-from softsplit.solvers.native.stages import LOOK
+from softsplit.solvers.native.run import LOOK, DescentRun, Meter
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.tree.parameters import Topology
 
@@ -30,7 +29,7 @@ def make_problem(
     y = np.concatenate([np.arange(classes), rng.integers(0, classes, rows - classes)])
     X = rng.uniform(size=(rows, features)) + 0.4 * rng.uniform(size=(classes, features))[y]
     return TrainingProblem(
-        Samples.from_arrays(X / 1.4, y, classes),
+        CompiledRows.from_arrays(X / 1.4, y, classes),
         Topology(depth),
         ExpectedCost.uniform(classes),
         PenaltyPair.of(surrogate or exponential(), local, overall),
@@ -39,7 +38,7 @@ def make_problem(
 
 
 def make_engine(problem):
-    return Engine(problem, Meter(Budget(), 10_000))
+    return DescentRun(problem, Meter(Budget(), 10_000))
 
 
 def solve(problem, seed=0, rule="groups", **budget):
@@ -62,4 +61,4 @@ def make_draws(problem, count, seed=7):
 def solved_point(problem, seed=0):
     """theta and leaf classes of a tree that was trained from a random start."""
     tree = solve(problem, seed, rule="points").parameters
-    return pack(tree), tree.leaf_classes
+    return tree.splits, tree.leaf_classes

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 import brute_force
 from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrogate_id
-from softsplit.problem.leaves import InfeasibleLeafStep, leaf_step
+from softsplit.problem.leaves import ASSIGNMENT, InfeasibleLeafStep
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
@@ -123,7 +123,7 @@ def test_leaf_step_without_binding_rates_finds_the_best_assignment(seed, n_class
     # A class that is never the cheapest must still get a leaf.
     costs = rng.uniform(size=(n_classes, n_leaves)) + np.arange(n_classes)[:, None] * (seed % 3)
     shares = rng.dirichlet(np.ones(n_leaves), size=n_classes)
-    found = leaf_step(costs, shares, np.zeros(n_classes))
+    found = ASSIGNMENT.step(costs, shares, np.zeros(n_classes))
     assert set(np.unique(found)) == {0.0, 1.0}
     assert_allclose(found.sum(axis=0), 1)
     assert np.all(found.sum(axis=1) >= 1)
@@ -169,9 +169,9 @@ def rate_instance(seed, n_classes=3, n_leaves=8):
 def test_leaf_step_with_binding_rates_equals_the_linear_program(seed):
     costs, shares = rate_instance(seed)
     minimum = np.array([0.2, 0.3, 0.4])
-    free = leaf_step(costs, shares, np.zeros(3))
+    free = ASSIGNMENT.step(costs, shares, np.zeros(3))
     assert np.any(np.sum(shares * free, axis=1) < minimum), "the rates must bind"
-    found = leaf_step(costs, shares, minimum)
+    found = ASSIGNMENT.step(costs, shares, minimum)
     assert_allclose(found.sum(axis=0), 1, atol=1e-12)
     assert np.all(found >= 0)
     assert np.all(found.sum(axis=1) >= 1 - 1e-9)
@@ -187,7 +187,7 @@ def test_leaf_step_with_fixed_leaves_equals_the_linear_program(seed):
     minimum = np.array([0.1, 0.15, 0.2])
     current = random_leaf_classes(np.random.default_rng(seed), 3, 8)
     free = np.arange(8) >= 3
-    found = leaf_step(costs, shares, minimum, free, current)
+    found = ASSIGNMENT.step(costs, shares, minimum, free, current)
     assert_allclose(found[:, :3], current[:, :3], rtol=0, atol=0)
     fixed = {(k, leaf): current[k, leaf] for k in range(2) for leaf in range(3)}
     expected = dense_leaf_program(costs, shares, minimum, fixed)
@@ -198,7 +198,7 @@ def test_leaf_step_with_fixed_leaves_equals_the_linear_program(seed):
 def test_leaf_step_needs_the_current_classes_of_fixed_leaves():
     costs, shares = rate_instance(0)
     with pytest.raises(ValueError, match="needs the current leaf classes"):
-        leaf_step(costs, shares, np.zeros(3), free=np.arange(8) >= 3)
+        ASSIGNMENT.step(costs, shares, np.zeros(3), free=np.arange(8) >= 3)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -207,4 +207,4 @@ def test_rates_that_no_leaves_meet_are_refused(seed):
     minimum = np.array([0.9, 0.9, 0.9])
     assert dense_leaf_program(costs, shares, minimum).status == 2
     with pytest.raises(InfeasibleLeafStep, match="no leaf assignment meets"):
-        leaf_step(costs, shares, minimum)
+        ASSIGNMENT.step(costs, shares, minimum)

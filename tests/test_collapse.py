@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
-from softsplit.engines.block import Collapsed, GateCache
-from softsplit.engines.block_pass import complete_forest, forest_pass
+from softsplit.engines.block import CollapsedRows, GateCache
+from softsplit.engines.block_pass import block_pass
+from softsplit.engines.compiled import tree_shape
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.native.block_run import BlockEngine, make_engine
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.run import Engine, Meter, pack
+from softsplit.solvers.native.run import DescentRun, Meter
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))
@@ -34,7 +34,7 @@ PRICES = [None, np.array([1.0, 0.0, 3.0, 0.5])]
 
 def restricted(block, case):
     problem, tree = case.problem, case.tree
-    cache = GateCache.of(tree, problem.samples, problem.steepness)
+    cache = GateCache.of(tree, problem.rows, problem.steepness)
     return problem.restrict(block, tree, cache=cache), problem.restrict(block, tree)
 
 
@@ -99,7 +99,7 @@ def test_fixed_branches_are_not_looked_at_in_an_evaluation():
         thresholds=np.where(fast.free_branches, tree.thresholds, np.nan),
     )
     one, other = fast.evaluate_cost(tree), fast.evaluate_cost(rubbish)
-    fast.collapsed._recent.clear()
+    fast.rows.forget()
     assert_same(one, fast.evaluate_cost(rubbish))
     assert_same(one, other)
 
@@ -107,7 +107,7 @@ def test_fixed_branches_are_not_looked_at_in_an_evaluation():
 def test_another_steepness_does_not_use_the_cached_gates():
     case = random_case(0, 3)
     fast, plain = restricted(BLOCKS[0], case)
-    assert fast.with_steepness(2.0).collapsed is None
+    assert fast.with_steepness(2.0).rows is case.problem.rows
     assert fast.with_steepness(2.0).cost(case.tree) == plain.with_steepness(2.0).cost(case.tree)
 
 
@@ -134,8 +134,8 @@ def test_the_gradient_agrees_with_finite_differences(block):
 
 def test_rows_that_do_not_arrive_are_left_out():
     case = random_case(0, 3, 512.0, n_rows=200)
-    cache = GateCache.of(case.tree, case.problem.samples, 512.0)
-    kept = [Collapsed.of(cache, Block((t,), ())).samples for t in range(7)]
+    cache = GateCache.of(case.tree, case.problem.rows, 512.0)
+    kept = [CollapsedRows.of(cache, Block((t,), ())).reaching for t in range(7)]
     assert kept[0].n_rows == case.problem.samples.n_rows
     assert sum(samples.n_rows for samples in kept[3:]) < 0.5 * 4 * kept[0].n_rows
     for samples in kept:
@@ -145,44 +145,42 @@ def test_rows_that_do_not_arrive_are_left_out():
 def test_the_cache_follows_a_branch_that_moves():
     case = random_case(0, 3, 20.0)
     block = Block((1, 4), LEAVES)
-    cache = GateCache.of(case.tree, case.problem.samples, 20.0)
+    cache = GateCache.of(case.tree, case.problem.rows, 20.0)
     problem = case.problem.restrict(block, case.tree, cache=cache)
     tree = moved(problem)
     cache.renew(tree, block.branches, problem.evaluate_cost(tree).mass)
-    afresh = GateCache.of(tree, case.problem.samples, 20.0)
+    afresh = GateCache.of(tree, case.problem.rows, 20.0)
     for name in ("left", "right", "mass"):
         assert_allclose(getattr(cache, name), getattr(afresh, name), rtol=1e-10, atol=1e-12)
 
 
 def test_the_pass_returns_the_mass_that_is_classified_correctly():
     fast, plain = restricted(BLOCKS[3], sensitive_case(0, 3, 20.0))
-    tree, block = fast.anchor, fast.collapsed
-    scores = tree.weights[:, block.branches].T @ block.samples.features / 3
+    tree, block = fast.anchor, fast.rows
+    scores = tree.weights[:, block.branches].T @ block.reaching.features / 3
     scores -= tree.thresholds[block.branches, None]
     right = np.empty(4)
     table = fast.loss.table(tree.leaf_classes)
-    forest = block.forest(table, tree.leaf_classes)
-    value = forest_pass(
-        scores, np.empty_like(scores), block.samples.starts, forest, 20.0, 1.0, np.zeros(4), right
-    )
+    rows = block.block_rows(table, tree.leaf_classes)
+    value = block_pass(scores, np.empty_like(scores), rows, 20.0, 1.0, np.zeros(4), right)
     assert value == pytest.approx(plain.cost(tree), rel=1e-12)
     assert_allclose(right / plain.samples.class_totals, plain.rates(tree), rtol=1e-12)
 
 
 def test_the_shape_of_a_whole_tree():
-    shape = complete_forest(7)
-    assert_array_equal(shape.parents, [-1, 0, 0, 1, 1, 2, 2])
-    assert_array_equal(shape.on_left[1:], [True, False, True, False, True, False])
+    parents, on_left = tree_shape(7)
+    assert_array_equal(parents, [-1, 0, 0, 1, 1, 2, 2])
+    assert_array_equal(on_left[1:], [True, False, True, False, True, False])
 
 
 def engines(block, rates=0.0, proximal=0.0):
     penalties = PenaltyPair.of(linear(), 0.1, 0.2)
     case = sensitive_case(0, 3, 20.0, penalties, rates=rates, n_rows=60)
-    cache = GateCache.of(case.tree, case.problem.samples, 20.0)
+    cache = GateCache.of(case.tree, case.problem.rows, 20.0)
     anchor = case.tree
     fast = case.problem.restrict(block, anchor, proximal=proximal, cache=cache)
     plain = case.problem.restrict(block, anchor, proximal=proximal)
-    return (make_engine(p, Meter(Budget(), 1000)) for p in (fast, plain))
+    return (DescentRun(p, Meter(Budget(), 1000)) for p in (fast, plain))
 
 
 @pytest.mark.parametrize("block", BLOCKS[:5], ids=lambda b: str(b.branches))
@@ -191,11 +189,11 @@ def engines(block, rates=0.0, proximal=0.0):
 def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
     """Both start from the anchor with Newton steps, whose matrix must be the same."""
     fast, plain = engines(block, rates, proximal)
-    assert isinstance(fast, BlockEngine) and type(plain) is Engine
+    assert isinstance(fast.rows, CollapsedRows) and not isinstance(plain.rows, CollapsedRows)
     tree = fast.problem.anchor
     ends = []
     for engine in (fast, plain):
-        theta = pack(tree)
+        theta = tree.splits
         limits = Limits(3, 1e-9, 0.0, 9, 0)
         engine.forget(20.0)
         before = engine.descend(theta.copy(), tree.leaf_classes, limits._replace(max_iter=0))
@@ -206,11 +204,11 @@ def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
     assert_allclose(ends[0][0], ends[1][0], rtol=1e-6, atol=1e-7)
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-7)
     fixed = ~fast.problem.free_branches
-    assert_array_equal(ends[0][0][fixed], pack(tree)[fixed])
+    assert_array_equal(ends[0][0][fixed], tree.splits[fixed])
 
 
 def test_a_stage_with_its_own_steepness_is_refused():
     fast, _ = engines(BLOCKS[0])
     tree = fast.problem.anchor
-    with pytest.raises(ValueError, match="leave the log-loss warm-up out"):
-        fast.descend(pack(tree), tree.leaf_classes, Limits(1, 0, 0, 1, 0), steepness=3.0)
+    with pytest.raises(ValueError, match="at the steepness of the cache only"):
+        fast.descend(tree.splits, tree.leaf_classes, Limits(1, 0, 0, 1, 0), steepness=3.0)

@@ -16,7 +16,7 @@ import softsplit
 from softsplit.support.compiling import source_stamp
 
 PACKAGE = Path(softsplit.__file__).parent
-ALONE = "import sys; sys.path.insert(0, sys.argv[1]); import compilation as c; "
+ALONE = "import sys; sys.path.insert(0, sys.argv[1]); import softsplit.support.compiling as c; "
 
 
 def dispatchers():
@@ -35,7 +35,7 @@ def sources_that_compile():
 
 def stamp_of(package):
     """Stamp that a fresh interpreter gives a copy of the package; compiles nothing."""
-    command = [sys.executable, "-c", ALONE + "print(c.source_stamp()[0])", str(package)]
+    command = [sys.executable, "-c", ALONE + "print(c.source_stamp()[0])", str(package.parent)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -58,7 +58,7 @@ def test_a_copy_has_the_same_stamp(copied):
 
 def test_a_change_in_any_file_that_compiles_changes_the_stamp(copied, monkeypatch):
     """In one interpreter, as a start for each file would take long."""
-    spec = importlib.util.spec_from_file_location("copied", copied / "compilation.py")
+    spec = importlib.util.spec_from_file_location("copied", copied / "support" / "compiling.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     stamp = module.source_stamp.__wrapped__
@@ -75,5 +75,5 @@ def test_a_change_in_any_file_that_compiles_changes_the_stamp(copied, monkeypatc
 
 def test_moving_code_to_another_file_changes_the_stamp(copied):
     before = stamp_of(copied)
-    (copied / "routing.py").rename(copied / "routes.py")
+    (copied / "tree" / "routing.py").rename(copied / "tree" / "routes.py")
     assert stamp_of(copied) != before

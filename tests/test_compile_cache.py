@@ -6,6 +6,7 @@ import logging
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -135,10 +136,10 @@ def test_a_package_that_nobody_may_write_into(tmp_path):
     except FileNotFoundError:
         pytest.skip("root may write everything, and there is no setpriv to be less than root")
     package = tmp_path / "site" / "softsplit"
-    package.mkdir(parents=True)
-    for path in Path(softsplit.__file__).parent.glob("*.py"):
-        (package / path.name).write_bytes(path.read_bytes())
-    for folder in (package, package.parent, tmp_path):
+    hidden = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(softsplit.__file__).parent, package, ignore=hidden)
+    folders = [tmp_path, package.parent, package, *(p for p in package.rglob("*") if p.is_dir())]
+    for folder in reversed(folders):
         folder.chmod(0o555)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NUMBA_"))}
     environment |= {"PYTHONPATH": str(package.parent), "HOME": str(tmp_path)}
@@ -149,9 +150,9 @@ def test_a_package_that_nobody_may_write_into(tmp_path):
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
         )
     finally:
-        for folder in (tmp_path, package.parent, package):
+        for folder in folders:
             folder.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == str(package / "forest.py")
+    assert done.stdout.strip() == str(package / "engines" / "block_pass.py")
     assert done.stderr.count("\n") == 1
     assert "cannot be kept on disk (there is no folder for it), and every new" in done.stderr

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import brute_force
 from helpers import random_case, random_tree
 from softsplit.problem.leaves import (
+    ASSIGNMENT,
     RATE_SLACK,
     InfeasibleLeafStep,
     Violation,
     cheapest_assignment,
-    leaf_step,
     violation,
 )
 
@@ -28,8 +28,8 @@ def feasible_tree():
 
 
 def test_a_feasible_tree_violates_nothing():
-    assert violation(feasible_tree(), RATES, MINIMUM) == Violation(0, 0, 0, 0)
-    assert violation(feasible_tree(), RATES, MINIMUM).largest == 0
+    assert violation(feasible_tree(), RATES, MINIMUM, ASSIGNMENT) == Violation(0, 0, 0, 0)
+    assert violation(feasible_tree(), RATES, MINIMUM, ASSIGNMENT).largest == 0
 
 
 @pytest.mark.parametrize("field", ["weights", "thresholds"])
@@ -37,35 +37,35 @@ def test_a_feasible_tree_violates_nothing():
 def test_box(field, value):
     tree = feasible_tree()
     getattr(tree, field).flat[1] = value
-    assert violation(tree, RATES, MINIMUM) == Violation(0.25, 0, 0, 0)
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT) == Violation(0.25, 0, 0, 0)
     getattr(tree, field).flat[1] = np.sign(value)
-    assert violation(tree, RATES, MINIMUM).box == 0
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT).box == 0
 
 
 def test_leaf_columns_must_be_distributions():
     tree = feasible_tree()
     tree.leaf_classes[0, 0] = 1.25
-    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.25, 0, 0)
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT) == Violation(0, 0.25, 0, 0)
     tree.leaf_classes[:, 0] = [0.5, 0.25, 0.0]
-    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.25, 0, 0)
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT) == Violation(0, 0.25, 0, 0)
 
 
 def test_negative_leaf_classes_are_seen_although_the_sum_is_right():
     tree = feasible_tree()
     tree.leaf_classes[:, 0] = [1.125, 0.0, -0.125]
-    assert violation(tree, RATES, MINIMUM) == Violation(0, 0.125, 0, 0)
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT) == Violation(0, 0.125, 0, 0)
 
 
 def test_coverage():
     tree = feasible_tree()
     tree.leaf_classes[:, 2] = [1, 0, 0]
-    assert violation(tree, RATES, MINIMUM).coverage == 0
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT).coverage == 0
     tree.leaf_classes[:, 3] = [0.75, 0, 0.25]
-    assert violation(tree, RATES, MINIMUM) == Violation(0, 0, 0.75, 0)
+    assert violation(tree, RATES, MINIMUM, ASSIGNMENT) == Violation(0, 0, 0.75, 0)
 
 
 def test_rates():
-    found = violation(feasible_tree(), RATES, np.array([0.5, 0.85, 0.8]))
+    found = violation(feasible_tree(), RATES, np.array([0.5, 0.85, 0.8]), ASSIGNMENT)
     assert found.rates == pytest.approx(0.25)
     assert (found.box, found.leaves, found.coverage) == (0, 0, 0)
 
@@ -78,11 +78,14 @@ def test_the_largest_is_over_all_families():
 def test_a_tree_that_is_not_a_number_is_not_feasible(field):
     tree = feasible_tree()
     getattr(tree, field).flat[0] = np.nan
-    assert not violation(tree, RATES, MINIMUM).largest <= 1e-6
+    assert not violation(tree, RATES, MINIMUM, ASSIGNMENT).largest <= 1e-6
 
 
 def test_rates_that_are_not_numbers_are_not_met():
-    assert not violation(feasible_tree(), np.array([np.nan, 0.6, 0.7]), MINIMUM).largest <= 1e-6
+    assert (
+        not violation(feasible_tree(), np.array([np.nan, 0.6, 0.7]), MINIMUM, ASSIGNMENT).largest
+        <= 1e-6
+    )
 
 
 def some_rates(raw, total, n_leaves):
@@ -105,7 +108,7 @@ def test_leaves_exist_whenever_constant_columns_meet_rates_and_coverage(seed, de
     assert np.maximum(minimum, 1 / n_leaves).sum() <= 1 + 1e-12
     costs = rng.uniform(size=(3, n_leaves)) * rng.choice([1e-6, 1.0, 1e6])
     shares = rng.dirichlet(np.full(n_leaves, rng.choice([0.05, 1.0, 50.0])), size=3)
-    found = leaf_step(costs, shares, minimum)
+    found = ASSIGNMENT.step(costs, shares, minimum)
     assert np.all(found >= 0)
     np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-12)
     assert np.all(found.sum(axis=1) >= 1 - 1e-8)
@@ -129,15 +132,15 @@ def test_rates_that_add_up_to_less_than_one_can_still_be_out_of_reach():
     """Coverage takes a whole leaf for each class: with two leaves, half of the samples."""
     shares = np.full((2, 2), 0.5)
     with pytest.raises(InfeasibleLeafStep):
-        leaf_step(np.ones((2, 2)), shares, np.array([0.6, 0.1]))
-    found = leaf_step(np.ones((2, 2)), shares, np.array([0.5, 0.5]))
+        ASSIGNMENT.step(np.ones((2, 2)), shares, np.array([0.6, 0.1]))
+    found = ASSIGNMENT.step(np.ones((2, 2)), shares, np.array([0.5, 0.5]))
     np.testing.assert_allclose(np.sum(shares * found, axis=1), 0.5)
 
 
 def test_a_rate_missed_by_rounding_counts_as_met():
     shares = np.array([[0.5, 0.5], [0.2, 0.8]])
     costs = np.array([[0.0, 1.0], [1.0, 0.0]])
-    found = leaf_step(costs, shares, np.array([0.5 + 1e-12, 0.8 + 1e-12]))
+    found = ASSIGNMENT.step(costs, shares, np.array([0.5 + 1e-12, 0.8 + 1e-12]))
     np.testing.assert_array_equal(found, np.eye(2))
 
 
@@ -147,15 +150,15 @@ def test_fixed_leaves_take_part_in_coverage_and_rates():
     costs = np.arange(12.0).reshape(3, 4)
     # Class 2 sits on a fixed leaf, so the free leaves may both go to the cheapest class.
     free = np.array([True, False, False, True])
-    found = leaf_step(costs, shares, np.array([0.5, 0.25, 0.25]), free, current)
+    found = ASSIGNMENT.step(costs, shares, np.array([0.5, 0.25, 0.25]), free, current)
     np.testing.assert_allclose(found, current, atol=1e-9)
     with pytest.raises(InfeasibleLeafStep):
-        leaf_step(costs, shares, np.array([0.5, 0.3, 0.25]), free, current)
+        ASSIGNMENT.step(costs, shares, np.array([0.5, 0.3, 0.25]), free, current)
 
 
 def test_with_every_leaf_fixed_nothing_changes():
     current = np.eye(2)
-    found = leaf_step(np.ones((2, 2)), np.eye(2), np.zeros(2), np.zeros(2, bool), current)
+    found = ASSIGNMENT.step(np.ones((2, 2)), np.eye(2), np.zeros(2), np.zeros(2, bool), current)
     np.testing.assert_array_equal(found, current)
     assert found is not current
 
@@ -166,23 +169,23 @@ def test_fixed_leaves_alone_meet_the_rates_or_do_not():
     current = np.array([[0.8, 0.1], [0.2, 0.9]])
     rates = np.sum(shares * current, axis=1)  # 0.73 and 0.76
     fixed = np.zeros(2, dtype=bool)
-    kept = leaf_step(np.ones((2, 2)), shares, rates - 1e-3, fixed, current)
+    kept = ASSIGNMENT.step(np.ones((2, 2)), shares, rates - 1e-3, fixed, current)
     np.testing.assert_array_equal(kept, current)
     with pytest.raises(InfeasibleLeafStep, match="the fixed leaves do not meet"):
-        leaf_step(np.ones((2, 2)), shares, rates + 1e-3, fixed, current)
+        ASSIGNMENT.step(np.ones((2, 2)), shares, rates + 1e-3, fixed, current)
 
 
 def test_the_cheapest_leaves_may_miss_a_rate_by_rounding():
     costs = np.array([[0.0, 1.0], [1.0, 0.0]])
     shares = np.array([[0.7, 0.3], [0.4, 0.6]])
     short = np.array([0.7, 0.6]) + 0.5 * RATE_SLACK
-    np.testing.assert_array_equal(leaf_step(costs, shares, short), np.eye(2))
+    np.testing.assert_array_equal(ASSIGNMENT.step(costs, shares, short), np.eye(2))
 
 
 def test_fixed_leaves_may_miss_a_rate_by_rounding():
     shares, current = np.array([[0.9, 0.1], [0.2, 0.8]]), np.eye(2)
     short = np.array([0.9, 0.8]) + 0.5 * RATE_SLACK
-    kept = leaf_step(np.ones((2, 2)), shares, short, np.zeros(2, dtype=bool), current)
+    kept = ASSIGNMENT.step(np.ones((2, 2)), shares, short, np.zeros(2, dtype=bool), current)
     np.testing.assert_array_equal(kept, current)
 
 
@@ -204,12 +207,12 @@ def test_the_unit_of_the_costs_does_not_matter_to_the_leaf_program(unit):
     rng = np.random.default_rng(0)
     costs, shares = rng.uniform(size=(5, 16)), rng.dirichlet(np.ones(16), size=5)
     rates = np.full(5, 0.18)
-    plain, other = (leaf_step(factor * costs, shares, rates) for factor in (1.0, unit))
+    plain, other = (ASSIGNMENT.step(factor * costs, shares, rates) for factor in (1.0, unit))
     assert np.any((plain > 1e-6) & (plain < 1 - 1e-6))  # the program was needed
     assert np.sum(costs * other) == pytest.approx(np.sum(costs * plain), rel=1e-9)
 
 
 def test_a_program_without_costs_has_a_solution():
     shares = np.array([[0.4, 0.4, 0.2], [0.3, 0.3, 0.4]])
-    found = leaf_step(np.zeros((2, 3)), shares, np.array([0.1, 0.6]))
+    found = ASSIGNMENT.step(np.zeros((2, 3)), shares, np.array([0.1, 0.6]))
     assert np.all(np.sum(shares * found, axis=1) >= np.array([0.1, 0.6]) - 1e-8)

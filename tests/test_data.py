@@ -11,7 +11,7 @@ import pytest
 
 from softsplit import SoftTreeClassifier
 from softsplit.data import BUNDLED, catalogue, load_dataset
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
@@ -208,7 +208,7 @@ def test_a_reference_problem_on_iris_is_solved():
     parts = np.array_split(np.random.RandomState(23).permutation(len(y)), 5)
     train = np.sort(np.concatenate(parts[1:]))
     problem = TrainingProblem(
-        Samples.from_arrays(X[train], y[train], 3),
+        CompiledRows.from_arrays(X[train], y[train], 3),
         Topology(2),
         ExpectedCost.uniform(3),
         PenaltyPair.of(exponential(), global_strength=1.0),

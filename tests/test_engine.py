@@ -10,25 +10,25 @@ from hypothesis import strategies as st
 from brute_force import cheapest_assignment
 from helpers import SURROGATES, random_case, surrogate_id
 from native_cases import make_engine, make_problem
+from softsplit.engines import compiled
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.base import Cancel
-from softsplit.solvers.native import run as engine_module
 from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack, unpack
-from softsplit.solvers.native.stages import LOOK
+from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.tree.parameters import Block
+from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
 
 
 def assert_describes(engine, theta, leaves, **where):
     """Scores, masses and rates in the workspace are those of the problem at ``theta``."""
-    problem, tree = engine.problem, unpack(theta, leaves)
+    problem, tree = engine.problem, TreeParameters.from_splits(theta, leaves)
     found = problem.evaluate_cost(tree)
     scores = split_scores(tree, problem.samples.features)
-    np.testing.assert_allclose(engine.work.scores, scores, atol=1e-12, **where)
-    np.testing.assert_allclose(engine.work.mass, found.mass, atol=1e-9, **where)
+    np.testing.assert_allclose(engine.passes.scores, scores, atol=1e-12, **where)
+    np.testing.assert_allclose(engine.by_table, found.mass, atol=1e-9, **where)
     np.testing.assert_allclose(engine.rates(leaves), problem.rates(tree), atol=1e-11, **where)
 
 
@@ -37,9 +37,9 @@ def test_a_look_evaluates_objective_rates_and_leaves_of_the_problem(depth):
     case = random_case(3, depth)
     problem, tree = case.problem, case.tree
     engine = make_engine(problem)
-    value = engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    value = engine.descend(tree.splits, tree.leaf_classes, LOOK)
     assert value == pytest.approx(problem.objective(tree), rel=1e-12)
-    assert_describes(engine, pack(tree), tree.leaf_classes)
+    assert_describes(engine, tree.splits, tree.leaf_classes)
     leaves = engine.cheapest_leaves(tree.leaf_classes)
     costs = problem.loss.leaf_gradient(problem.evaluate_cost(tree).mass)
     assert np.sum(costs * leaves) == pytest.approx(cheapest_assignment(costs.tolist()))
@@ -52,13 +52,13 @@ def test_cheapest_leaves_leave_the_rates_out_and_fixed_leaves_alone():
     problem = make_problem(rate=0.3)
     tree = draw_start("points", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
-    engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    engine.descend(tree.splits, tree.leaf_classes, LOOK)
     leaves = engine.cheapest_leaves(tree.leaf_classes)
-    free = problem.cost(unpack(pack(tree), leaves))
+    free = problem.cost(TreeParameters.from_splits(tree.splits, leaves))
     assert free <= problem.cost(problem.best_leaves(tree)) + 1e-12
     part = problem.restrict(Block((0, 1, 2), (1, 2)), tree)
     engine = make_engine(part)
-    engine.descend(pack(tree), tree.leaf_classes, LOOK)
+    engine.descend(tree.splits, tree.leaf_classes, LOOK)
     some = engine.cheapest_leaves(tree.leaf_classes)
     np.testing.assert_array_equal(some[:, [0, 3]], tree.leaf_classes[:, [0, 3]])
 
@@ -69,7 +69,7 @@ def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
     """Also after a search that failed and after entries were put on a kink."""
     problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, rate=0.3)
     start = draw_start("groups", problem, np.random.default_rng(1)).parameters
-    theta, leaves = pack(start), start.leaf_classes
+    theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
     engine.forget(problem.steepness)
     for step in range(60):
@@ -87,7 +87,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
     for seed in range(6):
         problem = make_problem(seed, surrogate=inverse_power(), local=0.5, overall=0.5)
         start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
-        theta, leaves = pack(start), start.leaf_classes
+        theta, leaves = start.splits, start.leaf_classes
         engine = make_engine(problem)
         engine.forget(problem.steepness)
         engine.descend(theta, leaves, Limits(300, 0.0, 0.0, 1000, 0, 0.0))
@@ -107,7 +107,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
 def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
     problem = make_problem(seed % 7, overall=0.1, rate=0.25)
     start = draw_start("points", problem, np.random.default_rng(seed)).parameters
-    theta, engine = pack(start), make_engine(problem)
+    theta, engine = start.splits, make_engine(problem)
     engine.forget(problem.steepness)
     engine.descend(theta, start.leaf_classes, Limits(iterations, 1e-6, 1e-9, 5, seed % 9))
     assert_describes(engine, theta, start.leaf_classes)
@@ -116,11 +116,12 @@ def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
 def test_row_weights_of_one_descent_do_not_stay():
     problem = make_problem(overall=0.1)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, leaves = pack(start), start.leaf_classes
+    theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
     before = engine.descend(theta, leaves, LOOK)
-    doubled = 2.0 * problem.samples.weights
-    with_doubled = engine.descend(theta, leaves, LOOK, row_weights=doubled)
+    samples = problem.samples
+    doubled = CompiledRows(samples.with_weights(2.0 * samples.weights))
+    with_doubled = engine.descend(theta, leaves, LOOK, rows=doubled)
     sparse = problem.penalties.value(start.weights)
     assert with_doubled - sparse == pytest.approx(2 * (before - sparse))
     assert engine.descend(theta, leaves, LOOK) == before
@@ -131,7 +132,7 @@ def test_strength_multiplies_the_penalties_alone():
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
     values = [
-        engine.descend(pack(start), start.leaf_classes, LOOK, strength=s) for s in (0.0, 1.0, 3.0)
+        engine.descend(start.splits, start.leaf_classes, LOOK, strength=s) for s in (0.0, 1.0, 3.0)
     ]
     assert values[1] - values[0] == pytest.approx(problem.penalties.value(start.weights))
     assert values[2] - values[0] == pytest.approx(3 * (values[1] - values[0]))
@@ -157,10 +158,10 @@ def test_a_meter_stops_at_its_iterations_its_time_and_on_request():
 def test_a_look_costs_no_budget():
     problem = make_problem()
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    engine = Engine(problem, Meter(Budget(time_limit=0.0), 0))
-    assert np.isfinite(engine.descend(pack(start), start.leaf_classes, LOOK))
+    engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 0))
+    assert np.isfinite(engine.descend(start.splits, start.leaf_classes, LOOK))
     with pytest.raises(OutOfBudget):
-        engine.descend(pack(start), start.leaf_classes, LOOK._replace(max_iter=1))
+        engine.descend(start.splits, start.leaf_classes, LOOK._replace(max_iter=1))
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,6 @@ def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
     problem = make_problem()
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
-    monkeypatch.setattr(engine_module, "smooth_reference", broken)
+    monkeypatch.setattr(compiled, "_passes_reference", broken)
     with pytest.raises(raised):
-        engine.descend(pack(start), start.leaf_classes, LOOK)
+        engine.descend(start.splits, start.leaf_classes, LOOK)

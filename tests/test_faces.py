@@ -17,8 +17,7 @@ from softsplit.solvers.native.faces import (
     project,
     subgradient,
 )
-from softsplit.solvers.native.run import pack, unpack
-from softsplit.tree.parameters import Block
+from softsplit.tree.parameters import Block, TreeParameters
 
 every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 
@@ -33,7 +32,7 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     theta[1, 0], theta[:, 1] = 0.0, 0.0
     theta[:, 2] = [0.5, -0.5, 0.2]  # two tied at the maximum
     leaves = cheapest_leaves(problem, theta, np.full((3, 4), 1 / 3))
-    tree = unpack(theta, leaves)
+    tree = TreeParameters.from_splits(theta, leaves)
     found = problem.evaluate_cost(tree)
     gradient = np.ascontiguousarray(np.vstack([found.weights, found.thresholds]).T)
     engine = make_engine(problem)
@@ -41,7 +40,7 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     sparse = engine._sparse(1.0)
     subgradient(theta, gradient, sparse, problem.free_branches, problem.global_floor, slope, state)
     length = 1e-7 / np.max(np.abs(slope))
-    ahead = problem.objective(unpack(theta - length * slope, leaves))
+    ahead = problem.objective(TreeParameters.from_splits(theta - length * slope, leaves))
     rate = (ahead - problem.objective(tree)) / length
     assert rate == pytest.approx(-np.sum(slope**2), rel=1e-3)
 
@@ -82,7 +81,7 @@ def test_penalty_value_is_that_of_the_problem(branches, scope, surrogate):
     anchor = random_tree(np.random.default_rng(3), 4, 3, 2)
     part = problem.restrict(Block(branches, ()), anchor)
     sparse = make_engine(part)._sparse(1.0)
-    value = penalty_value(pack(anchor), sparse, part.global_floor)
+    value = penalty_value(anchor.splits, sparse, part.global_floor)
     assert value == pytest.approx(part.penalties.value(anchor.weights), rel=1e-12)
 
 
@@ -132,7 +131,7 @@ def test_no_global_slope_below_the_floor(surrogate):
     anchor = random_tree(np.random.default_rng(3), 4, 3, 2)
     anchor.weights[:] = [[0.8, 0.3, -0.2], [0.1, 0.6, 0.2], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     part = problem.restrict(Block((1, 2), ()), anchor)
-    theta, gradient = pack(anchor), np.full((3, 5), 0.01)
+    theta, gradient = anchor.splits, np.full((3, 5), 0.01)
     slope, state = np.empty_like(theta), np.empty(theta.shape, dtype=np.int8)
     sparse = make_engine(part)._sparse(1.0)
     subgradient(theta, gradient, sparse, part.free_branches, part.global_floor, slope, state)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
-from softsplit.engines.compiled import evaluate
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.tree.routing import split_scores
@@ -74,9 +73,9 @@ def test_gradient_of_the_loss(loss, depth, steepness):
     problem = case.problem
 
     def value(tree):
-        return evaluate(problem.loss, problem.samples, tree, steepness).value
+        return problem.cost(tree)
 
-    found = evaluate(problem.loss, problem.samples, case.tree, steepness)
+    found = problem.evaluate_cost(case.tree)
     check_gradient(value, found, case.tree, steepness)
 
 

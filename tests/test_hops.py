@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from native_cases import make_draws, make_engine, make_problem, solve, solved_point
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
-from softsplit.solvers.native.run import Engine, Meter, OutOfBudget, pack
+from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
-from softsplit.solvers.native.stages import LOOK
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.tree.parameters import Block, TreeParameters
@@ -51,7 +51,7 @@ def bad_points(problem, count=2):
         draw_start("uniform", problem, np.random.default_rng(seed)).parameters
         for seed in range(count)
     ]
-    return [(pack(tree), problem.best_leaves(tree).leaf_classes) for tree in trees]
+    return [(tree.splits, problem.best_leaves(tree).leaf_classes) for tree in trees]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -98,7 +98,7 @@ def test_trees_take_turns_a_cycle_each_and_are_replaced_by_what_they_become():
     good = better_tree(problem, points[0], engine)
 
     def improve_first(engine, point, number):
-        return (pack(good.parameters), good.parameters.leaf_classes) if number == 0 else None
+        return (good.parameters.splits, good.parameters.leaf_classes) if number == 0 else None
 
     one, two = Watched(improve_first), Watched(lambda *_: None)
     draws = make_draws(problem, 8)
@@ -134,10 +134,10 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     def improve_then_stop(engine, point, number):
         if number == 1:
             raise error
-        return pack(good.parameters), good.parameters.leaf_classes
+        return good.parameters.splits, good.parameters.leaf_classes
 
     budget = Budget()
-    engine = Engine(problem, Meter(budget, 10_000))
+    engine = DescentRun(problem, Meter(budget, 10_000))
     end = Hops(moves=(Watched(improve_then_stop),)).improve(engine, points, make_draws(problem, 9))
     assert engine.descend(*end, LOOK) <= good.objective + 1e-6
     assert budget.cancel.requested == (error is KeyboardInterrupt)
@@ -146,7 +146,7 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
 def test_a_search_without_any_budget_returns_the_first_point():
     problem = make_problem(overall=0.2)
     points = [solved_point(problem)]
-    engine = Engine(problem, Meter(Budget(time_limit=0.0), 10_000))
+    engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 10_000))
     assert Hops().improve(engine, points, make_draws(problem, 9)) is points[0]
 
 
@@ -158,7 +158,9 @@ def sized(rows, features=30, depth=3):
     problem = make_problem(depth=depth)
     features = np.broadcast_to(0.5, (features, rows))
     weights = np.broadcast_to(1.0, (rows,))
-    return replace(problem, samples=replace(problem.samples, features=features, weights=weights))
+    return replace(
+        problem, rows=CompiledRows(replace(problem.samples, features=features, weights=weights))
+    )
 
 
 def test_many_hops_on_small_problems_none_on_a_million_rows():

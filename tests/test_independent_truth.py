@@ -16,7 +16,7 @@ import brute_force
 from exhaustive import TinyProblem, assignments, global_optimum
 from helpers import SCOPES, SURROGATES, random_case
 from softsplit import SoftTreeClassifier
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear, logarithmic
 from softsplit.problem.problem import TrainingProblem
@@ -154,7 +154,7 @@ def trained(problem):
     """What the library finds, with the defaults of the estimator."""
     n_classes = len(problem.costs)
     asked = TrainingProblem(
-        Samples.from_arrays(problem.X, problem.y, n_classes),
+        CompiledRows.from_arrays(problem.X, problem.y, n_classes),
         Topology(problem.depth),
         ExpectedCost(problem.costs),
         PenaltyPair.of(problem.surrogate, 0.0, problem.strength),

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import (
@@ -56,7 +57,7 @@ def make_problem(
     rates = np.full(n_classes, rate)
     rates[-1] = 0.0
     return TrainingProblem(
-        samples, Topology(depth), ExpectedCost(costs), penalties, rates, steepness
+        CompiledRows(samples), Topology(depth), ExpectedCost(costs), penalties, rates, steepness
     )
 
 
@@ -116,7 +117,7 @@ def clusters(
     y = np.repeat(np.arange(n_classes), 6)
     X = np.hstack([centres[y] + rng.uniform(-0.08, 0.08, (len(y), 2)), rng.random((len(y), 2))])
     return TrainingProblem(
-        Samples.from_arrays(X, y, n_classes),
+        CompiledRows.from_arrays(X, y, n_classes),
         Topology.for_classes(n_classes),
         ExpectedCost.uniform(n_classes),
         penalties,
@@ -129,7 +130,7 @@ def contradictory(rate: float) -> TrainingProblem:
     """The same rows in both classes: no tree gets more than half of both right."""
     X = np.tile(np.random.default_rng(0).random((10, 2)), (2, 1))
     return TrainingProblem(
-        Samples.from_arrays(X, np.repeat([0, 1], 10), 2),
+        CompiledRows.from_arrays(X, np.repeat([0, 1], 10), 2),
         Topology(1),
         ExpectedCost.uniform(2),
         PenaltyPair.of(linear(), 0.1),

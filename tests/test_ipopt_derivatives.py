@@ -205,7 +205,7 @@ def test_a_block_whose_fixed_part_is_known_has_the_same_derivatives(
 ) -> None:
     """And no row is routed through a fixed branch for them."""
     problem, tree = small_problem(3, steepness, PenaltyPair.of(exponential(), 0.4, 0.9))
-    cache = GateCache.of(tree, problem.samples, steepness)
+    cache = GateCache.of(tree, problem.rows, steepness)
     block = Block(branches, (0, 1, 4, 5, 6, 7))
     plain, x = make_program("substituted", problem.restrict(block, tree), tree)
     fast = SubstitutedProgram(problem.restrict(block, tree, cache=cache))

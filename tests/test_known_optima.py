@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from brute_force import class_rates, expected_cost, penalty
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
@@ -34,7 +34,7 @@ SOLVERS = [
 def make_problem(X, y, penalties, depth=1, rate=0.1, steepness=512.0, weight=None, costs=None):
     n_classes = int(np.max(y)) + 1
     return TrainingProblem(
-        Samples.from_arrays(np.asarray(X, float), np.asarray(y), n_classes, weight),
+        CompiledRows.from_arrays(np.asarray(X, float), np.asarray(y), n_classes, weight),
         Topology(depth),
         ExpectedCost.uniform(n_classes) if costs is None else ExpectedCost(np.asarray(costs)),
         penalties,

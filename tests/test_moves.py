@@ -7,12 +7,11 @@ import pytest
 
 from brute_force import expected_cost
 from native_cases import make_draws, make_engine, make_problem, solved_point
-from softsplit.engines.samples import Samples
-from softsplit.problem.loss import ExpectedCost
+from softsplit.engines.compiled import CompiledRows
+from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.native.block_run import make_engine as make_block_engine
 from softsplit.solvers.native.moves import (
     Fresh,
     OtherStrength,
@@ -23,10 +22,10 @@ from softsplit.solvers.native.moves import (
     Warmed,
     refit,
 )
-from softsplit.solvers.native.run import Meter, pack, unpack
-from softsplit.solvers.native.stages import LOOK, LogWarmUp
+from softsplit.solvers.native.run import LOOK, DescentRun, Meter
+from softsplit.solvers.native.stages import LogWarmUp
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.tree.parameters import Block, Topology
+from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 MOVES = [
     Fresh(),
@@ -93,12 +92,12 @@ def test_replant_keeps_the_leaves_and_lands_elsewhere():
 
 def test_replant_leaves_fixed_branches_alone():
     problem = make_problem(depth=2, overall=0.2)
-    tree = unpack(*solved_point(problem))
+    tree = TreeParameters.from_splits(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
-    engine = make_block_engine(free, Meter(Budget(), 10_000))
-    point, draw = (pack(tree), tree.leaf_classes), make_draws(free, 1)[0]
+    engine = DescentRun(free, Meter(Budget(), 10_000))
+    point, draw = (tree.splits, tree.leaf_classes), make_draws(free, 1)[0]
     theta, _ = Replant().apply(engine, point, draw, 0)
-    np.testing.assert_array_equal(theta[[0, 2]], pack(tree)[[0, 2]])
+    np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
 
 
 @pytest.mark.parametrize("move", [Regrow(), Relabel()], ids=move_id)
@@ -113,17 +112,17 @@ def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     draw = make_draws(problem, 1)[0]
     engine = make_engine(problem)
     theta, leaves = Fresh().apply(engine, None, draw, 0)
-    np.testing.assert_array_equal(theta, pack(draw.tree))
+    np.testing.assert_array_equal(theta, draw.tree.splits)
     np.testing.assert_array_equal(leaves, draw.tree.leaf_classes)
     theta[:] = 0.0  # the draw must survive what is done to its copy
     assert np.any(draw.tree.weights)
 
     warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
     theta, leaves = Warmed(warm).apply(engine, None, draw, 0)
-    weights = problem.samples.weights
-    after = engine.descend_log(theta, leaves, LOOK, 4.0, weights)
+    plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
+    after = engine.descend(theta, leaves, LOOK, **plain)
     soft = 0.98 * draw.tree.leaf_classes + 0.02 / problem.n_classes
-    assert after < engine.descend_log(pack(draw.tree), soft, LOOK, 4.0, weights)
+    assert after < engine.descend(draw.tree.splits, soft, LOOK, **plain)
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
@@ -135,7 +134,7 @@ def test_regrow_takes_the_subtrees_in_turn(turn, expected):
         moved, _ = Regrow().apply(make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
         changed = np.flatnonzero(np.any(moved != theta, axis=1))
         assert changed.tolist() == list(expected)
-        np.testing.assert_array_equal(moved[changed], pack(draw.tree)[changed])
+        np.testing.assert_array_equal(moved[changed], draw.tree.splits[changed])
 
 
 def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_it():
@@ -149,7 +148,7 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
             other = leaves.copy()
             other[:, leaf] = np.eye(3)[k]
             if leaves[k, leaf] == 0 and np.all(other.sum(axis=1) >= 1):
-                rises.append((problem.cost(unpack(theta, other)), k, leaf))
+                rises.append((problem.cost(TreeParameters.from_splits(theta, other)), k, leaf))
     engine = make_engine(problem)
     for turn, (_, k, leaf) in enumerate(sorted(rises)[:4]):
         moved, labels = Relabel().apply(engine, point, draw, turn)
@@ -165,21 +164,21 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
 def test_relabel_keeps_the_last_leaf_of_a_class():
     problem = make_problem(classes=4, depth=2)
     draw = make_draws(problem, 1)[0]
-    point = (pack(draw.tree), np.eye(4))
+    point = (draw.tree.splits, np.eye(4))
     assert Relabel().apply(make_engine(problem), point, draw, 0) is None
 
 
 def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
     whole = make_problem(depth=3, rows=150)
     point, draw = solved_point(whole), make_draws(whole, 1)[0]
-    part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), unpack(*point))
+    part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), TreeParameters.from_splits(*point))
     for turn in range(4):
         moved = Relabel().apply(make_engine(part), point, draw, turn)
         np.testing.assert_array_equal(moved[1][:, 4:], point[1][:, 4:])
-    only_leaves = whole.restrict(Block((), tuple(range(8))), unpack(*point))
+    only_leaves = whole.restrict(Block((), tuple(range(8))), TreeParameters.from_splits(*point))
     moved = Relabel().apply(make_engine(only_leaves), point, draw, 0)
     np.testing.assert_array_equal(moved[0], point[0])
-    nothing = whole.restrict(Block((0,), ()), unpack(*point))
+    nothing = whole.restrict(Block((0,), ()), TreeParameters.from_splits(*point))
     assert Relabel().apply(make_engine(nothing), point, draw, 0) is None
 
 
@@ -187,7 +186,7 @@ def test_a_warm_up_leaves_fixed_leaves_alone():
     whole = make_problem()
     start = draw_start("points", whole, np.random.default_rng(0)).parameters
     part = whole.restrict(Block((0, 1, 2), (0, 1)), start)
-    leaves = LogWarmUp().apply(make_engine(part), pack(start), start.leaf_classes)
+    leaves = LogWarmUp().apply(make_engine(part), start.splits, start.leaf_classes)
     np.testing.assert_array_equal(leaves[:, 2:], start.leaf_classes[:, 2:])
     assert np.any(leaves[:, :2] != start.leaf_classes[:, :2])
 
@@ -208,7 +207,10 @@ def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
     assert np.any(ends["one"] != ends["two"])
     assert np.any(ends["one"] != ends["power"])
     # All weights one: a descent on the problem itself, from a point where it has ended.
-    before, after = (problem.objective(unpack(t, point[1])) for t in (point[0], ends["plain"]))
+    before, after = (
+        problem.objective(TreeParameters.from_splits(t, point[1]))
+        for t in (point[0], ends["plain"])
+    )
     assert after <= before + 1e-9
     assert after == pytest.approx(before, rel=1e-2)
     sizes = {name: np.sum(np.abs(theta[:, :-1])) for name, theta in ends.items()}
@@ -234,7 +236,7 @@ def test_overshoot_drops_features_and_takes_its_factors_in_turn():
 
 def line_problem(X, y, weight=None, depth=1, steepness=512.0):
     return TrainingProblem(
-        Samples.from_arrays(np.atleast_2d(X).T, np.asarray(y), 2, weight),
+        CompiledRows.from_arrays(np.atleast_2d(X).T, np.asarray(y), 2, weight),
         Topology(depth),
         ExpectedCost.uniform(2),
         PenaltyPair.of(exponential()),
@@ -272,7 +274,7 @@ def test_a_refitted_stump_is_the_best_of_all_cuts_of_a_line():
     engine = make_engine(problem)
     theta = np.array([[0.5, 0.1]])  # sends nearly all rows to the left
     engine.descend(theta, leaves, LOOK)
-    found = refit(engine, leaves, 0)
+    found = refit(engine, theta, leaves, 0)
     assert found[0] < 0  # class 0 sits on the left leaf: small values go left
     assert 0.55 < found[1] / found[0] < 0.7
     # The gates of a regression are soft: sharpened they cost what the best cut costs.
@@ -294,7 +296,7 @@ def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
     theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
     engine = make_engine(problem)
     engine.descend(theta, leaves, LOOK)
-    found = refit(engine, leaves, 2)
+    found = refit(engine, theta, leaves, 2)
     assert found[0] < 0
     assert 0.65 < found[1] / found[0] < 0.85
     better = theta.copy()
@@ -309,11 +311,11 @@ def test_refit_returns_nothing_where_no_row_cares_or_all_want_one_side():
     theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
     same = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     engine.descend(theta, same, LOOK)
-    assert refit(engine, same, 1) is None  # both leaves are alike
+    assert refit(engine, theta, same, 1) is None  # both leaves are alike
     one_side = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
     engine.descend(theta, one_side, LOOK)
     # The rows that reach branch 1 are of class 0; those of class 1 hardly count there.
-    assert refit(engine, one_side, 1) is None
+    assert refit(engine, theta, one_side, 1) is None
 
 
 def test_refit_is_finite_with_more_features_than_a_regression_takes():
@@ -321,7 +323,7 @@ def test_refit_is_finite_with_more_features_than_a_regression_takes():
     X, y = rng.uniform(size=(40, 400)), np.repeat([0, 1], 20)
     X[:, 0] = np.where(y == 0, 0.1, 0.9)
     problem = TrainingProblem(
-        Samples.from_arrays(X, y, 2),
+        CompiledRows.from_arrays(X, y, 2),
         Topology(2),
         ExpectedCost.uniform(2),
         PenaltyPair.of(exponential()),
@@ -333,5 +335,5 @@ def test_refit_is_finite_with_more_features_than_a_regression_takes():
     engine = make_engine(problem)
     engine.descend(theta, leaves, LOOK)
     for branch in range(3):
-        found = refit(engine, leaves, branch)
+        found = refit(engine, theta, leaves, branch)
         assert found is None or np.all(np.isfinite(found))

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from helpers import SURROGATES, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem, solve
-from softsplit.engines.samples import Samples, stratified
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Start, Status
 from softsplit.solvers.native import run as engine_module
-from softsplit.solvers.native.descent import DONE, NEVER, Limits
-from softsplit.solvers.native.run import pack, unpack
+from softsplit.solvers.native.descent import NEVER, Limits
 from softsplit.solvers.native.stages import Approach, LogWarmUp, Polish, restore_rates
+from softsplit.solvers.native.state import DONE
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
 from softsplit.tree.parameters import Block, Topology, TreeParameters
@@ -33,7 +33,7 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, features=8)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, leaves = pack(start), start.leaf_classes
+    theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
     engine.forget(problem.steepness)
     values = [
@@ -49,7 +49,7 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     ends = []
     for slices in ([40], [1] * 40, [7, 13, 20]):
-        theta, engine = pack(start), make_engine(problem)
+        theta, engine = start.splits, make_engine(problem)
         engine.forget(problem.steepness)
         for size in slices:
             engine.descend(theta, start.leaf_classes, Limits(size, 0.0, 0.0, 1000, NEVER))
@@ -60,11 +60,11 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
 
 def test_stratified_subset_keeps_class_totals():
     samples = make_problem(rows=2000).samples
-    few = stratified(samples, 300)
+    few = samples.stratified(300)
     assert few.n_rows <= 330
     sums = np.add.reduceat(few.weights, few.starts[:-1])
     np.testing.assert_allclose(sums, samples.class_totals)
-    assert stratified(samples, 5000) is samples
+    assert samples.stratified(5000) is samples
 
 
 # --- stages ---------------------------------------------------------------------------------
@@ -75,21 +75,23 @@ def test_log_warm_up_improves_a_random_start():
     before, after = [], []
     for seed in range(5):
         start = draw_start("points", problem, np.random.default_rng(seed)).parameters
-        theta = pack(start)
+        theta = start.splits
         leaves = LogWarmUp().apply(make_engine(problem), theta, start.leaf_classes)
         before.append(problem.cost(start))
-        after.append(problem.cost(unpack(theta, cheapest_leaves(problem, theta, leaves))))
+        after.append(
+            problem.cost(TreeParameters.from_splits(theta, cheapest_leaves(problem, theta, leaves)))
+        )
     assert np.mean(after) < 0.95 * np.mean(before)
 
 
 def test_approach_and_polish_lower_the_objective():
     problem = make_problem(overall=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    theta, engine = pack(start), make_engine(problem)
+    theta, engine = start.splits, make_engine(problem)
     leaves = Approach().apply(engine, theta, start.leaf_classes)
-    middle = problem.objective(unpack(theta, leaves))
+    middle = problem.objective(TreeParameters.from_splits(theta, leaves))
     leaves = Polish().apply(engine, theta, leaves)
-    end = problem.objective(unpack(theta, leaves))
+    end = problem.objective(TreeParameters.from_splits(theta, leaves))
     assert end <= middle + 1e-9 < problem.objective(start)
 
 
@@ -97,14 +99,14 @@ def test_polish_updates_the_multipliers_by_what_the_rates_fall_short(monkeypatch
     """m_k <- max(0, m_k + weight (rho_k - r_k)), seen from the descents it asks for."""
     start = solve(make_problem()).parameters
     problem = make_problem(rate=0.65)
-    theta, engine = pack(start), make_engine(problem)
+    theta, engine = start.splits, make_engine(problem)
     engine.rate_weight = 30.0  # little, so that the terms alone do not reach the rates
     rounds = []
     right = engine.descend
 
     def watched(theta, leaves, limits, **options):
         value = right(theta, leaves, limits, **options)
-        rates = problem.rates(unpack(theta, leaves))
+        rates = problem.rates(TreeParameters.from_splits(theta, leaves))
         rounds.append((options["multipliers"].copy(), options["rate_weight"], rates))
         return value
 
@@ -135,7 +137,7 @@ def one_informative_feature():
 def test_one_informative_feature_is_the_only_one_selected():
     X, y = one_informative_feature()
     problem = TrainingProblem(
-        Samples.from_arrays(X, y, 2),
+        CompiledRows.from_arrays(X, y, 2),
         Topology(1),
         ExpectedCost.uniform(2),
         PenaltyPair.of(exponential(), global_strength=1.0),
@@ -151,7 +153,7 @@ def test_separable_classes_cost_nothing():
     X = np.repeat(corners, 10, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(40, 2))
     y = np.repeat(np.arange(4), 10)
     problem = TrainingProblem(
-        Samples.from_arrays(X, y, 4),
+        CompiledRows.from_arrays(X, y, 4),
         Topology(2),
         ExpectedCost.uniform(4),
         PenaltyPair.of(linear()),
@@ -173,7 +175,7 @@ def test_a_planted_tree_is_found_again():
     score = X @ planted.weights / 5 - planted.thresholds
     y = np.where(score[:, 0] > 0, np.where(score[:, 1] > 0, 0, 1), np.where(score[:, 2] > 0, 2, 3))
     problem = TrainingProblem(
-        Samples.from_arrays(X, y, 4),
+        CompiledRows.from_arrays(X, y, 4),
         Topology(2),
         ExpectedCost.uniform(4),
         PenaltyPair.of(exponential(), local_strength=0.5),
@@ -214,7 +216,8 @@ def test_every_result_is_feasible_and_its_zeros_are_exact(
         weights = np.random.default_rng(seed).integers(1, 4, problem.samples.n_rows).astype(float)
         totals = np.add.reduceat(weights, problem.samples.starts[:-1])
         problem = replace(
-            problem, samples=replace(problem.samples, weights=weights, class_totals=totals)
+            problem,
+            rows=CompiledRows(replace(problem.samples, weights=weights, class_totals=totals)),
         )
     found = solve(problem, seed, rule=("groups", "points")[seed % 2])
     assert found.violation <= 1e-6
@@ -278,7 +281,7 @@ def test_a_binding_rate_under_imbalance_does_not_mix_the_leaves(few, many, rate)
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(few + many, 5)), np.repeat([1, 0], [few, many])
     problem = TrainingProblem(
-        Samples.from_arrays(X, y, 2),
+        CompiledRows.from_arrays(X, y, 2),
         Topology(1),
         ExpectedCost.uniform(2),
         PenaltyPair.of(exponential()),
@@ -311,15 +314,14 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     slices = []
     plain = engine_module.descend
 
-    def seen(theta, smooth, sparse, limits, work):
-        before = int(engine.work.counters[DONE])
-        found = plain(theta, smooth, sparse, limits, work)
-        slices.append((before, before + found[1]))
-        return found
+    def seen(*arguments):
+        before = int(engine.state.counters[DONE])
+        plain(*arguments)
+        slices.append((before, int(engine.state.counters[DONE])))
 
     monkeypatch.setattr(engine_module, "descend", seen)
     start = draw_start("points", problem, np.random.default_rng(0)).parameters
-    engine.descend(pack(start), start.leaf_classes, limits)
+    engine.descend(start.splits, start.leaf_classes, limits)
     ends = [end for _, end in slices]
     assert (limits.newton_from in ends and limits.newton_from + 1 in ends) == cut
     assert cut or len(slices) == 1
@@ -328,12 +330,12 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
 @pytest.mark.parametrize(("limit", "first_order"), [(0.05, True), (1000.0, False), (None, False)])
 def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, monkeypatch):
     problem = make_problem(features=60, depth=5)  # one step takes about a second
-    engine = engine_module.Engine(problem, engine_module.Meter(Budget(time_limit=limit), 1))
+    engine = engine_module.DescentRun(problem, engine_module.Meter(Budget(time_limit=limit), 1))
     seen, real = [], engine_module.descend
 
-    def spy(theta, smooth, sparse, limits, work):
+    def spy(theta, passes, terms, sparse, limits, state):
         seen.append(limits.newton_from)
-        return real(theta, smooth, sparse, limits._replace(newton_from=NEVER), work)
+        real(theta, passes, terms, sparse, limits._replace(newton_from=NEVER), state)
 
     monkeypatch.setattr(engine_module, "descend", spy)
     shape = (problem.topology.n_branches, problem.n_features + 1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brute_force import class_rates, expected_cost, penalty
 from helpers import SURROGATES, random_costs
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair
@@ -60,7 +61,7 @@ def problems(draw):
         rng = np.random.default_rng(draw(st.integers(0, 1000)))
         loss = ExpectedCost(random_costs(rng, n_classes))
     return TrainingProblem(
-        Samples.from_arrays(data.X, data.y, n_classes, data.weight),
+        CompiledRows.from_arrays(data.X, data.y, n_classes, data.weight),
         Topology(Topology.for_classes(n_classes).depth + draw(st.integers(0, 1))),
         loss,
         PenaltyPair.of(
@@ -126,8 +127,12 @@ def scaled(problem, factor):
     samples = problem.samples
     return replace(
         problem,
-        samples=replace(
-            samples, weights=factor * samples.weights, class_totals=factor * samples.class_totals
+        rows=CompiledRows(
+            replace(
+                samples,
+                weights=factor * samples.weights,
+                class_totals=factor * samples.class_totals,
+            )
         ),
         penalties=PenaltyPair(
             replace(local, strength=factor * local.strength),
@@ -176,7 +181,7 @@ def test_copies_of_rows_are_weights(data, copies):
         ),
     ):
         problem = TrainingProblem(
-            samples,
+            CompiledRows(samples),
             Topology.for_classes(n_classes),
             ExpectedCost.uniform(n_classes),
             PenaltyPair.of(SURROGATES[1], 0.0, 0.1),
@@ -196,7 +201,7 @@ def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
     column %= X.shape[1]
     X[:, column] = value
     problem = TrainingProblem(
-        Samples.from_arrays(X, data.y, n_classes, data.weight),
+        CompiledRows.from_arrays(X, data.y, n_classes, data.weight),
         Topology.for_classes(n_classes),
         ExpectedCost.uniform(n_classes),
         PenaltyPair.of(SURROGATES[1], 0.0, 0.05),

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
+from own_loss import SquaredError
+from softsplit.engines.curvature import NEGLIGIBLE
+from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget
-from softsplit.solvers.native.descent import smooth_value
 from softsplit.solvers.native.faces import FIXED, TIED, subgradient
-from softsplit.solvers.native.newton import NEGLIGIBLE, newton_direction
-from softsplit.solvers.native.run import Engine, Meter, pack
+from softsplit.solvers.native.newton import newton_direction
+from softsplit.solvers.native.objective import smooth_value
+from softsplit.solvers.native.run import DescentRun, Meter
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]
@@ -36,8 +39,10 @@ class Point:
     under a local one a coefficient of feature 2 is fixed at zero. No gate is saturated.
     """
 
-    def __init__(self, depth, steepness, active, surrogate, scope):
+    def __init__(self, depth, steepness, active, surrogate, scope, loss=None):
         case = sensitive_case(3, depth, steepness)
+        if loss is not None:
+            case = replace(case, problem=replace(case.problem, loss=loss))
         problem, leaves = case.problem, case.tree.leaf_classes
         rates, multipliers = np.zeros(problem.n_classes), np.zeros(problem.n_classes)
         if active:  # the first rate is out of reach, the second has a multiplier, others rest
@@ -54,23 +59,23 @@ class Point:
             minimum_rates=rates,
             penalties=PenaltyPair.of(surrogate, self.local, self.overall),
         )
-        engine = Engine(problem, Meter(Budget(), 100))
-        smooth = engine._smooth(problem.loss.table(leaves), leaves, None, multipliers)
-        self.smooth = smooth._replace(rate_weight=10.0 if active else 0.0)
-        self.sparse, self.work, self.surrogate = engine._sparse(1.0), engine.work, surrogate
-        self.slope = np.empty_like(self.theta)
-        self.state = np.empty(self.theta.shape, dtype=np.int8)
+        engine = DescentRun(problem, Meter(Budget(), 100))
+        passes, terms, self.sparse, self.reference = engine.arguments(leaves)
+        self.passes, self.work, self.surrogate = passes, engine.state, surrogate
+        self.terms = terms._replace(multipliers=multipliers, rate_weight=10.0 if active else 0.0)
+        self.arrays = engine.passes
+        self.slope, self.state = np.empty_like(self.theta), self.work.faces
         gradient, free, floor = self.gradient(self.theta), self.work.free, self.work.floor
         subgradient(self.theta, gradient, self.sparse, free, floor, self.slope, self.state)
         self.basis = self._basis()
-        assert np.max(np.abs(steepness * self.work.scores)) < 4
-        assert np.min(np.max(np.abs(self.work.slopes), axis=0)) > NEGLIGIBLE * np.max(
-            np.abs(self.work.slopes)
+        assert np.max(np.abs(steepness * self.arrays.scores)) < 4
+        assert np.min(np.max(np.abs(self.arrays.slopes), axis=0)) > NEGLIGIBLE * np.max(
+            np.abs(self.arrays.slopes)
         )
 
     @staticmethod
     def _on_the_face(case, scope):
-        theta = pack(case.tree)
+        theta = case.tree.splits
         weights = theta[:, :-1].copy()
         if SCOPES[scope][1]:
             weights[:2, 0] = [0.96, -0.96][: len(theta)]
@@ -83,12 +88,16 @@ class Point:
         return theta
 
     def value(self, theta):
-        return smooth_value(theta, self.smooth, self.work, np.empty_like(theta))
+        return self._smooth(theta, np.empty_like(theta))
 
     def gradient(self, theta):
         found = np.empty_like(theta)
-        smooth_value(theta, self.smooth, self.work, found)
+        self._smooth(theta, found)
         return found
+
+    def _smooth(self, theta, gradient):
+        own = self.work
+        return smooth_value(theta, self.passes, self.terms, own.free, own.active, gradient)
 
     def _basis(self):
         """One column per variable: how the entries of theta follow it."""
@@ -126,7 +135,7 @@ class Point:
         return np.abs(self.basis).T @ (share * curvature).ravel()
 
     def expected_matrix(self):
-        smooth = self.basis.T @ self.differences(self.gradient, 2e-3 / self.smooth.steepness)
+        smooth = self.basis.T @ self.differences(self.gradient, 2e-3 / self.arrays.steepness)
         return smooth, np.diag(self.penalty_curvature())
 
     def metric(self, matrix):
@@ -138,10 +147,10 @@ class Point:
         """Newton direction for the given slopes; ``damping`` is tried first."""
         self.gradient(self.theta)  # the slopes of theta into the workspace
         self.work.damping[0] = 10.0 * damping
-        result = np.empty_like(self.theta)
-        arguments = (self.smooth, self.sparse, self.work, result)
-        assert newton_direction(self.theta, slope, self.state, *arguments)
-        return result
+        self.work.slope[...] = slope
+        arguments = (self.passes, self.terms, self.sparse, self.reference)
+        assert newton_direction(self.theta, *arguments)
+        return self.work.direction.copy()
 
     def found_matrix(self, expected):
         """The matrix from its inverse, which strong damping keeps harmless."""
@@ -169,6 +178,19 @@ def test_newton_matrix_is_the_hessian_on_the_face(surrogate, active, scope, dept
     assert np.max(np.abs(smooth)) > 1e-2
     # The curvature of the penalties must not be large enough to hide the rest.
     allowed = TOLERANCE * max(np.max(np.abs(smooth)), 1e-2 * scale)
+    assert np.max(np.abs(found - expected)) <= allowed
+
+
+@every_depth
+@every_rate
+@pytest.mark.parametrize("loss", [LogLoss(), SquaredError()], ids=["log", "square"])
+def test_newton_matrix_of_a_loss_with_an_outer_function(loss, active, depth):
+    point = Point(depth, 8.0, active, linear(), "both", loss)
+    smooth, penalties = point.expected_matrix()
+    expected = smooth + penalties
+    found = point.found_matrix(expected)
+    assert np.max(np.abs(smooth)) > 1e-2
+    allowed = 10 * TOLERANCE * max(np.max(np.abs(smooth)), 1e-2 * np.max(np.abs(expected)))
     assert np.max(np.abs(found - expected)) <= allowed
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import brentq
 
 from helpers import SURROGATES, surrogate_id
-from softsplit.engines.base import Evaluation
-from softsplit.engines.samples import Samples
-from softsplit.problem.loss import ExpectedCost
+from softsplit.engines.compiled import CompiledRows
+from softsplit.problem.loss import Evaluation, ExpectedCost
 from softsplit.problem.optimality import kkt, rate_multipliers, stationarity
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -24,7 +23,7 @@ def two_class_problem(minimum_rates=(0.0, 0.0)):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.uniform(0.35, 1.0, 30), rng.uniform(0.0, 0.65, 20)])[:, None]
     return TrainingProblem(
-        samples=Samples.from_arrays(X, np.repeat([0, 1], [30, 20]), 2),
+        rows=CompiledRows.from_arrays(X, np.repeat([0, 1], [30, 20]), 2),
         topology=Topology(1),
         loss=ExpectedCost.uniform(2),
         penalties=PenaltyPair.of(linear()),
@@ -179,7 +178,7 @@ def test_the_gradient_of_a_rate_is_that_of_finite_differences(depth):
     rng = np.random.default_rng(depth)
     X, y = rng.uniform(size=(40, 3)), np.arange(40) % 2
     problem = TrainingProblem(
-        samples=Samples.from_arrays(X, y, 2, rng.uniform(0.5, 2, 40)),
+        rows=CompiledRows.from_arrays(X, y, 2, rng.uniform(0.5, 2, 40)),
         topology=Topology(depth),
         loss=ExpectedCost(rng.uniform(size=(2, 2))),
         penalties=PenaltyPair.of(linear()),

@@ -11,13 +11,13 @@ from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
 from softsplit.solvers.native.moves import Regrow
-from softsplit.solvers.native.run import Engine, Meter, pack, unpack
+from softsplit.solvers.native.run import DescentRun, Meter
 from softsplit.solvers.native.stages import Race
 from softsplit.solvers.starts.grouping import draw_plan, plan_of, structure
 from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import hop
-from softsplit.tree.parameters import Topology
+from softsplit.tree.parameters import Topology, TreeParameters
 
 
 def test_mirrored_labellings_are_one_structure():
@@ -62,17 +62,18 @@ def test_a_race_is_won_by_the_lowest_objective():
     trees = (start.parameters, *start.rivals)
     theta, leaves = Race().winner(make_engine(problem), trees)
     alone = [
-        problem.objective(unpack(*Race().winner(make_engine(problem), (tree,)))) for tree in trees
+        problem.objective(TreeParameters.from_splits(*Race().winner(make_engine(problem), (tree,))))
+        for tree in trees
     ]
-    assert problem.objective(unpack(theta, leaves)) == pytest.approx(min(alone))
+    assert problem.objective(TreeParameters.from_splits(theta, leaves)) == pytest.approx(min(alone))
 
 
 def test_regrow_replaces_exactly_one_subtree():
     problem = make_problem(depth=3)
     rng = np.random.default_rng(0)
-    old, new = (pack(draw_start("points", problem, rng).parameters) for _ in range(2))
+    old, new = (draw_start("points", problem, rng).parameters.splits for _ in range(2))
     leaves = np.zeros((3, 8))
-    draw = Draw(unpack(new, leaves))
+    draw = Draw(TreeParameters.from_splits(new, leaves))
     moved, _ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
     changed = np.any(moved != old, axis=1)
     assert changed.tolist() == [False, True, False, True, True, False, False]
@@ -102,11 +103,15 @@ def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     problem = make_problem(overall=0.2)
     start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
     trees = (start.parameters, *start.rivals)
-    engine = Engine(problem, Meter(Budget(), 25))  # the first tree and a part of the second
+    engine = DescentRun(problem, Meter(Budget(), 25))  # the first tree and a part of the second
     theta, leaves = Race().winner(engine, trees)
-    alone = problem.objective(unpack(*Race().winner(make_engine(problem), trees[:1])))
-    assert problem.objective(unpack(theta, leaves)) <= alone + 1e-9
-    assert problem.objective(unpack(theta, leaves)) < problem.objective(start.parameters)
+    alone = problem.objective(
+        TreeParameters.from_splits(*Race().winner(make_engine(problem), trees[:1]))
+    )
+    assert problem.objective(TreeParameters.from_splits(theta, leaves)) <= alone + 1e-9
+    assert problem.objective(TreeParameters.from_splits(theta, leaves)) < problem.objective(
+        start.parameters
+    )
 
 
 @settings(max_examples=60, deadline=None)

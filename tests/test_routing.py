@@ -5,10 +5,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from helpers import random_costs, random_leaf_classes
+from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE, gate_probabilities, leaf_probabilities, split_scores
 
+NONE = np.zeros(0)
 STEEPNESSES = [1e-6, 2.0, 512.0, 1e6]
 DEPTHS = [1, 2, 3, 4]
 
@@ -37,10 +39,10 @@ def exact_log_leaf_probabilities(scaled):
     return reach[n_branches:]
 
 
-def run_pass(scores, starts, weights, table, steepness, logarithmic=False):
+def run_pass(scores, starts, weights, table, steepness, outer=IDENTITY):
     """The compiled pass: value, derivative and masses."""
     slopes, mass = np.full_like(scores, np.nan), np.full_like(table, np.nan)
-    value = tree_pass(scores, slopes, starts, weights, table, steepness, logarithmic, mass)
+    value = tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, NONE)
     return value, slopes, mass
 
 
@@ -123,16 +125,16 @@ def test_the_pass_equals_the_computation_with_leaf_probabilities(depth, steepnes
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_slopes_equal_those_of_the_leaf_probabilities(depth, logarithmic):
+@pytest.mark.parametrize("outer", [IDENTITY, LOGARITHM])
+def test_slopes_equal_those_of_the_leaf_probabilities(depth, outer):
     """d P_l / d z_t = gamma P_l (1 - p_t) left of t, - gamma P_l p_t right of it, else 0."""
     arguments = random_pass(1, depth, (40, 30), 5.0)
     scores, weights = arguments["scores"], arguments["weights"]
-    _, slopes, _ = run_pass(**arguments, logarithmic=logarithmic)
+    _, slopes, _ = run_pass(**arguments, outer=outer)
     leaves = leaf_probabilities(scores, 5.0)
     left, right = gate_probabilities(scores, 5.0)
     table = arguments["table"][np.repeat([0, 1], (40, 30))].T
-    chain = -weights / np.sum(leaves * table, axis=0) if logarithmic else weights
+    chain = -weights / np.sum(leaves * table, axis=0) if outer == LOGARITHM else weights
     for t in range(len(scores)):
         level = (t + 1).bit_length() - 1
         width = 2 ** (depth - level)
@@ -153,17 +155,17 @@ def test_the_pass_may_write_its_slopes_over_the_scores():
     np.testing.assert_array_equal(arguments["scores"], before)
     in_place, again = before.copy(), np.empty_like(mass)
     rest = [arguments[name] for name in ("starts", "weights", "table", "steepness")]
-    assert tree_pass(in_place, in_place, *rest, False, again) == value
+    assert tree_pass(in_place, in_place, *rest, IDENTITY, again, NONE) == value
     np.testing.assert_array_equal(in_place, slopes)
     np.testing.assert_array_equal(again, mass)
 
 
 @pytest.mark.parametrize("n_rows", [1, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 1])
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_tile_boundaries(n_rows, logarithmic):
+@pytest.mark.parametrize("outer", [IDENTITY, LOGARITHM])
+def test_tile_boundaries(n_rows, outer):
     """A pass over many rows is the sum of passes over one row each."""
     arguments = random_pass(2, 2, (n_rows, 3), 20.0)
-    value, slopes, mass = run_pass(**arguments, logarithmic=logarithmic)
+    value, slopes, mass = run_pass(**arguments, outer=outer)
     total, total_mass = 0.0, np.zeros_like(mass)
     for i in range(n_rows + 3):
         k = int(i >= n_rows)
@@ -173,7 +175,7 @@ def test_tile_boundaries(n_rows, logarithmic):
             arguments["weights"][i : i + 1],
             arguments["table"][k : k + 1],
             20.0,
-            logarithmic,
+            outer,
         )
         assert_allclose(slopes[:, i : i + 1], slope, rtol=1e-15)
         total += one
@@ -198,7 +200,7 @@ def test_logarithms_stay_finite_when_the_probability_underflows(steepness):
     scores = np.repeat([[1.5], [-0.9], [1.8]], 513, axis=1)
     table = np.array([[0.0, 0.0, 0.0, 1.0]])
     value, slopes, mass = run_pass(
-        scores, np.array([0, 513]), np.ones(513), table, steepness, logarithmic=True
+        scores, np.array([0, 513]), np.ones(513), table, steepness, outer=LOGARITHM
     )
     assert 600 * 513 < value < 701 * 513
     assert np.all(np.isfinite(slopes)) and np.all(np.isfinite(mass))
@@ -212,7 +214,7 @@ def test_logarithmic_value_is_exact_down_to_the_smallest_probability():
             np.ones(1),
             np.array([[1.0, 0.0]]),
             512.0,
-            logarithmic=True,
+            outer=LOGARITHM,
         )
         assert value == pytest.approx(float(np.logaddexp(0, -scaled)), rel=1e-13, abs=1e-16)
         # d(-log p) / dz = -gamma (1 - p): a row that is badly wrong still pulls with full force.

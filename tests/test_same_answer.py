@@ -31,6 +31,7 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair
@@ -247,7 +248,7 @@ def renamed(case, rows, features, classes):
         old.X[rows][:, features], classes[old.y[rows]], len(classes), old.sample_weight[rows]
     )
     other = TrainingProblem(
-        samples,
+        CompiledRows(samples),
         problem.topology,
         ExpectedCost(problem.loss.costs[np.ix_(back, back)]),
         problem.penalties,

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from helpers import random_rows, random_tree
-from softsplit.engines.compiled import evaluate
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import FEW, Samples
 from softsplit.problem.loss import ExpectedCost
 
@@ -84,9 +85,14 @@ def test_values_and_gradients_are_the_same_to_the_last_bit():
     tree, loss = random_tree(rng, 2, 3, 3), ExpectedCost.uniform(3)
     weighted = Samples.from_arrays(X, y, 3, repeats.astype(float))
     repeated = Samples.from_arrays(X[again], y[again], 3)
-    one, other = (evaluate(loss, samples, tree, 32.0) for samples in (weighted, repeated))
+    table = loss.table(tree.leaf_classes)
+
+    def at(rows):
+        return rows.evaluate(tree.splits, table, IDENTITY, 32.0)
+
+    one, other = (at(CompiledRows(samples)) for samples in (weighted, repeated))
     assert one.value == other.value
-    for field in ("weights", "thresholds", "leaf_classes", "mass"):
+    for field in ("splits", "mass", "table"):
         assert_array_equal(getattr(one, field), getattr(other, field))
 
 

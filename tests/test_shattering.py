@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -181,7 +181,7 @@ def test_trees_are_feasible_for_training_and_cost_nothing() -> None:
     shattering = shatter(3, 4, steepness=512.0, max_labellings=5)
     for labels, tree in shattering:
         problem = TrainingProblem(
-            samples=Samples.from_arrays(shattering.points, labels.astype(np.int64), 2),
+            rows=CompiledRows.from_arrays(shattering.points, labels.astype(np.int64), 2),
             topology=tree.topology,
             loss=ExpectedCost.uniform(2),
             penalties=PenaltyPair.of(linear()),

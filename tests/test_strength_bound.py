@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from helpers import SURROGATES, random_costs, surrogate_id
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import kkt, rate_multipliers
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
@@ -37,7 +37,7 @@ def make_problem(shape, steepness=512.0, unequal=False):
     )
     costs = random_costs(rng, n_classes) if unequal else 0.5 * (1 - np.eye(n_classes))
     return TrainingProblem(
-        samples=Samples.from_arrays(X, y, n_classes),
+        rows=CompiledRows.from_arrays(X, y, n_classes),
         topology=Topology(depth),
         loss=ExpectedCost(costs),
         penalties=PenaltyPair.of(linear()),

@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_info
 
 from softsplit import SoftTreeClassifier
-from softsplit.engines.samples import Samples
+from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
@@ -33,7 +33,7 @@ def problem():
     X, y = load_iris(return_X_y=True)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
     return TrainingProblem(
-        Samples.from_arrays(X, y, 3),
+        CompiledRows.from_arrays(X, y, 3),
         Topology(2),
         ExpectedCost.uniform(3),
         PenaltyPair.of(exponential(), global_strength=0.5),

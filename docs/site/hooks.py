@@ -1,7 +1,7 @@
 """What the site needs beyond the pages in docs/: linked files outside it, and the gallery.
 
-On a code host a page may link to ``../CONTRIBUTING.md`` or ``../src/softsplit/tree/parameters.py``. In the
-site the first is a page as it is, the second a page that shows the file; links are turned to
+On a code host a page may link to ``../CONTRIBUTING.md`` or ``../src/softsplit/tree/routing.py``.
+In the site the first is a page as it is, the second a page that shows the file; links are turned to
 them here.
 """
 

@@ -269,6 +269,10 @@ class CollapsedRows:
             self._recent[key] = self._evaluate(splits, table)
         return self._recent[key]
 
+    def forget(self) -> None:
+        """Drop the answers that are kept."""
+        self._recent.clear()
+
     def _evaluate(self, splits: FloatArray, table: FloatArray) -> Sums:
         scores = self.scores(splits)
         mass = self.leaf_mass(scores)

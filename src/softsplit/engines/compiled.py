@@ -122,6 +122,11 @@ class CompiledRows:
 
     samples: Samples
 
+    @classmethod
+    def from_arrays(cls, *arrays: Any, **options: Any) -> CompiledRows:
+        """The rows that ``Samples.from_arrays`` makes of these arguments."""
+        return cls(Samples.from_arrays(*arrays, **options))
+
     @property
     def n_rows(self) -> int:
         return self.samples.n_rows

@@ -9,8 +9,7 @@ from __future__ import annotations
 from softsplit.solvers.native.descent import propose, receive, receive_direction
 from softsplit.solvers.native.newton import newton_direction
 from softsplit.solvers.native.objective import smooth_value
-from softsplit.solvers.native.run import DescentRun
-from softsplit.solvers.native.run import LOOK
+from softsplit.solvers.native.run import LOOK, DescentRun
 from softsplit.support.arrays import FloatArray
 
 

@@ -129,7 +129,7 @@ class DescentRun:
             0.0 if problem.proximal is None else problem.proximal.strength,
             centre,
         )
-        self._passes: Passes | None = None
+        self.passes: Passes | None = None
         self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
 
@@ -156,16 +156,16 @@ class DescentRun:
         """Derivative of the loss by its table at the last evaluation, (n_classes, n_leaves)."""
         if self._remote is not None:
             return self._remote.last.table
-        assert self._machine is not None and self._passes is not None
-        return self._machine.mass(self._passes)
+        assert self._machine is not None and self.passes is not None
+        return self._machine.mass(self.passes)
 
     def rates(self, leaf_classes: FloatArray) -> FloatArray:
         """Class rates at the last evaluation, which had rate terms and these leaf classes."""
         if self._remote is not None:
             return np.sum(self.problem.shares(self._remote.last.mass) * leaf_classes, axis=1)
-        assert self._passes is not None
-        if self._passes.outer != IDENTITY:
-            return self._passes.right / self._terms.class_totals
+        assert self.passes is not None
+        if self.passes.outer != IDENTITY:
+            return self.passes.right / self._terms.class_totals
         return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
 
     def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
@@ -210,16 +210,18 @@ class DescentRun:
             )
             return self._run(theta, None, terms, sparse, limits)
         assert isinstance(engine, InMemory)
-        self._passes = self._room(engine, loss.outer, terms, limits)
-        self._passes = engine.asked(self._passes, table, leaf_classes, steepness)
+        self.passes = self._room(
+            engine, loss.outer, terms.rate_weight > 0 or limits.newton_from < NEVER
+        )
+        self.passes = engine.asked(self.passes, table, leaf_classes, steepness)
         if self._branches is None:
-            return self._run(theta, self._passes, terms, sparse, limits)
+            return self._run(theta, self.passes, terms, sparse, limits)
         if len(self._branches) == 0:
             self.ended = True
-            return self._without_branches(self._passes, terms)
+            return self._without_branches(self.passes, terms)
         part = np.ascontiguousarray(theta[self._branches])
         try:
-            return self._run(part, self._passes, terms, sparse, limits)
+            return self._run(part, self.passes, terms, sparse, limits)
         finally:
             theta[self._branches] = part  # a descent that is cut off has come this far
 
@@ -229,18 +231,21 @@ class DescentRun:
         """What the parts of a descent over rows in memory take, with these leaf classes."""
         assert self._machine is not None
         problem = self.problem
-        passes = self._room(self._machine, problem.loss.outer, self._terms, LOOK)
+        passes = self._room(self._machine, problem.loss.outer, True)
         table = problem.loss.table(leaf_classes)
-        passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
-        return passes_reference(passes), self._terms, self._sparse(1.0), self._reference
+        self.passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
+        return passes_reference(self.passes), self._terms, self._sparse(1.0), self._reference
 
-    def _room(self, engine: InMemory, outer: int, terms: Terms, limits: Limits) -> Passes:
-        """Arrays for passes with this outer function, those of the last descent if they will do."""
-        bent = outer != IDENTITY and (terms.rate_weight > 0 or limits.newton_from < NEVER)
+    def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
+        """Arrays for passes with this outer function, those of the last descent if they will do.
+
+        ``curved`` if class rates or Newton steps are asked for, which take more of them.
+        """
+        bent = outer != IDENTITY and curved
         topology = self.problem.topology
-        if self._passes is None or (bent and len(self._passes.bends) == 0):
+        if self.passes is None or (bent and len(self.passes.bends) == 0):
             return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
-        return self._passes._replace(outer=outer)
+        return self.passes._replace(outer=outer)
 
     @staticmethod
     def _without_branches(passes: Passes, terms: Terms) -> float:
