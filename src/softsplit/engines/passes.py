@@ -5,7 +5,7 @@
     derivative  by theta: slopes times (x / n_features, -1), summed over rows     gather_gradient
 
 Two kinds of rows are known, those of a whole tree and those of a block; numba compiles for the one
-it is handed, and nobody who does not train blocks compiles for them.
+it is handed: without blocks nothing is compiled for them.
 """
 
 from __future__ import annotations

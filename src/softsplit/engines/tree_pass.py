@@ -39,7 +39,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
         The outer function.
     mass : array (n_classes, n_leaves)
         Overwritten with sum_i weight_i f'(V_i) P_il: the derivative of the value by the table.
-    bends : array (n_rows,), or of length 0 where nobody asks for it
+    bends : array (n_rows,), or of length 0 where it is not asked for
         Overwritten with f'' / (weight f'^2), which turns products of slopes into the curvature
         that f adds; zero for the identity.
     """

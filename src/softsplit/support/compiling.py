@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 try:
     from softsplit.support.compile_notice import listen
 except ImportError:  # another numba, which has no such events
-    logger.debug("nobody will be told of compiling.")
+    logger.debug("there will be no word about compiling.")
 else:
     listen()
 
@@ -48,7 +48,7 @@ def source_stamp() -> tuple[str, int]:
 
 
 def is_on_disk(dispatcher: Any) -> bool:
-    """Whether the cache holds a compiled form of a function; True where nobody can tell."""
+    """Whether the cache holds a compiled form of a function; True where that cannot be told."""
     entries: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     try:
         return len(entries._load_index()) > 0

@@ -1,20 +1,11 @@
-"""How rows go through a tree: gates, the reach of nodes, and the formulas of training.
+"""How rows go through a tree: scores, gates, and the probabilities of reaching nodes and leaves.
 
 Gates, with score z_it = (x_i . a_t) / p - mu_t and steepness gamma:
 
     p_it = F(gamma z_it) = 1 / (1 + exp(-gamma z_it))           left with p, right with 1 - p
 
-Everything linear in the leaf probabilities P_il is a table ``W[class, leaf]``. The pass
-computes, without any array of samples x leaves,
-
-    V[leaf]  = W[class(i), leaf]
-    V[node]  = p V[left] + (1 - p) V[right]                     upwards; V[root] = sum_l P_il W_l
-    reach    = product of the gates above a node                downwards
-    d V[root] / d z[node] = reach[node] gamma p (1 - p) (V[left] - V[right])
-
-and, for the leaf step, the mass ``M[class, leaf] = sum_i weight_i P_il``. In logarithmic mode
-the value of a sample is -log V[root] instead of V[root]; its chain factor -1 / V[root]
-multiplies the reach. Shapes: scores (n_branches, n_rows), table (n_classes, n_leaves).
+Shapes: scores, gates (n_branches, n_rows); probabilities of leaves (n_leaves, n_rows). The pass
+that adds up a loss over many rows is engines/tree_pass.py; it opens its gates here.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class Approach:
 class Polish:
     """Tight descents, with multiplier rounds until the class rates hold and leaves agree.
 
-    The rates aim a hair above their minimum, more so in every round that fails, so that the end
+    The rates aim a little above their minimum, more so in every round that fails, so that the end
     point is feasible and not only nearly so.
     """
 

@@ -42,7 +42,7 @@ class Plan(NamedTuple):
 
 class Chosen(NamedTuple):
     """The rows a greedy start looks at: features (n_features, n), and per row its label, weight
-    and price, the cost of its dearest error relative to that of the dearest class."""
+    and price, the cost of its worst error relative to that of the class with the worst."""
 
     features: FloatArray
     labels: NDArray[np.int64]
@@ -174,8 +174,8 @@ def _fit_plan(
 
 def _choose_rows(problem: TrainingProblem) -> Chosen:
     samples = problem.rows.few
-    dearest = problem.loss.call_costs(problem.n_classes).max(axis=1)
-    prices = (dearest / max(dearest.max(), 1e-300))[samples.labels]
+    worst = problem.loss.call_costs(problem.n_classes).max(axis=1)
+    prices = (worst / max(worst.max(), 1e-300))[samples.labels]
     return Chosen(samples.features, samples.labels, samples.weights, prices)
 
 
