@@ -19,7 +19,8 @@ from softsplit.problem.penalties import (
     logarithmic,
     power,
 )
-from softsplit.solvers import SOLVERS, NodeDecomposition, Solver, registry
+from softsplit.solvers import SOLVERS, Solver, registry
+from softsplit.solvers.base import Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
@@ -70,7 +71,7 @@ def make_scale(scale: Any) -> str:
 def make_solver(solver: Any) -> Solver:
     """The solver of that name, or the solver object itself."""
     made = registry.make_solver(solver, SOLVERS)
-    if isinstance(made, NodeDecomposition):
+    if isinstance(made, Checked):
         made.check()
     return made
 

@@ -124,6 +124,10 @@ class NodeDecomposition(BaseEstimator):
     def _initialised(self) -> bool:
         return self.initialisation not in (0, "neutral")
 
+    def parts(self) -> tuple[Solver, ...]:
+        """The solver of the blocks: it has to be compiled too."""
+        return (self._whole_solver(),)
+
     def _whole_solver(self) -> Solver:
         return make_solver(self.inner)
 
