@@ -491,7 +491,7 @@ def test_a_cancelled_run_returns_the_best_so_far():
     budget = Budget()
 
     def cancel():
-        budget.cancel.requested = True
+        budget.stop()
 
     timer = threading.Timer(0.2, cancel)
     timer.start()
@@ -511,7 +511,7 @@ def test_an_interrupt_in_a_step_returns_the_best_so_far():
     budget = Budget()
     problem = make_problem(depth=2, overall=0.1)
     found = run(problem, budget=budget, inner=Interrupted())
-    assert found.status is Status.INTERRUPTED and budget.cancel.requested
+    assert found.status is Status.INTERRUPTED and budget.stopped
     assert found.objective == pytest.approx(objectives(found)[0])
 
 

@@ -133,7 +133,7 @@ def _show(
     import numpy as np
 
     tree = found.tree
-    said = tree.classes_[tree._model().predict_index(rows.X)]
+    said = tree.classes_[tree.tree_.predict_index(rows.X)]
     right = float(np.mean(said == rows.y))
     accuracy = None if subject is None else subject.accuracy(subject.chosen)
     names = [str(name) for name in tree.feature_names_in_[tree.selected_features_]]

@@ -59,9 +59,9 @@ def path(
         say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.report.rivals import make_subject, walk_path
-    from softsplit.selection.strengths import strengths
+    from softsplit.selection.strengths import SHARES, shared
 
-    local, overall = strengths(scope.value, 1.0)
+    local, overall = shared(SHARES[scope.value], 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "minmax",

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from softsplit.cli.inputs import framed
 from softsplit.data.schema import Learned
+from softsplit.estimators.assessment import strength_fraction
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.classifier_cv import LARGEST_FRACTION, SMALLEST_FRACTION
 from softsplit.report import Assessment, Subject, assess, path_trees
 from softsplit.report.study import sample_rows
-from softsplit.selection.strengths import featureless_cost
+from softsplit.selection.strengths import fraction_grid
 from softsplit.solvers import Budget
 from softsplit.support.version import __version__
 
@@ -92,8 +92,8 @@ def walk_path(
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
     if base.random_state is None:
         base.set_params(random_state=seed)
-    grid = [*np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, points)]
-    own = _fraction(base, data) if fitted else None
+    grid = [*fraction_grid(points)]
+    own = strength_fraction(base, data.X, data.y) if fitted else None
     if own is not None:
         grid = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid
         grid = sorted([*grid, own])
@@ -116,17 +116,11 @@ def walk_path(
         n_folds=FOLDS, seed=seed + FRESH, n_jobs=jobs, budget=budget, say=say,
     )  # fmt: skip
     story = _story(len(data.y), rows, judged, found.n_folds, fitted)
-    return Path(tuple(trees), place, found, story, budget.cancel.requested)
+    return Path(tuple(trees), place, found, story, budget.stopped)
 
 
 def _most(cells: int, X: NDArray[Any]) -> int:
     return max(FEWEST_ROWS, cells // X.shape[1])
-
-
-def _fraction(base: SoftTreeClassifier, data: Learned) -> float:
-    """The strength of a tree as a part of the cost without features."""
-    problem = clone(base)._prepare(data.X, data.y, None)
-    return (float(base.local_strength) + float(base.global_strength)) / featureless_cost(problem)
 
 
 def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:

@@ -20,7 +20,7 @@ from softsplit.cli.inputs import framed
 from softsplit.data.schema import Learned
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
-from softsplit.selection.strengths import strengths
+from softsplit.selection.strengths import SHARES, shared
 from softsplit.training.warm_up import warm_up
 
 COMPARED_CELLS = 60_000
@@ -99,7 +99,7 @@ def _worth_telling(notes: list[str]) -> list[str]:
 
 def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
     assert wishes.strength is not None
-    local, overall = strengths(wishes.scope, wishes.strength)
+    local, overall = shared(SHARES[wishes.scope], wishes.strength)
     tree = SoftTreeClassifier(
         depth=wishes.depth if wishes.depth is not None else "auto",
         scale=wishes.scale or SCALES[0],
@@ -194,7 +194,7 @@ def _facts(tree: SoftTreeClassifier, wishes: Wishes) -> list[tuple[str, str]]:
     return [
         (
             "Tree",
-            f"depth {tree._model().topology.depth}, scaling {tree.scale}, steepness "
+            f"depth {tree.tree_.topology.depth}, scaling {tree.scale}, steepness "
             f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
             f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
