@@ -55,7 +55,7 @@ class SoftTreeClassifier(SoftTreeBase):
         Cost of calling a sample of class (row) another class (column); 0.5 for every error if
         not given.
     class_weight : dict or "balanced", optional
-        Factors on the costs of each class. Costs below a millionth of the dearest count as zero.
+        Factors on the costs of each class. Costs below a millionth of the largest count as zero.
     min_class_rate : float, sequence or dict, default=0.1
         Least expected share of each class that must be classified correctly.
     solver : str or solver object, default="native"

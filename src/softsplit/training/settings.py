@@ -31,7 +31,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
 MOST_JOBS = 1_000_000
 NEGLIGIBLE_COST = 1e-6
-"""Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
+"""Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
 
 SCALES = {
@@ -120,7 +120,7 @@ def make_loss(
     """Expected cost from the cost matrix and class weights.
 
     ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
-    total. Costs that are negligible beside the dearest are taken as zero.
+    total. Costs that are negligible beside the largest are taken as zero.
     """
     n_classes = len(classes)
     if cost_matrix is None:
