@@ -87,7 +87,7 @@ class Recorder(Observer):
         self._note("searched", solution.objective)
 
     def point_ended(self, problem, solution):
-        self._note("point", problem.penalties.overall.strength, solution.objective)
+        self._note("point", problem.penalties.global_.strength, solution.objective)
 
 
 def test_an_observer_is_told_of_every_start_and_every_hop(problem):

@@ -40,7 +40,7 @@ def fit(
     depth: options.Depth = None,
     strength: options.Strength = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.overall,
+    scope: options.ScopeOption = options.Scope.global_,
     selection: options.SelectionOption = options.Selection.one_se,
     time_limit: options.TimeLimit = 45.0,
     jobs: options.Jobs = None,

@@ -48,7 +48,7 @@ class Scale(StrEnum):
 
 
 class Scope(StrEnum):
-    overall = "global"
+    global_ = "global"
     local = "local"
     both = "both"
 

@@ -38,7 +38,7 @@ def path(
         ),
     ] = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.overall,
+    scope: options.ScopeOption = options.Scope.global_,
     time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -61,12 +61,12 @@ def path(
     from softsplit.report.rivals import make_subject, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
-    local, overall = shared(SHARES[scope.value], 1.0)
+    local, global_ = shared(SHARES[scope.value], 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "minmax",
         local_strength=local,
-        global_strength=overall,
+        global_strength=global_,
         random_state=seed,
     )
     walked = walk_path(

@@ -99,12 +99,12 @@ def _worth_telling(notes: list[str]) -> list[str]:
 
 def _plain(data: Learned, wishes: Wishes) -> SoftTreeClassifier:
     assert wishes.strength is not None
-    local, overall = shared(SHARES[wishes.scope], wishes.strength)
+    local, global_ = shared(SHARES[wishes.scope], wishes.strength)
     tree = SoftTreeClassifier(
         depth=wishes.depth if wishes.depth is not None else "auto",
         scale=wishes.scale or SCALES[0],
         local_strength=local,
-        global_strength=overall,
+        global_strength=global_,
         n_starts=STARTS,
         time_limit=wishes.time_limit,
         random_state=wishes.seed,

@@ -103,7 +103,7 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
 
 def grid_pairs(grid: FloatArray, scope: PathScope, problem: TrainingProblem) -> list[list[Pair]]:
     """Rows of (local, global) strengths; each row is walked from its weakest pair."""
-    local, global_ = problem.penalties.local.strength, problem.penalties.overall.strength
+    local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
     if scope == "local":
         return [[(float(s), global_) for s in grid]]
     if scope == "global":

@@ -198,7 +198,7 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
     return problem.with_penalties(
         PenaltyPair(
             Penalty(local, pair.local.surrogate, "local"),
-            Penalty(global_, pair.overall.surrogate, "global"),
+            Penalty(global_, pair.global_.surrogate, "global"),
         )
     )
 

@@ -87,13 +87,13 @@ def make_penalties(
 ) -> PenaltyPair:
     """The pair of penalties the estimator's parameters name."""
     local = positive_number("local_strength", local_strength, zero=True)
-    overall = positive_number("global_strength", global_strength, zero=True)
-    if penalty is None and (local > 0 or overall > 0):
+    global_ = positive_number("global_strength", global_strength, zero=True)
+    if penalty is None and (local > 0 or global_ > 0):
         raise ValueError(
             "penalty=None takes no strengths; set local_strength and global_strength to 0 or "
             "name a penalty."
         )
-    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, overall)
+    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, global_)
 
 
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:

@@ -204,7 +204,7 @@ class NodeDecomposition(BaseEstimator):
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         except KeyboardInterrupt:
-            budget.cancel.requested = True
+            budget.stop()
         if run.exhausted:
             status = budget.verdict
         return self._measure(run, status, message or status.value, began)

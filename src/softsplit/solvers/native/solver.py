@@ -104,7 +104,7 @@ class NativeSolver:
         except OutOfBudget:
             status = budget.verdict
         except KeyboardInterrupt:
-            budget.cancel.requested = True
+            budget.stop()
             status = Status.INTERRUPTED
         return self._measure(engine, *point, status, began)
 
@@ -145,7 +145,7 @@ class NativeSolver:
         except OutOfBudget:
             status = engine.meter.budget.verdict
         except KeyboardInterrupt:
-            engine.meter.budget.cancel.requested = True
+            engine.meter.budget.stop()
             status = Status.INTERRUPTED
         found = self._measure(engine, *point, status, began)
         better = found.status.usable and found.objective < best.objective
