@@ -135,7 +135,7 @@ def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, 
         prepared, step = context.prepared(chain), chain.steps[0]
         penalties = spec.model(chain.model).penalties(
             step.local,
-            step.overall,
+            step.global_,
             sharpness=spec.training.sharpness,
             offset=spec.training.offset,
         )

@@ -141,7 +141,7 @@ def predictions(
     tree.predict_proba(rows[:100_000])  # machine code is there before the clock runs
     weights = np.ascontiguousarray(tree.weights_)
     spent = {"predict": 0.0, "model": 0.0, "product": 0.0, "read": 0.0}
-    model, done = tree._model(), 0
+    model, done = tree.tree_, 0
     actions = {
         "predict": lambda: tree.predict_proba(rows),
         "model": lambda: model.predict_proba(rows),

@@ -48,7 +48,7 @@ def contents(path: object) -> list[tuple[object, ...]]:
 def is_strong(problem: object) -> bool:
     """The last of the three strengths of ``SMALL``."""
     pair = problem.penalties  # type: ignore[attr-defined]
-    return bool(max(pair.local.strength, pair.overall.strength) == 4.0)
+    return bool(max(pair.local.strength, pair.global_.strength) == 4.0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class RaisingSolver(NativeSolver):
 
     def solve(self, problem: object, start: Start, budget: Budget) -> Solution:
         pair = problem.penalties  # type: ignore[attr-defined]
-        if max(pair.local.strength, pair.overall.strength) == 1.0:
+        if max(pair.local.strength, pair.global_.strength) == 1.0:
             raise ArithmeticError("division by cucumber")
         return super().solve(problem, start, budget)  # type: ignore[arg-type]
 

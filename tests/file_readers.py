@@ -111,7 +111,9 @@ def _model(path: Path) -> Callable[[], None]:
 
     def check() -> None:
         # Far outside the training range too: the answers are probabilities all the same.
-        rows = np.vstack([tree._summary.low, tree._summary.high, tree._summary.high * 1e5])
+        rows = np.vstack(
+            [tree.tree_.summary.low, tree.tree_.summary.high, tree.tree_.summary.high * 1e5]
+        )
         names = getattr(tree, "feature_names_in_", None)
         proba = tree.predict_proba(pd.DataFrame(rows, columns=names))
         if not np.all(np.isfinite(proba)) or not np.allclose(proba.sum(axis=1), 1.0):

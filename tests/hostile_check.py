@@ -34,6 +34,7 @@ from softsplit import (
     strength_path,
 )
 from softsplit.cli import app
+from softsplit.estimators.fitted import checked_rows
 
 FEASIBLE = 1e-6
 """As in softsplit.solvers.base: a tree that violates a constraint by more is none."""
@@ -226,7 +227,7 @@ def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:
 
 def class_rates(tree: SoftTreeClassifier, case: HostileCase) -> np.ndarray:
     """Share of each class that is expected to be right, from the equations."""
-    scaled = tree.scaling_.transform(tree._check(case.X))
+    scaled = tree.scaling_.transform(checked_rows(tree, case.X))
     weight = np.broadcast_to(
         1.0 if case.sample_weight is None else np.asarray(case.sample_weight, dtype=float),
         len(scaled),
@@ -255,7 +256,7 @@ def class_rates(tree: SoftTreeClassifier, case: HostileCase) -> np.ndarray:
 def check_reading(tree: SoftTreeClassifier, case: HostileCase, chances: np.ndarray) -> None:
     """The tree as its readers meet it: text, explanation, plain splits, file."""
     assert export_text(tree) and export_markdown(tree)
-    first = tree._check(case.X)[:1]
+    first = checked_rows(tree, case.X)[:1]
     row = first if not hasattr(case.X, "columns") else case.X[:1]
     explained = tree.explain(row)
     assert str(explained)

@@ -22,7 +22,7 @@ def make_problem(
     depth=2,
     surrogate=None,
     local=0.0,
-    overall=0.0,
+    global_=0.0,
     rate=0.1,
 ):
     rng = np.random.default_rng(seed)
@@ -32,7 +32,7 @@ def make_problem(
         CompiledRows.from_arrays(X / 1.4, y, classes),
         Topology(depth),
         ExpectedCost.uniform(classes),
-        PenaltyPair.of(surrogate or exponential(), local, overall),
+        PenaltyPair.of(surrogate or exponential(), local, global_),
         np.full(classes, rate),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
@@ -77,7 +79,15 @@ def random_classifier(seed, **settings) -> tuple[SoftTreeClassifier, np.ndarray]
     model, X = random_model(seed, **settings)
     scaled = model.scaling.transform(X).T
     importances = feature_importances(model.parameters, model.steepness, scaled, np.ones(len(X)))
-    return classifier_of(model, importances, named=True), X
+    return classifier_of(replace(model, importances=importances), named=True), X
+
+
+def alter(classifier: SoftTreeClassifier, **parts) -> None:
+    """Put other parts into the tree of a fitted classifier: classes, weights, importances ..."""
+    tree = classifier.tree_
+    inner = {name: parts.pop(name) for name in list(parts) if hasattr(tree.parameters, name)}
+    parameters = replace(tree.parameters, **inner)
+    classifier.tree_ = replace(tree, parameters=parameters, **parts)
 
 
 TREES = {

@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-import softsplit.estimators.classifier
 import softsplit.estimators.classifier_cv
+import softsplit.training.run
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 
 RNG = np.random.default_rng(0)
@@ -66,9 +66,9 @@ def test_a_first_fit_that_fails_leaves_no_tree(make):
 @pytest.mark.parametrize(
     ("make", "module", "part"),
     [
-        (tree, softsplit.estimators.classifier, "multistart"),
-        (tree, softsplit.estimators.classifier, "hop"),
-        (search, softsplit.estimators.classifier_cv, "settled"),
+        (tree, softsplit.training.run, "multistart"),
+        (tree, softsplit.training.run, "hop"),
+        (search, softsplit.estimators.classifier_cv, "refit_from"),
     ],
 )
 def test_an_interruption_leaves_the_old_tree(make, module, part, monkeypatch):

@@ -20,9 +20,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from readings import alter
 from softsplit import SoftTreeClassifier
-from softsplit.estimators import fitted as fitted_tree
 from softsplit.solvers import Status
+from softsplit.training import preparation
 from softsplit.training.settings import PENALTIES
 
 
@@ -102,7 +103,7 @@ def test_probabilities_add_up_to_one_where_leaf_classes_only_nearly_do(iris):
     """A solver meets the leaf simplex to its tolerance; predictions are held to the last digits."""
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(*iris)
     exact = tree.predict_proba(iris[0])
-    tree.leaf_classes_ = tree.leaf_classes_ * (1 + 1e-5)
+    alter(tree, leaf_classes=tree.leaf_classes_ * (1 + 1e-5))
     np.testing.assert_allclose(tree.predict_proba(iris[0]).sum(axis=1), 1, atol=1e-14)
     np.testing.assert_allclose(tree.predict_proba(iris[0]), exact, atol=1e-14)
 
@@ -249,7 +250,7 @@ def test_status_says_what_to_do():
 
 
 def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
-    real, calls = fitted_tree.feature_importances, []
+    real, calls = preparation.feature_importances, []
 
     def interrupted(*arguments):
         calls.append(arguments)
@@ -257,7 +258,7 @@ def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(fitted_tree, "feature_importances", interrupted)
+    monkeypatch.setattr(preparation, "feature_importances", interrupted)
     X, y = load_iris(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
         tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y)

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import classifier_cv
-from softsplit.selection.cross_validation import Judge
+from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.scoreboard import Scoreboard
 from softsplit.solvers import Status
 
@@ -200,7 +200,7 @@ def test_no_time_at_all_gives_the_first_candidate(wine):
 
 
 def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
-    real, calls = Judge.marks, []
+    real, calls = FoldTrainer.scores, []
 
     def interrupted(self, *task):
         calls.append(task)
@@ -208,7 +208,7 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
             raise KeyboardInterrupt
         return real(self, *task)
 
-    monkeypatch.setattr(Judge, "marks", interrupted)
+    monkeypatch.setattr(FoldTrainer, "scores", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
         chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
     assert len(calls) == 12
@@ -231,7 +231,7 @@ def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkey
     assert chosen.score(*wine) > 0.8
 
 
-@pytest.mark.parametrize("place", ["configured", "settled"])
+@pytest.mark.parametrize("place", ["configured", "refit_from"])
 def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place):
     real, calls = getattr(classifier_cv, place), []
 
@@ -262,7 +262,7 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
     def interrupted(self, *task):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Judge, "marks", interrupted)
+    monkeypatch.setattr(FoldTrainer, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
         SoftTreeClassifierCV(random_state=0).fit(*wine)
 

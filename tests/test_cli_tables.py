@@ -190,7 +190,7 @@ def test_ctrl_c_in_the_path_of_the_report_keeps_what_was_walked(tmp_path, monkey
 
     def cut_short(base, X, y, fractions, budget):
         trees = whole(base, X, y, fractions, budget)
-        budget.cancel.requested = True
+        budget.stop()
         return trees[:kept]
 
     monkeypatch.setattr(reporting, "path_trees", cut_short)

@@ -198,7 +198,7 @@ def test_the_objective_never_rises_and_the_tree_stays_feasible(
 
 @every_rule
 def test_a_run_lowers_the_objective_a_lot(rule):
-    problem = make_problem(depth=3, rows=200, overall=0.5)
+    problem = make_problem(depth=3, rows=200, global_=0.5)
     found = run(problem, working_sets=rule, macro_iterations=4)
     levels = objectives(found)
     assert found.status.usable and levels[-1] < 0.8 * levels[0]
@@ -213,7 +213,7 @@ def test_single_branches_come_close_to_the_solver_without_decomposition():
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_does_not():
-    problem = make_problem(depth=3, overall=0.5)
+    problem = make_problem(depth=3, global_=0.5)
     start = a_start(problem)
     one, two = (run(problem, start=start, macro_iterations=2) for _ in range(2))
     other = run(problem, start=replace(start, seed=1), macro_iterations=2)
@@ -223,7 +223,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_one_does_not():
 
 
 def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
-    problem = make_problem(depth=2, overall=0.5)
+    problem = make_problem(depth=2, global_=0.5)
     found = run(problem, macro_iterations=3)
     frame = found.trace.to_frame()
     assert_array_equal(frame["macro_iteration"], np.arange(len(frame)))
@@ -238,7 +238,7 @@ def test_the_trace_has_a_row_for_the_start_and_for_every_macro_iteration():
 
 
 def test_watched_rows_are_in_the_trace_and_change_nothing():
-    problem = make_problem(depth=2, overall=0.5)
+    problem = make_problem(depth=2, global_=0.5)
     rows = EvaluationSet(problem.samples.features.T, problem.samples.labels)
     watched, plain = run(problem, watch=rows), run(problem)
     assert_array_equal(watched.parameters.weights, plain.parameters.weights)
@@ -247,7 +247,7 @@ def test_watched_rows_are_in_the_trace_and_change_nothing():
 
 
 def test_a_run_ends_where_no_block_lowers_the_objective():
-    problem = make_problem(depth=1, classes=2, overall=0.5)
+    problem = make_problem(depth=1, classes=2, global_=0.5)
     found = run(problem, macro_iterations=50)
     assert "no block lowers the objective" in found.message
     assert len(found.trace) < 50
@@ -255,7 +255,7 @@ def test_a_run_ends_where_no_block_lowers_the_objective():
 
 
 def test_a_problem_that_is_restricted_itself_stays_so():
-    problem = make_problem(depth=3, overall=0.5)
+    problem = make_problem(depth=3, global_=0.5)
     tree = a_start(problem).parameters
     part = problem.restrict(Block((1, 3, 4), (0, 1, 2, 3)), tree)
     found = run(part, start=Start(tree), macro_iterations=2)
@@ -269,7 +269,7 @@ def test_a_problem_that_is_restricted_itself_stays_so():
 
 
 def test_the_neutral_start():
-    problem = make_problem(depth=2, overall=0.2)
+    problem = make_problem(depth=2, global_=0.2)
     found = run(problem, initialisation="neutral", macro_iterations=3)
     neutral = problem.best_leaves(TreeParameters.neutral(4, 3, problem.topology))
     assert found.trace[0].objective == pytest.approx(problem.objective(neutral))
@@ -277,7 +277,7 @@ def test_the_neutral_start():
 
 
 def test_initialisation_runs_the_whole_problem_for_some_iterations():
-    problem = make_problem(depth=3, overall=0.5)
+    problem = make_problem(depth=3, global_=0.5)
     start = a_start(problem)
     plain = run(problem, start=start, macro_iterations=1)
     warmed = run(problem, start=start, macro_iterations=1, initialisation=5)
@@ -286,7 +286,7 @@ def test_initialisation_runs_the_whole_problem_for_some_iterations():
 
 
 def test_an_infeasible_start_is_mended():
-    problem = make_problem(depth=2, rate=0.3, overall=0.2)
+    problem = make_problem(depth=2, rate=0.3, global_=0.2)
     tree = a_start(problem, rule="points").parameters
     wrong = np.zeros_like(tree.leaf_classes)
     wrong[0] = 1.0
@@ -311,7 +311,7 @@ class OnTheWhole(Careless):
 
 def test_an_infeasible_start_is_mended_on_the_whole_problem():
     """No leaves are feasible where all rows take the same way, and no block moves here."""
-    problem = make_problem(depth=2, rate=0.5, overall=0.2)
+    problem = make_problem(depth=2, rate=0.5, global_=0.2)
     feasible = NativeSolver().solve(problem, a_start(problem), Budget()).parameters
     neutral = TreeParameters.neutral(4, 3, problem.topology)
     assert problem.violation(neutral).largest > 0.1
@@ -322,7 +322,7 @@ def test_an_infeasible_start_is_mended_on_the_whole_problem():
 
 def test_feasibility_comes_first():
     """A feasible tree replaces an infeasible one that is cheaper, and not the other way round."""
-    problem = make_problem(depth=2, rate=0.3, overall=5.0)
+    problem = make_problem(depth=2, rate=0.3, global_=5.0)
     good = NativeSolver().solve(problem, a_start(problem), Budget())
     cheap = one_class_for_all(TreeParameters.neutral(4, 3, problem.topology))
     dear = replace(good.parameters, weights=np.where(good.parameters.weights < 0, -1.0, 1.0))
@@ -355,7 +355,7 @@ def test_the_proximal_term_is_no_part_of_the_objective():
 
 
 def test_a_strong_proximal_term_keeps_a_step_short():
-    problem = make_problem(depth=2, overall=0.2)
+    problem = make_problem(depth=2, global_=0.2)
     start = a_start(problem, rule="points")
     moves = []
     for proximal in (0.0, 1e2, 1e5):
@@ -417,7 +417,7 @@ class Elsewhere(Careless):
 
 
 def test_processor_time_of_other_processes_counts():
-    problem = make_problem(depth=2, overall=0.5)
+    problem = make_problem(depth=2, global_=0.5)
     found = run(problem, inner=Elsewhere(), stopping=(ProcessorTime(8.0),), macro_iterations=9)
     assert "ProcessorTime" in found.message and len(found.trace) == 2
     assert found.child_cpu_seconds == 9.0
@@ -426,7 +426,7 @@ def test_processor_time_of_other_processes_counts():
 
 def test_processor_time_of_ipopt_under_a_time_limit_counts():
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    problem = make_problem(depth=2, rows=60, overall=0.3)
+    problem = make_problem(depth=2, rows=60, global_=0.3)
     start = a_start(problem, rule="points")
     found = run(problem, inner="ipopt", start=start, budget=Budget(time_limit=60), inner_iter=5,
                 macro_iterations=9, stopping=(ProcessorTime(1e-6),))  # fmt: skip
@@ -441,14 +441,14 @@ def test_the_residual_rule_looks_at_the_whole_problem():
 
 
 def test_a_residual_ends_a_run():
-    problem = make_problem(depth=1, classes=2, overall=0.5)
+    problem = make_problem(depth=1, classes=2, global_=0.5)
     found = run(problem, stopping=(Residual(1e-5),), macro_iterations=50)
     assert "Residual" in found.message and found.stationarity <= 1e-5 * problem.cost_unit
 
 
 def test_early_stopping_returns_the_tree_that_validated_best():
-    problem = make_problem(depth=3, rows=150, overall=0.1)
-    other = make_problem(seed=0, depth=3, rows=400, overall=0.1).samples
+    problem = make_problem(depth=3, rows=150, global_=0.1)
+    other = make_problem(seed=0, depth=3, rows=400, global_=0.1).samples
     rows = EvaluationSet(other.features.T, other.labels)
     rule = ValidationAccuracy(rows, patience=2)
     found = run(problem, stopping=(rule,), watch=rows, macro_iterations=30)
@@ -462,14 +462,14 @@ def test_early_stopping_returns_the_tree_that_validated_best():
 
 
 def test_the_iterations_of_a_run_are_limited():
-    problem = make_problem(depth=3, overall=0.5)
+    problem = make_problem(depth=3, global_=0.5)
     found = run(problem, budget=Budget(max_iter=17))
     assert found.status is Status.MAX_ITER and 17 <= found.n_iter <= 20
     assert found.objective < objectives(found)[0]
 
 
 def test_a_time_limit_returns_the_best_so_far():
-    problem = make_problem(depth=4, rows=3000, features=20, overall=0.1)
+    problem = make_problem(depth=4, rows=3000, features=20, global_=0.1)
     start = a_start(problem)
     run(problem, start=start, macro_iterations=1)
     found = run(problem, start=start, budget=Budget(time_limit=0.05), macro_iterations=1000)
@@ -479,7 +479,7 @@ def test_a_time_limit_returns_the_best_so_far():
 
 
 def test_no_time_at_all_returns_the_start():
-    problem = make_problem(depth=2, overall=0.1)
+    problem = make_problem(depth=2, global_=0.1)
     budget = Budget(time_limit=1e-9)
     time.sleep(0.01)
     found = run(problem, budget=budget)
@@ -487,11 +487,11 @@ def test_no_time_at_all_returns_the_start():
 
 
 def test_a_cancelled_run_returns_the_best_so_far():
-    problem = make_problem(depth=4, rows=2000, features=10, overall=0.1)
+    problem = make_problem(depth=4, rows=2000, features=10, global_=0.1)
     budget = Budget()
 
     def cancel():
-        budget.cancel.requested = True
+        budget.stop()
 
     timer = threading.Timer(0.2, cancel)
     timer.start()
@@ -509,9 +509,9 @@ class Interrupted(Careless):
 
 def test_an_interrupt_in_a_step_returns_the_best_so_far():
     budget = Budget()
-    problem = make_problem(depth=2, overall=0.1)
+    problem = make_problem(depth=2, global_=0.1)
     found = run(problem, budget=budget, inner=Interrupted())
-    assert found.status is Status.INTERRUPTED and budget.cancel.requested
+    assert found.status is Status.INTERRUPTED and budget.stopped
     assert found.objective == pytest.approx(objectives(found)[0])
 
 
@@ -522,7 +522,7 @@ def test_an_interrupt_in_a_step_returns_the_best_so_far():
 def test_cost_matrix_and_rates_hold_in_the_end(rule):
     rng = np.random.default_rng(0)
     problem = replace(
-        make_problem(depth=2, rows=150, overall=0.3),
+        make_problem(depth=2, rows=150, global_=0.3),
         loss=ExpectedCost(random_costs(rng, 3)),
         minimum_rates=np.array([0.5, 0.4, 0.6]),
     )
@@ -599,7 +599,7 @@ def test_nonsense_is_refused_in_a_sentence(parameters, sentence):
 @pytest.mark.parametrize("proximal", [0.0, 1e-3])
 def test_ipopt_inside(strategy, proximal):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    problem = make_problem(depth=2, rows=60, overall=0.3)
+    problem = make_problem(depth=2, rows=60, global_=0.3)
     found = run(
         problem,
         inner=strategy,

@@ -67,7 +67,7 @@ def test_cheapest_leaves_leave_the_rates_out_and_fixed_leaves_alone():
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
     """Also after a search that failed and after entries were put on a kink."""
-    problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, rate=0.3)
+    problem = make_problem(surrogate=surrogate, local=0.05, global_=0.05, rate=0.3)
     start = draw_start("groups", problem, np.random.default_rng(1)).parameters
     theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
@@ -85,7 +85,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
     """Weights a hair from zero and from a tie, where every line search fails."""
     tried = 0
     for seed in range(6):
-        problem = make_problem(seed, surrogate=inverse_power(), local=0.5, overall=0.5)
+        problem = make_problem(seed, surrogate=inverse_power(), local=0.5, global_=0.5)
         start = draw_start("groups", problem, np.random.default_rng(seed)).parameters
         theta, leaves = start.splits, start.leaf_classes
         engine = make_engine(problem)
@@ -105,7 +105,7 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
 @given(seed=st.integers(0, 1000), iterations=st.integers(0, 25))
 @settings(max_examples=25)
 def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
-    problem = make_problem(seed % 7, overall=0.1, rate=0.25)
+    problem = make_problem(seed % 7, global_=0.1, rate=0.25)
     start = draw_start("points", problem, np.random.default_rng(seed)).parameters
     theta, engine = start.splits, make_engine(problem)
     engine.forget(problem.steepness)
@@ -114,7 +114,7 @@ def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
 
 
 def test_row_weights_of_one_descent_do_not_stay():
-    problem = make_problem(overall=0.1)
+    problem = make_problem(global_=0.1)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
@@ -128,7 +128,7 @@ def test_row_weights_of_one_descent_do_not_stay():
 
 
 def test_strength_multiplies_the_penalties_alone():
-    problem = make_problem(surrogate=linear(), local=0.2, overall=0.3)
+    problem = make_problem(surrogate=linear(), local=0.2, global_=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
     values = [

@@ -12,7 +12,7 @@ import skops.io
 from hypothesis import given, settings
 from sklearn.datasets import load_wine
 
-from readings import TREES, classifier_and_frame, random_classifier
+from readings import TREES, alter, classifier_and_frame, random_classifier
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx
 from softsplit.persistence import SKOPS_TYPES
 
@@ -61,7 +61,7 @@ def test_a_trained_tree_with_string_labels_on_disk(tmp_path):
 
 def test_a_tree_without_features_has_a_graph():
     tree, X = random_classifier(2, depth=2)
-    tree.weights_ = np.zeros_like(tree.weights_)
+    alter(tree, weights=np.zeros_like(tree.weights_))
     frame = pd.DataFrame(X, columns=tree.feature_names_in_)
     np.testing.assert_allclose(run(export_onnx(tree), X)[1], tree.predict_proba(frame), atol=1e-12)
 
@@ -70,7 +70,7 @@ def test_what_cannot_be_exported_is_refused(monkeypatch):
     with pytest.raises(TypeError, match="a SoftTreeClassifier is needed, got dict"):
         export_onnx({})
     tree, _ = random_classifier(1, n_classes=2)
-    tree.classes_ = np.array([b"a", b"b"])
+    alter(tree, classes=np.array([b"a", b"b"]))
     with pytest.raises(ValueError, match=r"labels of type \|S1 cannot be exported"):
         export_onnx(tree)
     monkeypatch.setitem(sys.modules, "onnx", None)
@@ -80,7 +80,7 @@ def test_what_cannot_be_exported_is_refused(monkeypatch):
 
 def test_unsigned_labels_beyond_the_signed_ones_are_exported_as_they_are():
     tree, X = random_classifier(1, n_classes=2)
-    tree.classes_ = np.array([1, 2**63], dtype=np.uint64)
+    alter(tree, classes=np.array([1, 2**63], dtype=np.uint64))
     frame = pd.DataFrame(X, columns=tree.feature_names_in_)
     assert run(export_onnx(tree), X)[0].tolist() == tree.predict(frame).tolist()
     assert set(tree.predict(frame).tolist()) == {1, 2**63}

@@ -23,7 +23,7 @@ every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate
 
 
 @every_surrogate
-@pytest.mark.parametrize("scope", ["local", "overall"])
+@pytest.mark.parametrize("scope", ["local", "global_"])
 def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
     """-|slope|^2 is the directional derivative of F along -slope, kinks and ties included."""
     problem = make_problem(surrogate=surrogate, **{scope: 0.3}).with_steepness(20.0)
@@ -46,7 +46,7 @@ def test_subgradient_is_the_steepest_descent_rate(surrogate, scope):
 
 
 def test_zero_row_under_a_strong_global_penalty_is_fixed():
-    problem = make_problem(overall=1e6)
+    problem = make_problem(global_=1e6)
     theta, slope = np.zeros((3, 5)), np.empty((3, 5))
     gradient, state = np.ones((3, 5)), np.empty((3, 5), dtype=np.int8)
     sparse = make_engine(problem)._sparse(1.0)
@@ -88,7 +88,7 @@ def test_penalty_value_is_that_of_the_problem(branches, scope, surrogate):
 @every_surrogate
 def test_a_row_below_the_floor_costs_what_the_floor_costs(surrogate):
     """Seen from the free branches alone: the maximum is paid for by fixed ones."""
-    problem = make_problem(surrogate=surrogate, overall=0.7)
+    problem = make_problem(surrogate=surrogate, global_=0.7)
     sparse = make_engine(problem)._sparse(1.0)
     theta = np.array([[0.1, -0.9, 0.0, 0.2, 0.3]])
     floor = np.array([0.5, 0.5, 0.0, 0.2])
@@ -109,7 +109,7 @@ def test_a_falling_maximum_takes_the_rest_of_its_row_down_with_it():
     theta = np.array([[0.8, 0.0], [0.5, 0.0], [-0.1, 0.0]])
     direction = np.array([[-0.5, 0.0], [0.0, 0.0], [0.0, 0.0]])
     state = np.array([[TIED, FREE], [FREE, FREE], [FREE, FREE]], dtype=np.int8)
-    moved = trial(theta, direction, state, np.zeros(1), overall=0.3)
+    moved = trial(theta, direction, state, np.zeros(1), global_=0.3)
     np.testing.assert_allclose(moved[:, 0], [0.3, 0.3, -0.1])
 
 
@@ -121,13 +121,13 @@ def test_below_the_floor_a_falling_maximum_takes_nothing_down():
     state = np.full(theta.shape, FREE, dtype=np.int8)
     state[0, 0], state[3] = TIED, FIXED
     free = np.array([True, True, True, False])
-    moved = trial(theta, direction, state, np.array([0.4]), free, overall=0.3)
+    moved = trial(theta, direction, state, np.array([0.4]), free, global_=0.3)
     np.testing.assert_allclose(moved[:, 0], [0.3, 0.4, -0.35, 0.4])
 
 
 @every_surrogate
 def test_no_global_slope_below_the_floor(surrogate):
-    problem = make_problem(surrogate=surrogate, overall=0.7)
+    problem = make_problem(surrogate=surrogate, global_=0.7)
     anchor = random_tree(np.random.default_rng(3), 4, 3, 2)
     anchor.weights[:] = [[0.8, 0.3, -0.2], [0.1, 0.6, 0.2], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     part = problem.restrict(Block((1, 2), ()), anchor)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from readings import random_model
+from readings import alter, random_model
 from softsplit import (
     NodeDecomposition,
     SoftTreeClassifier,
@@ -95,8 +95,7 @@ def tree(request):
         X = X / 10
     made = SoftTreeClassifier(n_starts=1, random_state=0, scale=request.param).fit(X, y)
     # Every column bears on every split, also the constant one: training may leave some out.
-    made.weights_ = np.where(np.abs(made.weights_) < 0.05, 0.05, made.weights_)
-    made._adopt(made._model().parameters)
+    alter(made, weights=np.where(np.abs(made.weights_) < 0.05, 0.05, made.weights_))
     return made, X, y
 
 
@@ -141,7 +140,7 @@ def test_explanations_hold_and_print_finite_figures(tree):
         assert not FIGURE.search(text), text
         json.dumps(found.to_dict(), allow_nan=False)
         assert found.label == made.predict(row[None, :])[0]
-        low, high = made._summary.low, made._summary.high
+        low, high = made.tree_.summary.low, made.tree_.summary.high
         for change in found.changes:
             j = change.feature
             assert low[j] <= change.new_value <= high[j]
@@ -149,7 +148,7 @@ def test_explanations_hold_and_print_finite_figures(tree):
             moved[j] = change.new_value
             assert made.predict(moved[None, :])[0] == change.label != found.label
         for reading in found.branches:
-            mean = made._model().summary.scaled_mean
+            mean = made.tree_.summary.scaled_mean
             weights = made.weights_[:, reading.branch] / 5
             at_mean = weights @ mean - made.thresholds_[reading.branch]
             if len(reading.contributions) == 5:

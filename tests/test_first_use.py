@@ -13,11 +13,12 @@ from softsplit import (
     NodeDecomposition,
     SoftTreeClassifier,
     SoftTreeClassifierCV,
-    classifier,
-    first_use,
     strength_path,
 )
+from softsplit.estimators.base import training_run
 from softsplit.solvers import IpoptSolver, NativeSolver
+from softsplit.training import run as running
+from softsplit.training import warm_up as first_use
 from softsplit.training.warm_up import make_ready
 
 # Whatever a fit calls has been called before: no function gets a new signature.
@@ -84,11 +85,11 @@ def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
 
 def test_the_clock_does_not_count_compiling(monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
-    run = tree._run_settings()
+    run = training_run(tree)
     hands = iter([10.0, 17.0])
-    monkeypatch.setattr(classifier, "make_ready", lambda solver, timed: None)
-    monkeypatch.setattr(classifier, "time", SimpleNamespace(perf_counter=lambda: next(hands)))
-    ready = tree._made_ready(run)
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed: None)
+    monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(hands)))
+    ready = run.ready()
     assert ready.budget.began == run.budget.began + 7.0
     assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
 
@@ -100,7 +101,7 @@ X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_run_is_made_ready(kind, timed, monkeypatch):
     seen = []
-    monkeypatch.setattr(classifier, "make_ready", lambda solver, timed: seen.append(timed))
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed: seen.append(timed))
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()
@@ -128,7 +129,7 @@ def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
     def fail(solver, timed):
         raise AssertionError("the compiler was asked first")
 
-    monkeypatch.setattr(classifier, "make_ready", fail)
+    monkeypatch.setattr(running, "make_ready", fail)
     rows = wrong.get("X", X)
     settings = {name: value for name, value in wrong.items() if name != "X"}
     with pytest.raises((ValueError, TypeError)):

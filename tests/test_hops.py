@@ -56,7 +56,7 @@ def bad_points(problem, count=2):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_search_is_never_worse_and_deterministic(seed):
-    problem = make_problem(seed, rows=100, features=5, overall=0.2)
+    problem = make_problem(seed, rows=100, features=5, global_=0.2)
     points = [solved_point(problem, s) for s in range(3)]
     draws = make_draws(problem, 24)
     ends = []
@@ -75,7 +75,7 @@ def test_the_search_is_never_worse_and_deterministic(seed):
 
 
 def test_nothing_lower_returns_the_very_point():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     points = sorted(
         (solved_point(problem, s) for s in range(2)),
         key=lambda point: make_engine(problem).descend(*point, LOOK),
@@ -92,7 +92,7 @@ def test_nothing_lower_returns_the_very_point():
 
 
 def test_trees_take_turns_a_cycle_each_and_are_replaced_by_what_they_become():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     points = bad_points(problem)
     engine = make_engine(problem)
     good = better_tree(problem, points[0], engine)
@@ -114,7 +114,7 @@ def test_trees_take_turns_a_cycle_each_and_are_replaced_by_what_they_become():
 
 
 def test_a_hopeless_hop_is_given_up_after_the_first_descent():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     point = solved_point(problem)
     engine = make_engine(problem)
     lowest = engine.descend(*point, LOOK)
@@ -127,7 +127,7 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
 
 @pytest.mark.parametrize("error", [OutOfBudget, KeyboardInterrupt])
 def test_a_search_that_is_stopped_keeps_the_best(error):
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     points = bad_points(problem)
     good = better_tree(problem, points[0], make_engine(problem))
 
@@ -140,11 +140,11 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     engine = DescentRun(problem, Meter(budget, 10_000))
     end = Hops(moves=(Watched(improve_then_stop),)).improve(engine, points, make_draws(problem, 9))
     assert engine.descend(*end, LOOK) <= good.objective + 1e-6
-    assert budget.cancel.requested == (error is KeyboardInterrupt)
+    assert budget.stopped == (error is KeyboardInterrupt)
 
 
 def test_a_search_without_any_budget_returns_the_first_point():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     points = [solved_point(problem)]
     engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 10_000))
     assert Hops().improve(engine, points, make_draws(problem, 9)) is points[0]
@@ -175,7 +175,7 @@ def test_many_hops_on_small_problems_none_on_a_million_rows():
 
 
 def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
-    problem = make_problem(overall=0.2, rows=120, features=6)
+    problem = make_problem(global_=0.2, rows=120, features=6)
     solver = NativeSolver()
     front = [solve(problem, seed, rule="points") for seed in range(2)]
     front.sort(key=lambda s: s.objective)
@@ -198,7 +198,7 @@ def stopping_finish(error):
     [(OutOfBudget, Status.MAX_ITER), (KeyboardInterrupt, Status.INTERRUPTED)],
 )
 def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, status):
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     bad = solve(problem, rule="uniform", max_iter=1)
     budget = Budget()
     solver = NativeSolver(finish=stopping_finish(error))
@@ -206,7 +206,7 @@ def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, stat
     assert found.objective < bad.objective
     assert found.violation <= 1e-6
     assert found.status is status
-    assert budget.cancel.requested == (error is KeyboardInterrupt)
+    assert budget.stopped == (error is KeyboardInterrupt)
 
 
 def test_the_search_ends_no_worse_than_the_all_zero_tree():
@@ -246,7 +246,7 @@ class Recorder:
 @pytest.fixture(scope="module")
 def solutions():
     """Feasible solutions of different objectives; the problem comes first."""
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     found = [solve(problem, seed, rule="points") for seed in range(8)]
     distinct = {round(s.objective, 4): s for s in found}
     assert len(distinct) >= 4
@@ -304,7 +304,7 @@ def test_an_interrupted_search_returns_the_best_start(solutions):
     problem, found = solutions
     budget = Budget()
     assert hop(problem, Recorder(KeyboardInterrupt), found, budget=budget) is found[0]
-    assert budget.cancel.requested
+    assert budget.stopped
 
 
 def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
@@ -316,7 +316,7 @@ def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
 
 
 def test_a_search_in_a_restricted_problem_moves_only_its_block():
-    whole = make_problem(depth=3, rows=150, overall=0.1)
+    whole = make_problem(depth=3, rows=150, global_=0.1)
     anchor = solve(whole, rule="points").parameters
     part = whole.restrict(Block((2, 5, 6), (4, 5, 6, 7)), anchor)
     rough = TreeParameters(

@@ -7,6 +7,8 @@ Time limits are measured there; here no clock decides.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +22,7 @@ from hostile_cases import (
     tables,
 )
 from hostile_check import command, is_one_sentence, outcome, table_outcome
+from readings import alter
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -28,7 +31,9 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.optimality import kkt
+from softsplit.training.preparation import Prepared, prepare
 from softsplit.tree.parameters import TreeParameters
 
 
@@ -68,13 +73,14 @@ def test_a_broken_promise_is_seen(monkeypatch):
     rng = np.random.default_rng(0)
     case = HostileCase("fit", rng.normal(size=(20, 2)), rng.integers(0, 2, 20))
     assert outcome(case).trees == 1
-    honest = SoftTreeClassifier._adopt
+    honest = Prepared.tree
 
-    def outside(self, parameters):
-        honest(self, parameters)
-        self.thresholds_ = self.thresholds_ + 3.0
+    def outside(*arguments, **options):
+        tree = honest(*arguments, **options)
+        far = replace(tree.parameters, thresholds=tree.parameters.thresholds + 3.0)
+        return replace(tree, parameters=far)
 
-    monkeypatch.setattr(SoftTreeClassifier, "_adopt", outside)
+    monkeypatch.setattr(Prepared, "tree", outside)
     with pytest.raises(AssertionError, match="outside the box"):
         outcome(case)
 
@@ -106,15 +112,15 @@ def test_the_largest_range_gives_a_tree_that_can_be_saved_read_and_explained(sca
 def test_a_threshold_beyond_floats_is_shown_as_the_largest_number():
     X = np.array([[0.0], [1.0], [1e300], [2.0]])
     tree = quick(depth=1).fit(X, [0, 0, 1, 1])
-    tree.weights_ = np.array([[1e-9]])
-    tree.thresholds_ = np.array([1.0])
+    alter(tree, weights=np.array([[1e-9]]))
+    alter(tree, thresholds=np.array([1.0]))
     assert "inf" not in export_text(tree)
 
 
 def test_terms_beyond_floats_are_explained_quietly():
     X = np.array([[0.0, 1e15], [1.0, 1e15 + 2], [1e300, 1e15 + 4], [2.0, 1e15]])
     tree = quick(depth=1).fit(X, [0, 0, 1, 1])
-    tree.weights_ = np.array([[1.0], [0.5]])
+    alter(tree, weights=np.array([[1.0], [0.5]]))
     explained = tree.explain(X[2])
     assert all(np.isfinite(reading.total) for reading in explained.branches)
     assert "inf" not in str(explained)
@@ -241,7 +247,7 @@ def test_a_rate_that_no_variable_moves_gets_no_multiplier():
     """Its slopes are about 1e-292 where all gates are shut, and a quotient of slopes overflowed."""
     X, y = np.linspace(0, 1, 12)[:, None], np.arange(12) % 2
     model = quick(penalty="log", local_strength=1e12, steepness=1e12, depth=1, min_class_rate=1.0)
-    problem = model._prepare(X, y, None)
+    problem = prepare(model_settings(model), training_rows(model, X, y, None)).problem
     shut = TreeParameters(np.array([[0.5]]), np.array([-0.5]), np.eye(2))
     found = kkt(problem, shut)
     np.testing.assert_array_equal(found.multipliers, 0.0)

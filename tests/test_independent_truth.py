@@ -126,9 +126,9 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     tree = [part.tolist() for part in (fitted.weights_, fitted.thresholds_, fitted.leaf_classes_)]
     expected = [brute_force.class_probabilities(x, *tree, depth, steepness) for x in scaled]
     assert_allclose(fitted.predict_proba(X), expected, rtol=1e-7, atol=1e-9 * steepness)
-    local, overall = brute_force.sparsity_indices(tree[0])
+    local, global_ = brute_force.sparsity_indices(tree[0])
     assert fitted.local_sparsity_ == pytest.approx(local)
-    assert fitted.global_sparsity_ == pytest.approx(overall)
+    assert fitted.global_sparsity_ == pytest.approx(global_)
     by_original = 1 / (1 + np.exp(-np.clip(
         steepness * (X @ fitted.coef_.T + fitted.intercept_), -700, 700
     )))  # fmt: skip

@@ -88,7 +88,7 @@ def test_what_was_seen_is_not_raised_again(usual):
     budget = Budget()
     with never_lost():
         interrupt_and_drop()
-        budget.cancel.requested = True
+        budget.stop()
         assert budget.exhausted and not Budget().exhausted
         interrupt_and_drop()
         seen()

@@ -56,8 +56,8 @@ def by_hand(problem, tree):
     cost = expected_cost(
         *rows, a, thresholds, leaves, problem.loss.costs.tolist(), depth, problem.steepness
     )
-    local, overall = problem.penalties.local, problem.penalties.overall
-    sparse = penalty(a, local.surrogate, local.strength, overall.strength)
+    local, global_ = problem.penalties.local, problem.penalties.global_
+    sparse = penalty(a, local.surrogate, local.strength, global_.strength)
     return cost + sparse, class_rates(*rows, a, thresholds, leaves, depth, problem.steepness)
 
 
@@ -126,7 +126,7 @@ def line_optimum(problem, step=0.004):
     best = np.inf
     sparse = problem.penalties
     phi = sparse.local.strength * sparse.local.surrogate.value(np.abs(grid))
-    phi = phi + sparse.overall.strength * sparse.overall.surrogate.value(np.abs(grid))
+    phi = phi + sparse.global_.strength * sparse.global_.surrogate.value(np.abs(grid))
     for first, second in itertools.permutations((0, 1)):
         cost = left * dearest[:, first] + (1 - left) * dearest[:, second]
         total = cost @ samples.weights + phi[:, None]

@@ -50,7 +50,7 @@ def move_id(move):
 @pytest.mark.parametrize("move", MOVES, ids=move_id)
 def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
     classes = 2 if depth == 1 else 3
-    problem = make_problem(depth=depth, classes=classes, overall=0.2)
+    problem = make_problem(depth=depth, classes=classes, global_=0.2)
     point, draw = solved_point(problem), make_draws(problem, 1)[0]
     before = [part.copy() for part in point]
     engine = make_engine(problem)
@@ -69,7 +69,7 @@ def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
 @pytest.mark.parametrize("move", MOVES, ids=move_id)
 def test_a_move_is_a_function_of_point_draw_and_turn(move):
     """Whatever the engine did before: its curvature pairs do not leak into the move."""
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     point, draws = solved_point(problem), make_draws(problem, 2)
     used = make_engine(problem)
     OtherStrength((4.0, 2.0, 8.0)).apply(used, point, draws[1], 2)
@@ -80,7 +80,7 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
 
 
 def test_replant_keeps_the_leaves_and_lands_elsewhere():
-    problem = make_problem(depth=2, overall=0.2)
+    problem = make_problem(depth=2, global_=0.2)
     point = solved_point(problem)
     draws = make_draws(problem, 2)
     ends = [Replant().apply(make_engine(problem), point, draw, 0) for draw in draws]
@@ -91,7 +91,7 @@ def test_replant_keeps_the_leaves_and_lands_elsewhere():
 
 
 def test_replant_leaves_fixed_branches_alone():
-    problem = make_problem(depth=2, overall=0.2)
+    problem = make_problem(depth=2, global_=0.2)
     tree = TreeParameters.from_splits(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
     engine = DescentRun(free, Meter(Budget(), 10_000))
@@ -192,7 +192,7 @@ def test_a_warm_up_leaves_fixed_leaves_alone():
 
 
 def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
-    problem = make_problem(surrogate=linear(), overall=0.05, rows=120)
+    problem = make_problem(surrogate=linear(), global_=0.05, rows=120)
     point, draw = solved_point(problem), make_draws(problem, 1)[0]
     ends = {
         name: move.apply(make_engine(problem), point, Draw(draw.tree, seed), 0)[0]
@@ -218,7 +218,7 @@ def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
 
 
 def test_overshoot_drops_features_and_takes_its_factors_in_turn():
-    problem = make_problem(features=8, overall=0.15, rows=120)
+    problem = make_problem(features=8, global_=0.15, rows=120)
     point, draw = solved_point(problem), make_draws(problem, 1)[0]
     engine = make_engine(problem)
 

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from readings import random_model
+from readings import alter, random_model
 from softsplit import (
     SoftTreeClassifier,
     dumps_model,
@@ -103,8 +103,8 @@ def assert_true_to_the_tree(text, tree):
     assert is_calm(text)
     told = [line.replace("|   ", "") for line in text.splitlines()]
     twin = loads_model(dumps_model(tree))
-    twin.classes_ = np.array(["p", "q", "r"])
-    twin.feature_names_in_ = np.array(["f", "g", "h"], dtype=object)
+    alter(twin, classes=np.array(["p", "q", "r"]))
+    alter(twin, feature_names=("f", "g", "h"))
     plain_lines = export_text(twin).splitlines()
     assert len(told) == len(plain_lines)
     assert told.count("else") == [line.replace("|   ", "") for line in plain_lines].count("else")
@@ -163,7 +163,7 @@ def test_two_classes_that_are_shown_alike_are_two_classes():
 
 def test_drawings_and_the_page_show_escapes(tree):
     made, X = tree
-    model = made._model()
+    model = made.tree_
     flow = class_flow(model, X.to_numpy(), np.zeros(len(X), dtype=int))
     for part in (tree_svg(model, flow, "tree"), tree_outline(model)):
         assert is_calm(rendered(part))

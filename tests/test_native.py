@@ -31,7 +31,7 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 @pytest.mark.parametrize("newton_from", [0, NEVER], ids=["newton", "first order"])
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
 def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
-    problem = make_problem(surrogate=surrogate, local=0.05, overall=0.05, features=8)
+    problem = make_problem(surrogate=surrogate, local=0.05, global_=0.05, features=8)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
@@ -45,7 +45,7 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
 
 
 def test_a_descent_cut_into_slices_takes_the_same_steps():
-    problem = make_problem(overall=0.1)
+    problem = make_problem(global_=0.1)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     ends = []
     for slices in ([40], [1] * 40, [7, 13, 20]):
@@ -85,7 +85,7 @@ def test_log_warm_up_improves_a_random_start():
 
 
 def test_approach_and_polish_lower_the_objective():
-    problem = make_problem(overall=0.3)
+    problem = make_problem(global_=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, engine = start.splits, make_engine(problem)
     leaves = Approach().apply(engine, theta, start.leaf_classes)
@@ -186,7 +186,7 @@ def test_a_planted_tree_is_found_again():
 
 
 def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
-    problem = make_problem(overall=1e5)
+    problem = make_problem(global_=1e5)
     best = best_solution(multistart(problem, NativeSolver(), n_starts=2))
     assert not np.any(best.parameters.weights)
     assert best.violation <= 1e-9
@@ -203,15 +203,15 @@ def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
     extra_depth=st.integers(0, 1),
     surrogate=st.sampled_from(SURROGATES),
     local=st.sampled_from([0.0, 0.01, 1.0]),
-    overall=st.sampled_from([0.0, 0.01, 1.0]),
+    global_=st.sampled_from([0.0, 0.01, 1.0]),
     copies=st.booleans(),
 )
 @settings(max_examples=40, deadline=None)
 def test_every_result_is_feasible_and_its_zeros_are_exact(
-    seed, rows, features, classes, extra_depth, surrogate, local, overall, copies
+    seed, rows, features, classes, extra_depth, surrogate, local, global_, copies
 ):
     depth = Topology.for_classes(classes).depth + extra_depth
-    problem = make_problem(seed, rows, features, classes, depth, surrogate, local, overall)
+    problem = make_problem(seed, rows, features, classes, depth, surrogate, local, global_)
     if copies:
         weights = np.random.default_rng(seed).integers(1, 4, problem.samples.n_rows).astype(float)
         totals = np.add.reduceat(weights, problem.samples.starts[:-1])
@@ -223,18 +223,18 @@ def test_every_result_is_feasible_and_its_zeros_are_exact(
     assert found.violation <= 1e-6
     assert np.isfinite(found.objective)
     sizes = np.abs(found.parameters.weights)
-    if local + overall > 0:
+    if local + global_ > 0:
         assert not np.any((sizes > 0) & (sizes < 1e-12))
 
 
 def test_result_is_stationary():
-    problem = make_problem(overall=0.3)
+    problem = make_problem(global_=0.3)
     found = solve(problem)
     assert found.kkt.residual < 1e-5
 
 
 def test_limits_are_respected_and_said():
-    problem = make_problem(rows=400, features=10, overall=0.1)
+    problem = make_problem(rows=400, features=10, global_=0.1)
     found = solve(problem, max_iter=3)
     assert found.status is Status.MAX_ITER
     assert found.n_iter == 3
@@ -244,14 +244,14 @@ def test_limits_are_respected_and_said():
 
 
 def test_a_given_tree_is_improved_and_never_worsened():
-    problem = make_problem(overall=0.3)
+    problem = make_problem(global_=0.3)
     first = solve(problem)
     again = NativeSolver().solve(problem, Start(first.parameters), Budget())
     assert again.objective <= first.objective + 1e-9
 
 
 def test_a_restricted_problem_moves_only_its_block():
-    problem = make_problem(overall=0.3)
+    problem = make_problem(global_=0.3)
     whole = solve(problem)
     part = problem.restrict(Block((1,), (0, 1, 2, 3)), whole.parameters)
     moved = whole.parameters.weights.copy()
@@ -267,7 +267,7 @@ def test_a_restricted_problem_moves_only_its_block():
 @pytest.mark.parametrize("seconds", [1e9, 1e-3, 1e-5])
 def test_the_clock_never_changes_a_bit(seconds, monkeypatch):
     """However long the slices are in which a run looks at its budget."""
-    problem = make_problem(overall=0.1, rows=150)
+    problem = make_problem(global_=0.1, rows=150)
     whole = solve(problem)
     monkeypatch.setattr("softsplit.solvers.native.run.SLICE_SECONDS", seconds)
     sliced = solve(problem)
@@ -293,7 +293,7 @@ def test_a_binding_rate_under_imbalance_does_not_mix_the_leaves(few, many, rate)
 
 
 def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
-    problem = replace(make_problem(overall=0.1), minimum_rates=np.zeros(3))
+    problem = replace(make_problem(global_=0.1), minimum_rates=np.zeros(3))
     tree = solve(problem).parameters
     rates = problem.rates(tree)
     asked = replace(problem, minimum_rates=rates + np.array([1e-5, -0.05, -0.05]))
@@ -308,7 +308,7 @@ def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
 @pytest.mark.parametrize(("rows", "cut"), [(400, True), (40, False)])
 def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut, monkeypatch):
     """Steps before it say nothing of what it costs; a slice of many would outlast a time limit."""
-    problem = make_problem(rows=rows, depth=4, overall=0.05)
+    problem = make_problem(rows=rows, depth=4, global_=0.05)
     engine = make_engine(problem)
     limits = Limits(60, 0.0, 0.0, 60, 20)
     slices = []

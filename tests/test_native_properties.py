@@ -94,9 +94,9 @@ def assert_feasible_and_true(problem, solution):
     assert np.min(tree.leaf_classes) >= 0
     assert np.all(tree.leaf_classes.sum(axis=1) >= 1 - 1e-6)
     assert solution.violation <= 1e-6
-    local, overall = problem.penalties.local, problem.penalties.overall
+    local, global_ = problem.penalties.local, problem.penalties.global_
     cost = expected_cost(*lists, a, mu, c, problem.loss.costs.tolist(), depth, steepness)
-    sparse = penalty(a, local.surrogate, local.strength, overall.strength)
+    sparse = penalty(a, local.surrogate, local.strength, global_.strength)
     np.testing.assert_allclose(solution.cost, cost, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(solution.objective, cost + sparse, rtol=1e-8, atol=1e-9)
 
@@ -123,7 +123,7 @@ def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):
 
 def scaled(problem, factor):
     """The problem with all weights and strengths multiplied."""
-    local, overall = problem.penalties.local, problem.penalties.overall
+    local, global_ = problem.penalties.local, problem.penalties.global_
     samples = problem.samples
     return replace(
         problem,
@@ -136,7 +136,7 @@ def scaled(problem, factor):
         ),
         penalties=PenaltyPair(
             replace(local, strength=factor * local.strength),
-            replace(overall, strength=factor * overall.strength),
+            replace(global_, strength=factor * global_.strength),
         ),
     )
 

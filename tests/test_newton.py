@@ -53,11 +53,11 @@ class Point:
         slopes = np.max(np.abs(problem.evaluate_cost(case.tree, 40.0 * rates).weights))
         at_zero, at_the_tie = surrogate.slope(sizes)[0]
         self.local = 8 * slopes / at_zero if SCOPES[scope][0] else 0.0
-        self.overall = 8 * slopes / at_the_tie if SCOPES[scope][1] else 0.0
+        self.global_ = 8 * slopes / at_the_tie if SCOPES[scope][1] else 0.0
         problem = replace(
             problem,
             minimum_rates=rates,
-            penalties=PenaltyPair.of(surrogate, self.local, self.overall),
+            penalties=PenaltyPair.of(surrogate, self.local, self.global_),
         )
         engine = DescentRun(problem, Meter(Budget(), 100))
         passes, terms, self.sparse, self.reference = engine.arguments(leaves)
@@ -131,7 +131,7 @@ class Point:
         sizes, tied = np.abs(self.theta), self.state == TIED
         sizes[:, -1], tied[:, -1] = 0.0, False
         curvature = np.where(sizes > 0, self.surrogate.curvature(sizes), 0.0)
-        share = self.local + self.overall * tied / np.maximum(tied.sum(axis=0), 1)
+        share = self.local + self.global_ * tied / np.maximum(tied.sum(axis=0), 1)
         return np.abs(self.basis).T @ (share * curvature).ravel()
 
     def expected_matrix(self):

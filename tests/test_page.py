@@ -119,7 +119,7 @@ def test_a_path_goes_from_many_features_to_few(rows):
 def test_work_that_is_cut_short_is_not_judged(rows):
     X, y = rows
     budget = Budget()
-    budget.cancel.requested = True
+    budget.stop()
     base = SoftTreeClassifier(depth=1, global_strength=1.0, n_starts=1, random_state=0)
     found = assess(base, X, y, FRACTIONS, n_folds=3, budget=budget)
     assert not any(found.judged(i) for i in range(3))

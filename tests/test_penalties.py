@@ -119,8 +119,8 @@ def test_the_gradient_at_zeros_and_ties_is_the_promised_subgradient():
     weights = np.array([[0.0, 0.5, -0.5], [0.0, 0.0, 0.0], [-0.3, 0.3, 0.1]])
     local = Penalty(2.0, linear(), "local").gradient(weights)
     assert_array_equal(local, [[0, 2, -2], [0, 0, 0], [-2, 2, 2]])
-    overall = Penalty(3.0, linear(), "global").gradient(weights)
-    assert_array_equal(overall, [[0, 3, 0], [0, 0, 0], [-3, 0, 0]])
+    global_ = Penalty(3.0, linear(), "global").gradient(weights)
+    assert_array_equal(global_, [[0, 3, 0], [0, 0, 0], [-3, 0, 0]])
 
 
 @every_surrogate
@@ -141,7 +141,7 @@ def test_strength_zero_is_no_penalty(surrogate):
     assert pair.value(weights) == 0.0
     assert_array_equal(pair.gradient(weights), 0.0)
     assert_array_equal(pair.local.slope(weights), np.zeros((2, 2)))
-    assert_array_equal(pair.overall.slope(weights), np.zeros(2))
+    assert_array_equal(pair.global_.slope(weights), np.zeros(2))
     assert_array_equal(pair.prox(weights, 1.0), weights)
     assert_array_equal(pair.prox(3 * weights, 1.0), np.clip(3 * weights, -1, 1))
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_wine
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from readings import random_classifier
+from readings import alter, random_classifier
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.report.plots import (
     CoefficientsDisplay,
@@ -176,7 +176,7 @@ def test_coefficients_are_those_of_the_tree(wine):
 def test_many_features_and_none():
     tree, _ = random_classifier(0, depth=3, n_features=60)
     assert CoefficientsDisplay.from_estimator(tree).weights.shape[0] > 40
-    tree.weights_ = np.zeros_like(tree.weights_)
+    alter(tree, weights=np.zeros_like(tree.weights_))
     with pytest.raises(ValueError, match="the tree uses no feature"):
         CoefficientsDisplay.from_estimator(tree)
 

@@ -57,7 +57,7 @@ def test_ridge_logistic_solves_the_regression():
 
 
 def test_a_race_is_won_by_the_lowest_objective():
-    problem = make_problem(overall=0.3)
+    problem = make_problem(global_=0.3)
     start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
     trees = (start.parameters, *start.rivals)
     theta, leaves = Race().winner(make_engine(problem), trees)
@@ -83,7 +83,7 @@ def test_regrow_replaces_exactly_one_subtree():
 def test_hops_never_worsen_and_sometimes_improve():
     gains = []
     for seed in range(6):
-        problem = make_problem(seed=seed, rows=120, features=6, overall=0.2)
+        problem = make_problem(seed=seed, rows=120, features=6, global_=0.2)
         best = solve(problem, seed, rule="points")
         after = hop(problem, NativeSolver(), [best], seed=seed)
         assert after.objective <= best.objective
@@ -93,14 +93,14 @@ def test_hops_never_worsen_and_sometimes_improve():
 
 
 def test_hops_are_reproducible():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     best = solve(problem)
     ends = [hop(problem, NativeSolver(), [best], seed=5) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
 
 
 def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
-    problem = make_problem(overall=0.2)
+    problem = make_problem(global_=0.2)
     start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
     trees = (start.parameters, *start.rivals)
     engine = DescentRun(problem, Meter(Budget(), 25))  # the first tree and a part of the second

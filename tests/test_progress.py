@@ -87,7 +87,7 @@ class Recorder(Observer):
         self._note("searched", solution.objective)
 
     def point_ended(self, problem, solution):
-        self._note("point", problem.penalties.overall.strength, solution.objective)
+        self._note("point", problem.penalties.global_.strength, solution.objective)
 
 
 def test_an_observer_is_told_of_every_start_and_every_hop(problem):
@@ -210,32 +210,32 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     assert len(found) == (1 if event == "start" else 3)
     best = hop(problem, NativeSolver(), found, budget=budget, observer=seen)
     assert best.status.usable and best.objective <= min(s.objective for s in found) + 1e-6
-    assert budget.cancel.requested
+    assert budget.stopped
 
 
 def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     budget, seen = Budget(), Recorder(interrupt="start")
     found = multistart(problem, IpoptSolver(), n_starts=6, n_jobs=2, budget=budget, observer=seen)
-    assert len(found) == 1 and budget.cancel.requested
+    assert len(found) == 1 and budget.stopped
 
 
 def test_an_interruption_between_points_keeps_the_path(problem):
     budget = Budget()
     seen = Recorder(interrupt="point")
     found = walk([problem] * 3, NativeSolver(), n_starts=2, budget=budget, observer=seen)
-    assert len(found) == 1 and budget.cancel.requested
+    assert len(found) == 1 and budget.stopped
 
 
 def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, terminal):
-    def interrupted(self, budget, n_points=0):
+    def interrupted(verbose, budget, n_points=0):
         class Interrupted(ConsoleProgress):
             def hopped(self, done, objective):
                 raise KeyboardInterrupt
 
         return Interrupted(budget, n_points, terminal)
 
-    monkeypatch.setattr(SoftTreeClassifier, "_watched", interrupted)
+    monkeypatch.setattr("softsplit.estimators.classifier.watched", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 4 starts"):
         fitted = tree().fit(*iris)
     assert fitted.score(*iris) > 0.9

@@ -23,9 +23,9 @@ def scaled_strength(surrogate):
     return 0.5 / float(surrogate.value(np.ones(1))[0] - surrogate.value(np.zeros(1))[0])
 
 
-def scaled_pair(surrogate, local, overall):
+def scaled_pair(surrogate, local, global_):
     scale = scaled_strength(surrogate)
-    return PenaltyPair.of(surrogate, scale * local, scale * overall)
+    return PenaltyPair.of(surrogate, scale * local, scale * global_)
 
 
 def prox_objective(pair, a, weights, step):
@@ -43,7 +43,7 @@ def assert_not_worse(pair, found, other, weights, step):
 def test_single_entries_against_a_fine_grid(surrogate, strengths):
     pair = scaled_pair(surrogate, *strengths)
     grid = np.linspace(0, 1, 20001)
-    penalty = sum(term.strength * surrogate.value(grid) for term in (pair.local, pair.overall))
+    penalty = sum(term.strength * surrogate.value(grid) for term in (pair.local, pair.global_))
     kinds = set()
     for weight in np.concatenate([np.linspace(0, 1.6, 65), [1e-6, 1e-4, 1e-3]]):
         found = pair.prox(np.array([[weight]]), 0.7)
@@ -62,7 +62,7 @@ def test_pairs_of_branches_against_a_grid(surrogate, strengths):
     value = surrogate.value(grid)
     first, second = np.meshgrid(np.arange(201), np.arange(201), indexing="ij")
     penalty = pair.local.strength * (value[first] + value[second])
-    penalty = penalty + pair.overall.strength * value[np.maximum(first, second)]
+    penalty = penalty + pair.global_.strength * value[np.maximum(first, second)]
     sizes = [0.0, 0.1, 0.3, 0.55, 0.9, 1.2]
     for weights in itertools.product(sizes, repeat=2):
         distance = (grid[first] - weights[0]) ** 2 + (grid[second] - weights[1]) ** 2
@@ -123,9 +123,9 @@ def test_linear_global_is_what_the_l1_projection_leaves(weights, strength):
     assert_allclose(pair.prox(weights, 1.0), expected, atol=1e-13)
 
 
-@given(weights=points, local=st.floats(0, 1), overall=st.floats(0, 1))
-def test_linear_prox_and_linearised_prox_agree(weights, local, overall):
-    pair = PenaltyPair.of(linear(), local, overall)
+@given(weights=points, local=st.floats(0, 1), global_=st.floats(0, 1))
+def test_linear_prox_and_linearised_prox_agree(weights, local, global_):
+    pair = PenaltyPair.of(linear(), local, global_)
     anywhere = np.full_like(weights, 0.3)
     assert_allclose(pair.linearised_prox(weights, anywhere), pair.prox(weights, 1.0), atol=1e-13)
 
@@ -134,10 +134,10 @@ def test_linear_prox_and_linearised_prox_agree(weights, local, overall):
 @given(weights=points, at=candidates, other=candidates)
 def test_linearised_prox_minimises_the_tangent_penalty(surrogate, weights, at, other):
     pair = scaled_pair(surrogate, 0.1, 0.2)
-    local, overall = pair.local.slope(at), pair.overall.slope(at)
+    local, global_ = pair.local.slope(at), pair.global_.slope(at)
 
     def objective(a):
-        tangent = np.sum(local * np.abs(a)) + np.sum(overall * np.max(np.abs(a), axis=1))
+        tangent = np.sum(local * np.abs(a)) + np.sum(global_ * np.max(np.abs(a), axis=1))
         return 0.5 * np.sum((a - weights) ** 2) + tangent
 
     found = pair.linearised_prox(weights, at)
@@ -150,8 +150,8 @@ def test_up_to_the_floor_the_global_term_is_free(weights, other, floor):
     pair = PenaltyPair.of(linear(), 0.1, 0.5)
 
     def objective(a):
-        overall = 0.5 * max(float(np.max(np.abs(a))), floor)
-        return 0.5 * np.sum((a - weights) ** 2) + 0.1 * np.sum(np.abs(a)) + overall
+        global_ = 0.5 * max(float(np.max(np.abs(a))), floor)
+        return 0.5 * np.sum((a - weights) ** 2) + 0.1 * np.sum(np.abs(a)) + global_
 
     found = pair.linearised_prox(weights, other, np.array([floor]))
     for candidate in (other, np.clip(found + 0.01 * other, -1, 1), np.zeros_like(other)):

@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import brute_force
 from readings import random_classifier, random_model
+from softsplit.estimators.fitted import checked_rows
 from softsplit.reading import row_plan
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE
@@ -257,7 +258,7 @@ def test_memory_does_not_grow_with_the_rows(kind, dtype):
     for times in (2000, 8000):
         rows = np.tile(X, (times, 1)).astype(dtype)
         tracemalloc.start()
-        answers = tree._model().predict_proba(tree._check(rows))
+        answers = tree.tree_.predict_proba(checked_rows(tree, rows))
         peaks.append(tracemalloc.get_traced_memory()[1] - answers.nbytes)
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 2e5, peaks

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softsplit.selection.scoreboard import Candidate, Mark, Scoreboard
+from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.tree.parameters import TreeParameters
 
 SMALL = Candidate("minmax", 1, 512.0, "l0", "global")
@@ -22,7 +22,7 @@ def board(*rows):
     for candidate, fraction, scores, features in rows:
         for fold, score in enumerate(scores):
             if score is not None:
-                made.add(candidate, fraction, fold, Mark(TREE, score, features, features, 0.1))
+                made.add(candidate, fraction, fold, FoldScore(TREE, score, features, features, 0.1))
     return made
 
 

@@ -8,8 +8,10 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, strength_path
+from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
+from softsplit.training.preparation import prepare
 
 
 def quick(**parameters):
@@ -65,7 +67,8 @@ def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope):
     """A tree found at one strength is feasible at all others; so is the tree without features."""
     X, y = load_iris(return_X_y=True)
     path = strength_path(X, y, estimator=quick(n_starts=2), strengths="paper", scope=scope)
-    problem = path[0].classifier._prepare(X, y, None)
+    model = path[0].classifier
+    problem = prepare(model_settings(model), training_rows(model, X, y, None)).problem
     name = f"{scope}_strength"
     zero = all_zero_tree(problem)
     for at, point in enumerate(path.points):

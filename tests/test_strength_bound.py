@@ -67,9 +67,9 @@ def leaving_direction(problem, tree):
     multipliers = rate_multipliers(problem, tree, problem.rates(tree))
     slopes = problem.evaluate_cost(tree, multipliers).weights
     zero = np.zeros(1)
-    local, overall = problem.penalties.local, problem.penalties.overall
+    local, global_ = problem.penalties.local, problem.penalties.global_
     excess = np.maximum(np.abs(slopes) - local.strength * local.surrogate.slope(zero), 0)
-    gains = excess.sum(axis=1) - overall.strength * overall.surrogate.slope(zero)
+    gains = excess.sum(axis=1) - global_.strength * global_.surrogate.slope(zero)
     moving = (excess > 0) & (np.arange(len(gains)) == np.argmax(gains))[:, None]
     return np.where(moving, -np.sign(slopes), 0.0)
 

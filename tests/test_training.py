@@ -168,7 +168,7 @@ def test_interruption_keeps_finished_starts(problem):
     solver = Scripted([Status.OPTIMAL] * 5, interrupt_at=2)
     found = multistart(problem, solver, n_starts=5, budget=budget)
     assert len(found) == 2
-    assert budget.cancel.requested
+    assert budget.stopped
 
 
 def test_a_start_that_was_interrupted_is_the_last(problem):
@@ -221,7 +221,7 @@ class Cancelled(Scripted):
     """Interrupted in a start that ends infeasible."""
 
     def solve(self, problem, start, budget):
-        budget.cancel.requested = True
+        budget.stop()
         return super().solve(problem, start, budget)
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 MOVED = {
     "classifier": "estimators.classifier",
@@ -34,7 +35,21 @@ MOVED = {
     "solvers.stages": "solvers.native.stages",
     "sparsity": "tree.sparsity",
 }
-"""Former and present names, without that of the package."""
+"""Former and present names of modules, without that of the package."""
+
+MOVED_NAMES = {
+    "selection.PathPoint": "estimators.path",
+    "selection.StrengthPathResult": "estimators.path",
+}
+"""Names in a module whose own name means something else today, and where they are now."""
+
+
+def moved_name(package: str, name: str) -> Any:
+    """What a package used to hold under that name: its answer to unknown attributes."""
+    home = MOVED_NAMES.get(f"{package.partition('.')[2]}.{name}")
+    if home is None:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(import_module(f"softsplit.{home}"), name)
 
 
 class FormerNames(MetaPathFinder, Loader):

@@ -40,7 +40,7 @@ def fit(
     depth: options.Depth = None,
     strength: options.Strength = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.overall,
+    scope: options.ScopeOption = options.Scope.global_,
     selection: options.SelectionOption = options.Selection.one_se,
     time_limit: options.TimeLimit = 45.0,
     jobs: options.Jobs = None,
@@ -131,7 +131,7 @@ def _show(
     import numpy as np
 
     tree = found.tree
-    said = tree.classes_[tree._model().predict_index(rows.X)]
+    said = tree.classes_[tree.tree_.predict_index(rows.X)]
     right = float(np.mean(said == rows.y))
     accuracy = None if subject is None else subject.accuracy(subject.chosen)
     names = [str(name) for name in tree.feature_names_in_[tree.selected_features_]]

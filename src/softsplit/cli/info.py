@@ -77,7 +77,7 @@ def _model(path: Path) -> dict[str, Any]:
     from softsplit.persistence import load_model
 
     tree = load_model(path)
-    model = tree._model()
+    model = tree.tree_
     facts: dict[str, Any] = {
         "kind": "model file of softsplit",
         "classes": [str(label) for label in tree.classes_],

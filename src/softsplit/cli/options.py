@@ -54,7 +54,7 @@ class Scale(StrEnum):
 class Scope(StrEnum):
     """What the penalty counts: features, single coefficients, or half and half."""
 
-    overall = "global"
+    global_ = "global"
     local = "local"
     both = "both"
 

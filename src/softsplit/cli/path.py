@@ -39,7 +39,7 @@ def path(
         ),
     ] = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.overall,
+    scope: options.ScopeOption = options.Scope.global_,
     time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -60,14 +60,14 @@ def path(
         say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.report.rivals import make_subject, walk_path
-    from softsplit.selection.strengths import strengths
+    from softsplit.selection.strengths import SHARES, shared
 
-    local, overall = strengths(scope.value, 1.0)
+    local, global_ = shared(SHARES[scope.value], 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "minmax",
         local_strength=local,
-        global_strength=overall,
+        global_strength=global_,
         random_state=seed,
     )
     walked = walk_path(

@@ -1,56 +1,34 @@
-"""The scikit-learn estimator: validate, scale, train, store."""
+"""The estimator that trains one tree with given parameters."""
 
 from __future__ import annotations
 
-import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from functools import partial
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from numpy.typing import ArrayLike
+from sklearn.base import clone
 
-from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.samples import Samples
-from softsplit.estimators.fitted import FittedTreeMixin
-from softsplit.problem.problem import TrainingProblem
-from softsplit.reading.summary import FeatureSummary
-from softsplit.solvers import Budget, Solution, Solver, Status
-from softsplit.solvers.decomposition import NodeDecomposition
-from softsplit.support.all_or_nothing import all_or_nothing
-from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
-from softsplit.support.arrays import FloatArray
-from softsplit.support.convergence import CutShortWarning
-from softsplit.support.inputs import (
-    made_floats,
-    refuse_infinite,
-    refuse_masked,
-    refuse_mixed_labels,
-    refuse_text,
+from softsplit.estimators.base import (
+    SoftTreeBase,
+    keep,
+    model_settings,
+    training_rows,
+    training_run,
 )
+from softsplit.estimators.fitted import validated_rows
+from softsplit.solvers import Solution, Solver
+from softsplit.support.all_or_nothing import all_or_nothing
+from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.training import settings
-from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
-from softsplit.training.observer import Observer
-from softsplit.training.warm_up import make_ready, warm_up_samples
-from softsplit.tree.scaling import Scaling, fit_scaling, scaled_rows
+from softsplit.training.observer import watched
+from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.run import End, Outcome, train
 
 
-class RunSettings(NamedTuple):
-    """How to train, apart from what."""
-
-    solver: Solver
-    n_starts: int
-    n_jobs: int | None
-    seed: int
-    budget: Budget
-
-
-class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
+class SoftTreeClassifier(SoftTreeBase):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
@@ -77,7 +55,7 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         Cost of calling a sample of class (row) another class (column); 0.5 for every error if
         not given.
     class_weight : dict or "balanced", optional
-        Factors on the costs of each class. Costs below a millionth of the dearest count as zero.
+        Factors on the costs of each class. Costs below a millionth of the largest count as zero.
     min_class_rate : float, sequence or dict, default=0.1
         Least expected share of each class that must be classified correctly.
     solver : str or solver object, default="native"
@@ -110,6 +88,8 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
+    tree_ : TreeModel
+        The tree with its scaling, classes and names; most of what follows is read from it.
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
@@ -142,6 +122,8 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         |weight| * spread. The formula is in ``softsplit.reading.importance``.
     n_iter_ : int
         Iterations of the kept run.
+    end_ : str
+        Why training ended: "complete", "interrupted", "time_limit" or "max_iter".
 
     Examples
     --------
@@ -176,26 +158,28 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            sharpness=sharpness,
+            exponent=exponent,
+            offset=offset,
+            cost_matrix=cost_matrix,
+            class_weight=class_weight,
+            min_class_rate=min_class_rate,
+            solver=solver,
+            n_starts=n_starts,
+            max_iter=max_iter,
+            tol=tol,
+            time_limit=time_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.depth = depth
         self.penalty = penalty
         self.local_strength = local_strength
         self.global_strength = global_strength
-        self.sharpness = sharpness
-        self.exponent = exponent
-        self.offset = offset
         self.steepness = steepness
-        self.cost_matrix = cost_matrix
-        self.class_weight = class_weight
-        self.min_class_rate = min_class_rate
-        self.solver = solver
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.time_limit = time_limit
         self.scale = scale
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
@@ -203,232 +187,37 @@ class SoftTreeClassifier(FittedTreeMixin, ClassifierMixin, BaseEstimator):
         Samples of weight zero are the same as absent ones.
         """
         with never_lost(), all_or_nothing(self):
-            run = self._run_settings()
-            problem = self._prepare(X, y, sample_weight)
-            run = self._made_ready(run)
-            run = run._replace(solver=self._adapted(run.solver))
-            with self._watched(run.budget) as observer:
-                self.starts_ = multistart(
-                    problem,
-                    run.solver,
-                    n_starts=run.n_starts,
-                    seed=run.seed,
-                    budget=run.budget,
-                    n_jobs=run.n_jobs,
-                    observer=observer,
-                )
-                best = self._search(problem, run, observer)
+            settings.make_scale(self.scale)
+            run = training_run(self)
+            prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
+            run = run.adapted(prepared, partial(validated_rows, self)).ready()
+            with watched(self.verbose, run.budget) as observer:
+                outcome = train(prepared, run, observer)
             try:
-                self._store(best, run.solver.zero_threshold, problem.samples)
+                keep(self, prepared, outcome, run.solver.zero_threshold)
             except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
-                run.budget.cancel.requested = True
-                self._store(best, run.solver.zero_threshold, problem.samples)
-            self._warn(run.budget)
+                run.budget.stop()
+                outcome = replace(outcome, end=End.INTERRUPTED)
+                keep(self, prepared, outcome, run.solver.zero_threshold)
+            if outcome.warning:
+                interrupted = outcome.end is End.INTERRUPTED
+                said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)
+                warnings.warn(said, stacklevel=2)
         return self
 
-    def _watched(self, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
-        """Whoever looks on while a fit, or a path of ``n_points``, runs."""
-        if not settings.make_verbose(self.verbose):
-            return nullcontext(Observer())
-        from softsplit.training.progress import (
-            ConsoleProgress,  # with Rich, which others need not load
-        )
 
-        return ConsoleProgress(budget, n_points)
-
-    def _run_settings(self) -> RunSettings:
-        """Everything about how to train, checked before any work is done; its clock runs."""
-        settings.make_scale(self.scale)
-        settings.make_verbose(self.verbose)
-        solver = settings.make_solver(self.solver)
-        if self._budget().time_limit is not None:
-            warm_up_samples()
-        return RunSettings(
-            solver=solver,
-            n_starts=positive_integer("n_starts", self.n_starts, MOST_RUNS),
-            n_jobs=settings.make_jobs(self.n_jobs),
-            seed=drawn_seed(self.random_state),
-            budget=self._budget(),
-        )
-
-    def _made_ready(self, run: RunSettings) -> RunSettings:
-        """The settings of a run whose code is compiled; its clock has not counted that.
-
-        To be called when all input is known to be sound: on a new installation it takes a while.
-        """
-        began = time.perf_counter()
-        make_ready(run.solver, timed=run.budget.time_limit is not None)
-        spent = time.perf_counter() - began
-        return run._replace(budget=replace(run.budget, began=run.budget.began + spent))
-
-    def _adapted(self, solver: Solver) -> Solver:
-        """The solver with any rows of the user's that it looks at scaled and coded."""
-        if not isinstance(solver, NodeDecomposition):
-            return solver
-        return solver.adapted(self._other_rows, self.classes_)
-
-    def _other_rows(self, X: Any) -> FloatArray:
-        """Rows that need not be training rows, in the units of the splits."""
-        return scaled_rows(self.scaling_, self._check(X))
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> TrainingProblem:
-        """Validate and scale; the training problem of these parameters."""
-        X, labels, weight = self._validate(X, y, sample_weight)
-        return self._prepare_checked(X, labels, weight)
-
-    def _prepare_checked(
-        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
-    ) -> TrainingProblem:
-        """The same for validated rows, whose labels are positions in ``classes_``."""
-        self.scaling_ = self._fitted_scaling(X, weight)
-        problem = self._problem(X, labels, weight)
-        self._summary = FeatureSummary.of(X, weight, problem.samples.mean)
-        return problem
-
-    def _fitted_scaling(self, X: FloatArray, weight: FloatArray) -> Scaling:
-        """The scaling for the rows of positive weight."""
-        counted = weight > 0
-        if not np.all(counted):
-            X, weight = X[counted], weight[counted]
-        return fit_scaling(settings.make_scale(self.scale), X, weight)
-
-    def _fitted_with(
-        self, local: float, overall: float, found: Solution, samples: Samples | None = None
-    ) -> Self:
-        """A fitted copy that holds ``found``, for prepared estimators.
-
-        Without the training rows it has no ``feature_importances_``.
-        """
-        copy = clone(self).set_params(local_strength=local, global_strength=overall)
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "scaling_", "_summary"):
-            if hasattr(self, name):
-                setattr(copy, name, getattr(self, name))
-        copy.starts_ = [found]
-        copy._store(found, settings.make_solver(self.solver).zero_threshold, samples)
-        return copy
-
-    def _budget(self) -> Budget:
-        limit = self.time_limit
-        return Budget(
-            max_iter=None if self.max_iter is None else positive_integer("max_iter", self.max_iter),
-            tol=positive_number("tol", self.tol),
-            time_limit=None if limit is None else positive_number("time_limit", limit),
-        )
-
-    def _validate(
-        self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-        """Checked X, class indices and weights; sets classes_."""
-        refuse_text(X)
-        refuse_masked("y", y)
-        with made_floats():
-            # Single precision stays as it is: training makes the only copy in double precision,
-            # of the scaled rows.
-            X, y = validate_data(
-                self, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
-            )
-        refuse_infinite(X, getattr(self, "feature_names_in_", None))
-        refuse_mixed_labels(y)
-        check_classification_targets(y)
-        weight = settings.make_weights(
-            _check_sample_weight(
-                settings.make_numbers("sample_weight", sample_weight),
-                X,
-                dtype=np.float64,
-                ensure_non_negative=True,
-            )
-        )
-        self.classes_ = np.unique(y[weight > 0])
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds {'one class' if len(self.classes_) else 'no class'} of positive weight; "
-                "a classifier needs samples of at least two classes."
-            )
-        # Rows of zero weight may carry labels that are no class; their index is never used.
-        labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        return X, labels, weight
-
-    def _problem(
-        self, X: FloatArray, labels: NDArray[np.int64], weight: FloatArray
-    ) -> TrainingProblem:
-        samples = Samples.from_arrays(
-            X, labels, len(self.classes_), weight, self.scaling_.transform
-        )
-        return TrainingProblem(
-            rows=CompiledRows(samples),
-            topology=settings.make_topology(self.depth, len(self.classes_)),
-            loss=settings.make_loss(
-                self.cost_matrix, self.class_weight, self.classes_, samples.class_totals
-            ),
-            penalties=settings.make_penalties(
-                self.penalty,
-                self.local_strength,
-                self.global_strength,
-                sharpness=self.sharpness,
-                exponent=self.exponent,
-                offset=self.offset,
-            ),
-            minimum_rates=settings.make_rates(self.min_class_rate, self.classes_),
-            steepness=settings.make_steepness(self.steepness),
-        )
-
-    def _search(self, problem: TrainingProblem, run: RunSettings, observer: Observer) -> Solution:
-        """The best tree, after a search around the best starts."""
-        try:
-            return hop(
-                problem,
-                run.solver,
-                self.starts_,
-                seed=run.seed,
-                budget=run.budget,
-                observer=observer,
-            )
-        except NoFeasibleTreeError as error:
-            if run.budget.exhausted:
-                raise
-            raise _name_rates(error, problem, self.starts_, self.classes_) from None
-
-    def _warn(self, budget: Budget) -> None:
-        """Say what kept the fit from ending by itself."""
-        cut = self.solution_.status in (Status.MAX_ITER, Status.TIME_LIMIT)
-        made = len(self.starts_)
-        if budget.cancel.requested:
-            message = f"interrupted; the best of {made} starts so far is kept"
-        elif made < self.n_starts:
-            message = f"{Status.TIME_LIMIT.value}; {made} of {self.n_starts} starts were made"
-        elif cut:
-            message = self.solution_.status.value
-        else:
-            return
-        said = CutShortWarning("SoftTreeClassifier", f"{message}.", budget.cancel.requested)
-        warnings.warn(said, stacklevel=3)
-
-    def _check(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        refuse_text(X)
-        with made_floats():
-            # Single precision stays as it is: whoever computes makes doubles of a few rows.
-            checked: FloatArray = validate_data(
-                self, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
-            )
-        refuse_infinite(checked, getattr(self, "feature_names_in_", None))
-        return checked
-
-
-def _name_rates(
-    error: NoFeasibleTreeError,
-    problem: TrainingProblem,
-    solutions: list[Solution],
-    classes: NDArray[Any],
-) -> ValueError:
-    """Say which class's rate was out of reach, if that is what failed."""
-    closest = min(solutions, key=lambda solution: solution.violation)
-    rates = problem.rates(closest.parameters)
-    worst = int(np.argmax(problem.minimum_rates - rates))
-    if problem.minimum_rates[worst] <= rates[worst]:
-        return error
-    return NoFeasibleTreeError(
-        f"no start met min_class_rate {problem.minimum_rates[worst]:g} for class "
-        f"{classes.tolist()[worst]!r} (the closest reached {rates[worst]:.3g}); lower "
-        "min_class_rate, or raise depth or n_starts."
-    )
+def fitted_classifier(
+    base: SoftTreeBase,
+    prepared: Prepared,
+    found: Solution,
+    zero_threshold: float,
+    *,
+    importances: bool = True,
+) -> SoftTreeClassifier:
+    """A fitted classifier that holds ``found``, with the other parameters of ``base``."""
+    names = SoftTreeClassifier().get_params(deep=False)
+    given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
+    made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
+    outcome = Outcome.alone(found)
+    keep(made, prepared, outcome, zero_threshold, importances=importances)
+    return made

@@ -5,45 +5,57 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring, get_scorer_names
 
-from softsplit.estimators.chosen import ChosenTreeMixin
-from softsplit.estimators.classifier import RunSettings, SoftTreeClassifier
+from softsplit.estimators.base import (
+    SoftTreeBase,
+    described_as_in,
+    model_settings,
+    training_rows,
+    training_run,
+)
+from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
+from softsplit.estimators.fitted import validated_rows
+from softsplit.selection.axes import (
+    Axes,
+    different_scales,
+    make_axes,
+    make_depths,
+    make_fractions,
+    make_scorer,
+)
 from softsplit.selection.candidates import Search
-from softsplit.selection.cross_validation import Judge, TrainingData, configured, settled, trees
+from softsplit.selection.cross_validation import (
+    FoldTrainer,
+    Scoring,
+    configured,
+    refit_from,
+    walk_fold,
+)
 from softsplit.selection.folds import make_splits, names_rows
 from softsplit.selection.scoreboard import SELECTIONS, Candidate, Scoreboard
-from softsplit.selection.strengths import SHARES, featureless_cost, strengths
+from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
-from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
-from softsplit.support.arrays import FloatArray
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training import settings
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.tree.parameters import Topology
-
-SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
-"""Ends of the default grid: from a tree that is hardly penalised to one or two features."""
-
-ROWS_PER_LEAF = 50
-"""Beyond one level more than the classes need, trees are not made deeper on their own than leaves
-this number of rows, on average."""
+from softsplit.training.observer import watched
+from softsplit.training.preparation import Prepared, Rows, prepare
+from softsplit.training.run import End, Run
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
 
-class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
+@described_as_in(SoftTreeClassifier)
+class SoftTreeClassifierCV(SoftTreeBase):
     """Soft tree whose depth, scaling, steepness and strength are chosen by cross-validation.
 
     Candidates are compared along paths of strengths that are walked from weak to strong on every
@@ -97,8 +109,10 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     best_estimator_ : SoftTreeClassifier
-        The tree on all rows; ``coef_``, ``intercept_``, ``selected_features_``, ``weights_``,
-        ``thresholds_``, ``leaf_classes_``, ``local_sparsity_`` and ``global_sparsity_`` are its.
+        The tree on all rows.
+    tree_ : TreeModel
+        The same tree; ``coef_``, ``intercept_``, ``selected_features_`` and all other attributes of
+        a fitted ``SoftTreeClassifier`` that tell of its tree are there too.
     best_params_ : dict
         Settings of ``SoftTreeClassifier`` that were chosen.
     best_index_ : int
@@ -113,6 +127,9 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         Only if X had column names that are all strings.
     n_splits_ : int
         Number of folds.
+    end_ : str
+        Why the choice and the last training ended: "complete", "interrupted", "time_limit" or
+        "max_iter".
 
     Examples
     --------
@@ -151,6 +168,22 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            sharpness=sharpness,
+            exponent=exponent,
+            offset=offset,
+            cost_matrix=cost_matrix,
+            class_weight=class_weight,
+            min_class_rate=min_class_rate,
+            solver=solver,
+            n_starts=n_starts,
+            max_iter=max_iter,
+            tol=tol,
+            time_limit=time_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.depths = depths
         self.scales = scales
         self.steepnesses = steepnesses
@@ -161,20 +194,6 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         self.selection = selection
         self.scoring = scoring
         self.cv = cv
-        self.sharpness = sharpness
-        self.exponent = exponent
-        self.offset = offset
-        self.cost_matrix = cost_matrix
-        self.class_weight = class_weight
-        self.min_class_rate = min_class_rate
-        self.solver = solver
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
@@ -183,158 +202,72 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        axes = self._axes()
-        base = self._base(axes)
-        run = base._run_settings()
-        whole = base._prepare(X, y, sample_weight)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(base, name):
-                setattr(self, name, getattr(base, name))
-            elif hasattr(self, name):  # other rows, of an earlier fit, had names
-                delattr(self, name)
-        axes["depth"] = self._depths(len(self.classes_), whole.samples.n_rows)
-        unit = featureless_cost(whole)
-        fractions = self._fractions(unit)
-        judge = self._judge(base, X, y, sample_weight, run)
-        axes["scale"] = _different_scales(axes["scale"], judge.data.X)
-        run, judge = base._made_ready(run), replace(judge, run=base._made_ready(judge.run))
-        self.n_splits_ = len(judge.splits)
-        with base._watched(run.budget) as observer, one_blas_thread():
-            search = Search(judge, Scoreboard(self.n_splits_), fractions, observer)
-            search.run(axes)
-            chosen = self._choose(search, axes)
-            budget = self._refit_budget(run.budget)
-            try:
-                self._refit(*chosen, search, (X, y, sample_weight), budget)
-            except KeyboardInterrupt:  # outside the solver, which sees to it itself
-                if search.judge.run.budget.cancel.requested:
-                    raise  # the second one: it is to end now
-                budget.cancel.requested = True
-                self._refit(*chosen, search, (X, y, sample_weight), budget)
-
-    def _axes(self) -> dict[str, Sequence[Any]]:
-        """Values of the settings to choose from, checked; depths come later, with the classes."""
         if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
             raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
-        scales = _values("scales", self.scales)
-        penalties = _values("penalties", self.penalties)
-        scopes = _values("scopes", self.scopes)
-        for scale in scales:
-            settings.make_scale(scale)
-        for penalty in penalties:
-            if penalty is None or penalty not in settings.PENALTIES:
-                raise ValueError(
-                    f"penalties holds {shown(penalty)}, which has no strength to choose."
-                )
-        for scope in scopes:
-            if scope not in SHARES:
-                raise ValueError(
-                    f"scopes must be of 'global', 'local', 'both', got {shown(scope)}."
-                )
-        gammas = [settings.make_steepness(s) for s in _values("steepnesses", self.steepnesses)]
-        return {
-            "scale": scales,
-            "depth": (),
-            "steepness": gammas,
-            "penalty": penalties,
-            "scope": scopes,
-        }
+        axes = make_axes(self.scales, self.penalties, self.scopes, self.steepnesses)
+        run = training_run(self)
+        rows = training_rows(self, X, y, sample_weight)
+        first = {name: axes[name][0] for name in ("scale", "steepness", "penalty")}
+        whole = prepare(model_settings(self, **first), rows)
+        axes["depth"] = make_depths(self.depths, len(rows.classes), whole.n_rows)
+        unit = strength_unit(whole.problem)
+        fractions = make_fractions(self.strengths, self.n_strengths, unit)
+        trainer = self._trainer(whole, rows, run)
+        axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
+        run = run.ready()
+        trainer = replace(trainer, run=replace(run, budget=_search_budget(run.budget)))
+        self.n_splits_ = len(trainer.splits)
+        with watched(self.verbose, run.budget) as observer, one_blas_thread():
+            search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer)
+            search.run(axes)
+            chosen = self._choose(search, axes)
+            run = replace(run, budget=self._refit_budget(run.budget))
+            try:
+                self._refit(*chosen, search, rows, run)
+            except KeyboardInterrupt:  # outside the solver, which sees to it itself
+                if trainer.run.budget.stopped:
+                    raise  # the second one: it is to end now
+                run.budget.stop()
+                self._refit(*chosen, search, rows, run)
 
-    def _depths(self, n_classes: int, n_rows: int) -> list[int]:
-        smallest = Topology.for_classes(n_classes).depth
-        if not isinstance(self.depths, str):
-            depths = sorted({positive_integer("depths", d) for d in _values("depths", self.depths)})
-            if depths[0] < smallest:
-                raise ValueError(
-                    f"depths holds {depths[0]}, but {n_classes} classes need depth {smallest} at "
-                    "least: each class needs a leaf."
-                )
-            return depths
-        if self.depths != "auto":
-            raise ValueError(
-                f"depths must be 'auto' or a sequence of integers, got {shown(self.depths)}."
-            )
-        deepest = max(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))))
-        return list(range(smallest, deepest + 1))
-
-    def _fractions(self, unit: float) -> tuple[float, ...]:
-        """Strengths in units of the cost without features, in ascending order."""
-        if self.strengths is None:
-            count = positive_integer("n_strengths", self.n_strengths, MOST_RUNS)
-            return tuple(np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, count).tolist())
-        given = _values("strengths", self.strengths)
-        values = sorted({positive_number("strengths", s, zero=True) for s in given})
-        return tuple(value / unit for value in values)
-
-    def _base(self, axes: dict[str, Sequence[Any]]) -> SoftTreeClassifier:
-        """A tree with all that is not chosen, and the first of what is."""
-        return SoftTreeClassifier(
-            scale=axes["scale"][0],
-            steepness=axes["steepness"][0],
-            penalty=axes["penalty"][0],
-            sharpness=self.sharpness,
-            exponent=self.exponent,
-            offset=self.offset,
-            cost_matrix=self.cost_matrix,
-            class_weight=self.class_weight,
-            min_class_rate=self.min_class_rate,
-            solver=self.solver,
-            n_starts=self.n_starts,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            time_limit=self.time_limit,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-            verbose=self.verbose,
+    def _trainer(self, whole: Prepared, rows: Rows, run: Run) -> FoldTrainer:
+        """What trains on folds; scorers get plain arrays, so that no tree there has names."""
+        rows = replace(rows, names=None)
+        if not names_rows(self.cv):
+            rows = rows.counted()  # rows that count nothing change no fold
+        fitted = partial(
+            fitted_classifier,
+            self,
+            zero_threshold=run.solver.zero_threshold,
+            importances=False,
+        )
+        return FoldTrainer(
+            settings=whole.settings,
+            scoring=Scoring(make_scorer(self, self.scoring), fitted),
+            rows=rows,
+            splits=make_splits(self.cv, rows.X, rows.y, run.seed),
+            run=run,
+            check=partial(validated_rows, self),
         )
 
-    def _judge(
-        self, base: SoftTreeClassifier, X: Any, y: Any, sample_weight: Any, run: RunSettings
-    ) -> Judge:
-        checked, labels, weight = base._validate(X, y, sample_weight)
-        if not names_rows(self.cv):
-            counted = weight > 0  # rows that count nothing change no fold
-            checked, labels, weight = checked[counted], labels[counted], weight[counted]
-        data = TrainingData(checked, labels, weight, self.classes_, sample_weight is not None)
-        scorer = self._scorer(base)
-        limit = run.budget.time_limit
-        if limit is not None:
-            run = run._replace(budget=replace(run.budget, time_limit=SEARCH_SHARE * limit))
-        return Judge(base, data, make_splits(self.cv, data.X, data.y, run.seed), scorer, run)
-
-    def _scorer(self, base: SoftTreeClassifier) -> Any:
-        scoring = self.scoring
-        if scoring is None:
-            return None
-        name = scoring if isinstance(scoring, str) else ""
-        if not callable(scoring) and name not in get_scorer_names():
-            close = get_close_matches(name, get_scorer_names(), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
-            raise ValueError(
-                f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
-                f"{shown(scoring)}; {hint}"
-            )
-        return check_scoring(base, scoring=scoring)
-
-    def _choose(self, search: Search, axes: dict[str, Sequence[Any]]) -> tuple[Candidate, float]:
+    def _choose(self, search: Search, axes: Axes) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
-        board, budget = search.board, search.judge.run.budget
-        if not board.marks and budget.cancel.requested:
+        board, budget = search.board, search.trainer.run.budget
+        if not board.folds and budget.stopped:
             raise KeyboardInterrupt
         self.cv_results_ = board.table()
+        self.end_ = End.COMPLETE.value
         if budget.exhausted:
-            interrupted = budget.cancel.requested
-            reason = "interrupted" if interrupted else "the time limit was reached"
-            outcome = f"the choice is among the {len(board.marks)} trees that were compared by then"
-            if not board.marks:
+            self.end_ = _end(budget).value
+            outcome = f"the choice is among the {len(board.folds)} trees that were compared by then"
+            if not board.folds:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
-            said = f"{reason}; {outcome}."
-            warnings.warn(CutShortWarning("SoftTreeClassifierCV", said, interrupted), stacklevel=4)
-        if not board.marks and not budget.exhausted:
+            warnings.warn(_cut_short(f"{_reason(budget)}; {outcome}.", budget), stacklevel=4)
+        if not board.folds and not budget.exhausted:
             raise NoFeasibleTreeError(
                 "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
             )
-        if not board.marks:
+        if not board.folds:
             self.best_index_, self.best_score_ = -1, float("nan")
             first = Candidate(**{name: values[0] for name, values in axes.items()})
             return first, search.fractions[len(search.fractions) // 2]
@@ -343,7 +276,7 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
                 f"scoring {shown(self.scoring)} gave no number on any fold; choose another scorer."
             )
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
-        self.best_index_ = list(board.marks).index(chosen)
+        self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
         part = f"strength {chosen[1]:.3g} of the cost without features"
         search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
@@ -357,65 +290,61 @@ class SoftTreeClassifierCV(ChosenTreeMixin, ClassifierMixin, BaseEstimator):
         return Budget(whole.max_iter, whole.tol, left)
 
     def _refit(
-        self,
-        candidate: Candidate,
-        fraction: float,
-        search: Search,
-        rows: tuple[Any, Any, Any],
-        budget: Budget,
+        self, candidate: Candidate, fraction: float, search: Search, rows: Rows, run: Run
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        run = search.judge.run._replace(budget=budget)
-        model = configured(search.judge.base, candidate)
-        problem = model._prepare(*rows)
+        prepared = prepare(configured(search.trainer.settings, candidate), rows)
+        run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         starts = [
             tree
             for tree in search.board.trees((candidate, fraction))
-            if tree.leaf_classes.shape[0] == len(self.classes_)  # a fold may lack a class
+            if tree.leaf_classes.shape[0] == len(rows.classes)  # a fold may lack a class
         ]
         if starts:
-            found = settled(model, problem, candidate, fraction, starts, run)
+            found = refit_from(starts, prepared, shares, fraction, run)
         else:
-            found = trees(model, problem, candidate, [fraction], run)[0]
-        local, overall = strengths(candidate.scope, fraction * featureless_cost(problem))
-        self.best_estimator_ = model._fitted_with(local, overall, found, problem.samples)
+            found = walk_fold(prepared, shares, [fraction], run)[0]
+        local, global_ = strengths_at(prepared.problem, shares, fraction)
+        prepared = prepared.with_strengths(local, global_)
+        zero = run.solver.zero_threshold
+        self.best_estimator_ = fitted_classifier(self, prepared, found, zero)
+        self.tree_ = self.best_estimator_.tree_
         self.best_params_ = {
             "scale": candidate.scale,
             "depth": candidate.depth,
             "steepness": candidate.steepness,
             "penalty": candidate.penalty,
             "local_strength": local,
-            "global_strength": overall,
+            "global_strength": global_,
         }
-        if budget.exhausted and not search.judge.run.budget.exhausted:  # else it has been said
-            interrupted = budget.cancel.requested
-            reason = "interrupted" if interrupted else "the time limit was reached"
+        if self.end_ == End.COMPLETE.value:
+            self.end_ = self.best_estimator_.end_
+        if run.budget.exhausted and not search.trainer.run.budget.exhausted:  # else it was said
+            self.end_ = _end(run.budget).value
             said = (
-                f"{reason} while the chosen tree was trained on all rows; the best so far is kept."
+                f"{_reason(run.budget)} while the chosen tree was trained on all rows; the best so "
+                "far is kept."
             )
-            warnings.warn(CutShortWarning("SoftTreeClassifierCV", said, interrupted), stacklevel=4)
+            warnings.warn(_cut_short(said, run.budget), stacklevel=4)
 
 
-def _different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
-    """Leaves out "quantile" where it does what "minmax" does: no column has three values."""
-    if not {"minmax", "quantile"} <= set(scales):
-        return scales
-    if not np.all((X.min(axis=0) == X) | (X.max(axis=0) == X)):
-        return scales
-    return [scale for scale in scales if scale != "quantile"]
+def _search_budget(whole: Budget) -> Budget:
+    """The part of the time that goes to the comparison; Ctrl-C ends both."""
+    limit = whole.time_limit
+    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
 
 
-def _values(name: str, given: Any) -> list[Any]:
-    """A nonempty list, each value once."""
-    if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
-    try:
-        values = list(dict.fromkeys(given))
-    except TypeError:  # a list or an array in a place of one value
-        raise ValueError(f"{name} must be a flat sequence, got {shown(given)}.") from None
-    if not values:
-        raise ValueError(f"{name} is empty; name at least one value.")
-    return values
+def _end(budget: Budget) -> End:
+    """Why a budget is exhausted."""
+    return End.INTERRUPTED if budget.stopped else End.TIME_LIMIT
+
+
+def _cut_short(reason: str, budget: Budget) -> CutShortWarning:
+    return CutShortWarning("SoftTreeClassifierCV", reason, budget.stopped)
+
+
+def _reason(budget: Budget) -> str:
+    return "interrupted" if budget.stopped else "the time limit was reached"

@@ -1,71 +1,189 @@
-"""A fitted tree as the attributes of a scikit-learn estimator."""
+"""What both estimators are once they are fitted: predictions, readings and attributes of a tree."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from softsplit.engines.samples import Samples
-from softsplit.reading.importance import feature_importances
-from softsplit.reading.methods import ReadingMixin
+from softsplit.reading.explanation import Explanation, explain
+from softsplit.reading.hard import HardTree
+from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
-from softsplit.reading.prediction import PredictionMixin
-from softsplit.solvers import Solution, Status
+from softsplit.reading.pruning import simplified
+from softsplit.solvers import Status
+from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import made_floats, refuse_infinite, refuse_masked, refuse_text
+from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.tree.scaling import Scaling
 
 
-class FittedTreeMixin(PredictionMixin, ReadingMixin, BaseEstimator):
-    """Keeps a solution, and what follows from it; gives it back as a ``TreeModel``.
+class FittedTree(TreeHolder, BaseEstimator):
+    """All that follows from ``tree_``, which ``fit`` sets.
 
-    The estimator has set ``classes_``, ``n_features_in_``, ``scaling_`` and ``_summary`` before.
+    Attributes that follow from it are properties, and not there before: ``hasattr`` says so.
     """
 
-    def _store(self, chosen: Solution, zero_threshold: float, samples: Samples | None) -> None:
-        self.solution_ = chosen
-        self._steepness = float(self.steepness)
-        self._zero_threshold = float(zero_threshold)
-        self.objective_ = chosen.objective
-        self.n_iter_ = max(1, chosen.n_iter)
-        if samples is not None:
-            self.feature_importances_ = feature_importances(
-                chosen.parameters, self._steepness, samples.features, samples.weights
-            )
-        self._adopt(chosen.parameters)
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in order."""
+        return self.tree_.classes
 
-    def _adopt(self, parameters: TreeParameters) -> None:
-        """The tree and what follows from it; features that it does not use lose their share."""
-        self.weights_ = parameters.weights
-        self.thresholds_ = parameters.thresholds
-        self.leaf_classes_ = parameters.leaf_classes
-        self.coef_, self.intercept_ = self.scaling_.splits(parameters)
-        self.local_sparsity_ = local_sparsity(parameters.weights, self._zero_threshold)
-        self.global_sparsity_ = global_sparsity(parameters.weights, self._zero_threshold)
-        self.selected_features_ = selected_features(parameters.weights, self._zero_threshold)
-        shares = getattr(self, "feature_importances_", np.zeros(parameters.n_features))
-        unused = ~np.any(parameters.weights, axis=1)
-        if np.any(shares[unused]):
-            kept = np.where(unused, 0.0, shares)
-            self.feature_importances_ = kept / kept.sum() if kept.sum() > 0 else kept
+    @property
+    def scaling_(self) -> Scaling:
+        """Features to scaled units and back."""
+        return self.tree_.scaling
 
-    def _model(self) -> TreeModel:
-        """The fitted tree as plain data."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return TreeModel(
-            parameters=TreeParameters(self.weights_, self.thresholds_, self.leaf_classes_),
-            steepness=self._steepness,
-            scaling=self.scaling_,
-            classes=self.classes_,
-            feature_names=tuple(map(str, names)),
-            summary=self._summary,
-            zero_threshold=self._zero_threshold,
+    @property
+    def weights_(self) -> FloatArray:
+        """Weights in scaled units, (n_features, n_branches)."""
+        return self.tree_.parameters.weights
+
+    @property
+    def thresholds_(self) -> FloatArray:
+        """Thresholds in scaled units, (n_branches,)."""
+        return self.tree_.parameters.thresholds
+
+    @property
+    def leaf_classes_(self) -> FloatArray:
+        """Share of each class in each leaf, (n_classes, n_leaves)."""
+        return self.tree_.parameters.leaf_classes
+
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients in original units, (n_branches, n_features)."""
+        return self.tree_.splits[0]
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Intercepts in original units, (n_branches,)."""
+        return self.tree_.splits[1]
+
+    @property
+    def local_sparsity_(self) -> float:
+        """Percentage of coefficients that are zero."""
+        return self.tree_.local_sparsity
+
+    @property
+    def global_sparsity_(self) -> float:
+        """Percentage of features that no split uses."""
+        return self.tree_.global_sparsity
+
+    @property
+    def selected_features_(self) -> NDArray[np.intp]:
+        """Indices of the features in use."""
+        return self.tree_.selected_features
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much each feature moves the answers on the training rows, as shares of one."""
+        return self._known("importances")
+
+    @property
+    def objective_(self) -> float:
+        """Expected cost plus penalties on the training rows."""
+        return self._known("objective")
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the run that was kept."""
+        return self._known("n_iter")
+
+    def _known(self, name: str) -> Any:
+        """What a tree that comes from a file need not know."""
+        value = getattr(self.tree_, name)
+        if value is None:
+            raise AttributeError(f"this tree does not know its {name}.")
+        return value
+
+    def leaf_proba(self, X: Any) -> FloatArray:
+        """Probability of ending in each leaf, shape (n_samples, n_leaves)."""
+        rows = checked_rows(self, X)
+        return self.tree_.leaf_proba(rows)
+
+    def decision_path(self, X: Any) -> FloatArray:
+        """Probability of going left at each branch, shape (n_samples, n_branches)."""
+        rows = checked_rows(self, X)
+        return self.tree_.gates(rows).T
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
+        return np.argmax(self.leaf_proba(X), axis=1)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of each class, in the order of ``classes_``."""
+        rows = checked_rows(self, X)
+        return self.tree_.predict_proba(rows)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class of each sample."""
+        rows = checked_rows(self, X)
+        labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]
+        return labels
+
+    def explain(self, x: Any) -> Explanation:
+        """Why the tree says what it says about one row.
+
+        The explanation prints as text: class probabilities, the splits on the way to the most
+        probable leaf with their terms, and for each feature the smallest change within its
+        training range that changes the predicted class.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,), or X with a single row
+        """
+        if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
+            x = x.to_frame().T  # a row of a frame
+        elif not hasattr(x, "columns"):
+            refuse_masked("x", x, of="column")
+            x = np.asarray(x)
+            x = x[None, :] if x.ndim == 1 else x
+        rows = checked_rows(self, x).astype(np.float64, copy=False)
+        if len(rows) != 1:
+            raise ValueError(f"explain takes one row, got {len(rows)}.")
+        return explain(self.tree_, rows[0])
+
+    def to_hard_tree(self) -> HardTree:
+        """The tree with every split a plain yes or no; ``agreement(X)`` says how alike they are."""
+        return HardTree(tree_of(self), partial(checked_rows, self))
+
+    def simplify(self, X: Any = None, *, tol: float = 1e-9) -> Any:
+        """A copy of the fitted ``SoftTreeClassifier`` without branches that decide nothing.
+
+        Class probabilities are the same to within ``tol``, for every input, and so are the
+        classes except where two are tied to within ``tol``. With ``X``, branches are removed as
+        well that these rows do not need: for them, and only them, classes are the same without
+        exception and probabilities within ``tol``. The copy keeps what is known of the training
+        (``solution_``, ``starts_``, ``objective_``). Of a search it is the chosen tree.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features), optional
+        tol : float, default=1e-9
+            At most one; raise it with ``X`` to remove branches that hardly matter.
+        """
+        if not isinstance(tol, int | float) or not 0 <= tol <= 1:
+            raise ValueError(f"tol must be a number from 0 to 1, got {shown(tol)}.")
+        rows = None if X is None else checked_rows(self, X)
+        twin = copy.copy(holder_of(self))
+        model: TreeModel = twin.tree_
+        scaled = None if rows is None else model.scaled(rows).T
+        twin.tree_ = model.with_parameters(
+            simplified(model.parameters, model.steepness, float(tol), scaled)
         )
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """The status of a solution by its name: skops knows no enums."""
@@ -73,7 +191,31 @@ class FittedTreeMixin(PredictionMixin, ReadingMixin, BaseEstimator):
         return _map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(_map_solutions(state, _with_status))
+        super().__setstate__(_present_state(_map_solutions(state, _with_status)))
+
+
+def checked_rows(estimator: Any, X: Any) -> FloatArray:
+    """Rows that a fitted estimator can be asked about, validated as those of training are."""
+    check_is_fitted(estimator, "tree_")
+    return validated_rows(estimator, X)
+
+
+def validated_rows(estimator: Any, X: Any) -> FloatArray:
+    """The same for an estimator that knows its features and may not have a tree yet."""
+    refuse_text(X)
+    with made_floats():
+        # Single precision stays as it is: doubles are made of a few rows at a time.
+        checked: FloatArray = validate_data(
+            estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
+        )
+    refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+# --- pickles ------------------------------------------------------------------------------------
+
+FORMER_NAMES = ("_summary", "_steepness", "_zero_threshold")
+"""Attributes of trees before there was ``tree_``."""
 
 
 def _with_status(solution: Any) -> Any:
@@ -95,3 +237,33 @@ def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[
     if "starts_" in state:
         changed["starts_"] = [change(solution) for solution in state["starts_"]]
     return changed
+
+
+def _present_state(state: dict[str, Any]) -> dict[str, Any]:
+    """A state of version 0.1, in which the parts of the tree stood one by one, as one of today."""
+    if "tree_" in state:
+        return state
+    kept = {
+        name: value
+        for name, value in state.items()
+        if name not in FORMER_NAMES and not isinstance(getattr(FittedTree, name, None), property)
+    }
+    if "best_estimator_" in state:
+        kept["tree_"] = state["best_estimator_"].tree_
+    elif "weights_" in state:
+        names = state.get("feature_names_in_", [f"x{j}" for j in range(state["n_features_in_"])])
+        kept["tree_"] = TreeModel(
+            parameters=TreeParameters(
+                state["weights_"], state["thresholds_"], state["leaf_classes_"]
+            ),
+            steepness=state["_steepness"],
+            scaling=state["scaling_"],
+            classes=state["classes_"],
+            feature_names=tuple(map(str, names)),
+            summary=state["_summary"],
+            zero_threshold=state["_zero_threshold"],
+            importances=state.get("feature_importances_"),
+            objective=state.get("objective_"),
+            n_iter=state.get("n_iter_"),
+        )
+    return kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +13,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.selection.strengths import PathScope, _default_grid, _given, _pairs, with_strengths
+from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
+from softsplit.estimators.fitted import validated_rows
+from softsplit.selection.strengths import PathScope, bound_grid, given_grid, grid_pairs
 from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
+from softsplit.training import settings
+from softsplit.training.observer import watched
+from softsplit.training.preparation import prepare
 from softsplit.training.walk import walk
 
 
@@ -117,23 +123,25 @@ def strength_path(
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
-    run = base._run_settings()
-    problem = base._prepare(X, y, sample_weight)
-    run = run._replace(solver=base._adapted(run.solver))
-    given = _given(strengths)
+    settings.make_scale(base.scale)
+    run = training_run(base)
+    prepared = prepare(model_settings(base), training_rows(base, X, y, sample_weight))
+    run = run.adapted(prepared, partial(validated_rows, base))
+    given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = base._made_ready(run)
-    grid = _default_grid(problem, scope, n_points) if given is None else given
+    run = run.ready()
+    grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
-    pairs = _pairs(grid, scope, problem)
+    pairs = grid_pairs(grid, scope, prepared.problem)
     wanted = sum(map(len, pairs))
-    with never_lost(), base._watched(run.budget, wanted) as observer:
+    with never_lost(), watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
                 break
+            along = [prepared.with_strengths(*pair) for pair in row]
             found = walk(
-                [with_strengths(problem, *pair) for pair in row],
+                [point.problem for point in along],
                 run.solver,
                 keep=keep,
                 n_starts=run.n_starts,
@@ -142,13 +150,13 @@ def strength_path(
                 n_jobs=run.n_jobs,
                 observer=observer,
             )
+            zero = run.solver.zero_threshold
             points += [
-                PathPoint(*pair, solution, base._fitted_with(*pair, solution, problem.samples))
-                for pair, solution in zip(row, found, strict=False)
+                PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))
+                for pair, point, solution in zip(row, along, found, strict=False)
             ]
     if len(points) < wanted:
-        interrupted = run.budget.cancel.requested
-        reason = "interrupted" if interrupted else "the time limit was reached"
+        reason = "interrupted" if run.budget.stopped else "the time limit was reached"
         said = f"{reason}; {len(points)} of {wanted} points are returned."
-        warnings.warn(CutShortWarning("strength_path", said, interrupted), stacklevel=2)
+        warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
     return StrengthPathResult(tuple(points))

@@ -28,7 +28,7 @@ class Step(NamedTuple):
     """One training of a chain: its strengths and the step whose tree it starts from."""
 
     local: float
-    overall: float
+    global_: float
     parent: int
 
 
@@ -70,7 +70,7 @@ class Chain:
             self.solver,
             self.start,
             step.local,
-            step.overall,
+            step.global_,
         )
 
 

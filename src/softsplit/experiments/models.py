@@ -20,12 +20,12 @@ class RegularisedModel:
     exponent: float = 0.5
 
     def penalties(
-        self, local: float, overall: float, *, sharpness: float, offset: float
+        self, local: float, global_: float, *, sharpness: float, offset: float
     ) -> PenaltyPair:
         return make_penalties(
             self.penalty,
             local,
-            overall,
+            global_,
             sharpness=sharpness,
             exponent=self.exponent,
             offset=offset,

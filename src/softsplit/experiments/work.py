@@ -96,7 +96,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
     problem = prepared.problem.with_penalties(
         spec.model(chain.model).penalties(
             step.local,
-            step.overall,
+            step.global_,
             sharpness=spec.training.sharpness,
             offset=spec.training.offset,
         )

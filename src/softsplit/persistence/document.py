@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +27,7 @@ from softsplit.persistence.reader import (
     text,
     whole,
 )
-from softsplit.reading.model import TreeModel
+from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -57,14 +58,14 @@ PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
 
 def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     """The file's content."""
-    model = tree._model()
-    importances = getattr(tree, "feature_importances_", None)
+    model = tree.tree_
+    importances = model.importances
     written, omitted = _written_parameters(tree)
     training: dict[str, Any] = {"parameters": written, "omitted": omitted}
-    if hasattr(tree, "objective_"):
-        training["objective"] = float(tree.objective_)
-    if hasattr(tree, "n_iter_"):
-        training["n_iter"] = int(tree.n_iter_)
+    if model.objective is not None:
+        training["objective"] = float(model.objective)
+    if model.n_iter is not None:
+        training["n_iter"] = int(model.n_iter)
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -106,11 +107,15 @@ def from_document(document: Any) -> SoftTreeClassifier:
     names, summary, importances = _read_features(document["features"])
     scaling = _read_scaling(document["scaling"], len(summary.low))
     model = _read_tree(document["tree"], scaling, classes, names, summary)
+    parameters, known = _read_training(document["training"])
+    if importances is not None:
+        known["importances"] = used_shares(importances, model.parameters.weights)
+    model = replace(model, **known)
     named = document["features"]["names"] is not None
-    training = _read_training(document["training"])
+    made = classifier_of(model, named=named, parameters=parameters)
     with np.errstate(over="ignore", invalid="ignore"):
-        made = classifier_of(model, importances, named=named, **training)
-    if not (np.all(np.isfinite(made.coef_)) and np.all(np.isfinite(made.intercept_))):
+        sound = all(np.all(np.isfinite(part)) for part in model.splits)
+    if not sound:
         raise ModelFileError("the splits of the model file overflow in original units.")
     if "input" in document:
         made.input_schema_ = read_input(document["input"], names)
@@ -340,7 +345,8 @@ def _plain(value: Any) -> Any:
     raise TypeError
 
 
-def _read_training(value: Any) -> dict[str, Any]:
+def _read_training(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters of the estimator, and what is known of the training."""
     found = entries(value, "training", ("parameters", "omitted"), ("objective", "n_iter"))
     parameters = entries(found["parameters"], "training.parameters", (), PARAMETERS)
     for name in items(found["omitted"], "training.omitted"):
@@ -348,14 +354,13 @@ def _read_training(value: Any) -> dict[str, Any]:
             raise ModelFileError(
                 f"training.omitted of the model file has an unknown name {shown(name)}."
             )
-    read: dict[str, Any] = {
-        "parameters": {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
-    }
+    read = {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
+    known: dict[str, Any] = {}
     if "objective" in found:
-        read["objective"] = real(found["objective"], "training.objective")
+        known["objective"] = real(found["objective"], "training.objective")
     if "n_iter" in found:
-        read["n_iter"] = whole(found["n_iter"], "training.n_iter", 0, 2**53)
-    return read
+        known["n_iter"] = whole(found["n_iter"], "training.n_iter", 0, 2**53)
+    return read, known
 
 
 def _read_plain(value: Any, where: str, depth: int = 0) -> Any:

@@ -1,4 +1,4 @@
-"""A fitted estimator made of a tree and nothing else, without training."""
+"""Fitted classifiers and the trees in them: out of any estimator, and back without training."""
 
 from __future__ import annotations
 
@@ -6,39 +6,31 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.reading.model import TreeModel
-from softsplit.support.arrays import FloatArray
+
+
+def classifier_in(estimator: Any) -> SoftTreeClassifier:
+    """The estimator itself, or the one that a search has chosen."""
+    found = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(found, SoftTreeClassifier):
+        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
+    check_is_fitted(found, "tree_")
+    return found
 
 
 def classifier_of(
-    model: TreeModel,
-    importances: FloatArray | None,
-    *,
-    named: bool,
-    parameters: Mapping[str, Any] | None = None,
-    objective: float | None = None,
-    n_iter: int | None = None,
+    tree: TreeModel, *, named: bool, parameters: Mapping[str, Any] | None = None
 ) -> SoftTreeClassifier:
-    """A classifier that predicts as ``model`` does; it knows no training runs.
+    """A classifier that predicts as ``tree`` does; it knows no training runs.
 
     ``named`` says whether the tree was trained on named columns, ``parameters`` how.
     """
     classifier = SoftTreeClassifier(**(parameters or {}))
-    classifier.classes_ = model.classes
-    classifier.n_features_in_ = model.parameters.n_features
+    classifier.n_features_in_ = tree.parameters.n_features
     if named:
-        classifier.feature_names_in_ = np.array(model.feature_names, dtype=object)
-    classifier.scaling_ = model.scaling
-    classifier._summary = model.summary
-    classifier._steepness = model.steepness
-    classifier._zero_threshold = model.zero_threshold
-    if importances is not None:
-        classifier.feature_importances_ = importances
-    if objective is not None:
-        classifier.objective_ = objective
-    if n_iter is not None:
-        classifier.n_iter_ = n_iter
-    classifier._adopt(model.parameters)
+        classifier.feature_names_in_ = np.array(tree.feature_names, dtype=object)
+    classifier.tree_ = tree
     return classifier

@@ -8,6 +8,7 @@ from typing import Any
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence.document import from_document, to_document
+from softsplit.persistence.estimators import classifier_in
 from softsplit.persistence.reader import ModelFileError, parse
 from softsplit.support.output_files import write_file
 
@@ -29,10 +30,7 @@ def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
     ModelFileError
         In one sentence, if ``loads_model`` would refuse the text.
     """
-    found = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(found, SoftTreeClassifier):
-        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
-    document = to_document(found)
+    document = to_document(classifier_in(estimator))
     try:
         from_document(document)
         text = _rendered(document) + "\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.persistence.estimators import classifier_in
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.output_files import write_file
@@ -40,16 +40,14 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> A
     -------
     onnx.ModelProto
     """
-    found = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(found, SoftTreeClassifier):
-        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
+    found = classifier_in(estimator)
     try:
         import onnx
     except ImportError as error:
         raise ImportError(
             "ONNX export needs onnx; install it with pip install 'softsplit[onnx]'."
         ) from error
-    model = _Graph(found._model()).build()
+    model = _Graph(found.tree_).build()
     onnx.checker.check_model(model)
     if path is not None:
         write_file(path, model.SerializeToString())

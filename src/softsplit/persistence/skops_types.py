@@ -6,6 +6,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.estimators.classifier.SoftTreeClassifier",
     "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
     "softsplit.problem.optimality.KKT",
+    "softsplit.reading.model.TreeModel",
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",

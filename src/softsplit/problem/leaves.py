@@ -167,7 +167,9 @@ class ClassAssignment:
                 return assigned
             return _leaf_program(gradient, shares, minimum_rates, None, None)
         if current is None:
-            raise ValueError("a leaf step needs the current leaf classes when some leaves are fixed.")
+            raise ValueError(
+                "a leaf step needs the current leaf classes when some leaves are fixed."
+            )
         return _leaf_program(gradient, shares, minimum_rates, free, current)
 
     def gap(

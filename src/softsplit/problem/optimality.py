@@ -137,7 +137,7 @@ def _equations(
     """Masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
     smooth = (sizes > SMALL_WEIGHT) & (sizes < 1) & problem.free_branches
-    if problem.penalties.overall.strength > 0:
+    if problem.penalties.global_.strength > 0:
         top = np.maximum(np.max(sizes, axis=1), problem.global_floor)[:, None]
         near_top = sizes > top - SMALL_WEIGHT
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.

@@ -187,11 +187,11 @@ class PenaltyPair:
     """A local and a global penalty together; either may have strength zero."""
 
     local: Penalty
-    overall: Penalty
+    global_: Penalty
 
     def __post_init__(self) -> None:
         _require(
-            self.local.scope == "local" and self.overall.scope == "global",
+            self.local.scope == "local" and self.global_.scope == "global",
             "PenaltyPair takes a local and then a global penalty.",
         )
 
@@ -206,20 +206,20 @@ class PenaltyPair:
         )
 
     def value(self, weights: FloatArray) -> float:
-        return self.local.value(weights) + self.overall.value(weights)
+        return self.local.value(weights) + self.global_.value(weights)
 
     def gradient(self, weights: FloatArray) -> FloatArray:
-        return self.local.gradient(weights) + self.overall.gradient(weights)
+        return self.local.gradient(weights) + self.global_.gradient(weights)
 
     def prox(self, weights: FloatArray, step: float) -> FloatArray:
         """argmin over a in [-1, 1] of |a - weights|^2 / 2 + step * value(a): a global minimum."""
         sizes = np.abs(weights)
         shrunk = np.empty_like(sizes)
-        local, overall = self.local.surrogate, self.overall.surrogate
+        local, global_ = self.local.surrogate, self.global_.surrogate
         _prox_rows(
             np.ascontiguousarray(sizes),
             (local.kind, local.first, local.second, step * self.local.strength),
-            (overall.kind, overall.first, overall.second, step * self.overall.strength),
+            (global_.kind, global_.first, global_.second, step * self.global_.strength),
             shrunk,
         )
         return np.where(shrunk > 0, np.copysign(shrunk, weights), 0.0)
@@ -234,7 +234,7 @@ class PenaltyPair:
         ``floor`` (n_features,) the global term is already paid for by other branches.
         """
         soft = np.maximum(np.abs(weights) - self.local.slope(at), 0.0)
-        cap = _linf_cap(soft, self.overall.slope(at))
+        cap = _linf_cap(soft, self.global_.slope(at))
         limit = np.minimum(np.maximum(cap, floor), 1.0)
         return np.copysign(np.minimum(soft, limit[:, None]), weights)
 
@@ -249,7 +249,7 @@ def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:
 
 
 @compiled
-def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untyped-def]
+def _largest_root(tied, total, local, global_, upper):  # type: ignore[no-untyped-def]
     """Largest b in (0, upper] with tied * (b + local slope) + global slope = total, else -1.
 
     The left side is convex in b (slopes of concave surrogates are convex), so Newton from the
@@ -258,11 +258,11 @@ def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untype
     b = min(total / tied, upper)
     for _ in range(NEWTON_STEPS):
         _, slope_l, curve_l = surrogate_terms(local[0], local[1], local[2], b)
-        _, slope_g, curve_g = surrogate_terms(overall[0], overall[1], overall[2], b)
-        excess = tied * (b + local[3] * slope_l) + overall[3] * slope_g - total
+        _, slope_g, curve_g = surrogate_terms(global_[0], global_[1], global_[2], b)
+        excess = tied * (b + local[3] * slope_l) + global_[3] * slope_g - total
         if excess <= 0.0:
             return b
-        rise = tied * (1.0 + local[3] * curve_l) + overall[3] * curve_g
+        rise = tied * (1.0 + local[3] * curve_l) + global_[3] * curve_g
         if rise <= 0.0 or excess / rise >= b:
             return -1.0
         b -= excess / rise
@@ -272,10 +272,10 @@ def _largest_root(tied, total, local, overall, upper):  # type: ignore[no-untype
 
 
 @compiled
-def _row_value(sizes, best, cap, local, overall, shrunk):  # type: ignore[no-untyped-def]
+def _row_value(sizes, best, cap, local, global_, shrunk):  # type: ignore[no-untyped-def]
     """Prox objective of a row whose entries may not exceed ``cap``; fills ``shrunk``."""
     value_zero, _, _ = surrogate_terms(local[0], local[1], local[2], 0.0)
-    total = overall[3] * surrogate_terms(overall[0], overall[1], overall[2], cap)[0]
+    total = global_[3] * surrogate_terms(global_[0], global_[1], global_[2], cap)[0]
     for t in range(sizes.size):
         candidate = min(best[t], cap)
         value, _, _ = surrogate_terms(local[0], local[1], local[2], candidate)
@@ -287,7 +287,7 @@ def _row_value(sizes, best, cap, local, overall, shrunk):  # type: ignore[no-unt
 
 
 @compiled
-def _prox_rows(sizes, local, overall, shrunk):  # type: ignore[no-untyped-def]
+def _prox_rows(sizes, local, global_, shrunk):  # type: ignore[no-untyped-def]
     """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
 
     With b = max_t of the result, an entry is 0, or its own local optimum if that lies below b,
@@ -303,18 +303,18 @@ def _prox_rows(sizes, local, overall, shrunk):  # type: ignore[no-untyped-def]
             best[t] = max(_largest_root(1.0, row[t], local, none, 1.0), 0.0)
         ordered = np.sort(row)[::-1]
         trial = np.zeros(n_branches)
-        lowest = _row_value(row, best, 0.0, local, overall, trial)
+        lowest = _row_value(row, best, 0.0, local, global_, trial)
         shrunk[j, :] = trial
         total = 0.0
         for k in range(2 * n_branches):
             if k < n_branches:
                 total += ordered[k]
-                cap = _largest_root(k + 1.0, total, local, overall, 1.0)
+                cap = _largest_root(k + 1.0, total, local, global_, 1.0)
             else:
                 cap = best[k - n_branches]
             if cap <= 0.0:
                 continue
-            value = _row_value(row, best, cap, local, overall, trial)
+            value = _row_value(row, best, cap, local, global_, trial)
             if value < lowest:
                 lowest = value
                 shrunk[j, :] = trial

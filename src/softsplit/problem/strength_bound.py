@@ -83,11 +83,11 @@ def max_strength(
     """
     slopes = zero_slopes(problem, at)
     zero = np.zeros(1)
-    local, overall = problem.penalties.local, problem.penalties.overall
+    local, global_ = problem.penalties.local, problem.penalties.global_
     if scope == "global":
         excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
-        return _ratio(np.max(excess.sum(axis=1)), overall.surrogate.slope(zero)[0])
-    allowance = float(overall.strength * overall.surrogate.slope(zero)[0])
+        return _ratio(np.max(excess.sum(axis=1)), global_.surrogate.slope(zero)[0])
+    allowance = float(global_.strength * global_.surrogate.slope(zero)[0])
     return _ratio(max(_trim(row, allowance) for row in slopes), local.surrogate.slope(zero)[0])
 
 

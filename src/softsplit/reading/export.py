@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.reading.holder import tree_of
 from softsplit.reading.text import tree_markdown, tree_text
 from softsplit.support.messages import shown
 
@@ -41,7 +39,7 @@ def export_text(
     precision : int, default=4
         Significant digits.
     """
-    model = fitted_tree(classifier)._model().with_names(feature_names)
+    model = tree_of(classifier).with_names(feature_names)
     return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 
@@ -57,22 +55,8 @@ def export_markdown(
     Parameters are those of ``export_text``. Names are escaped, so that no feature or class can
     break the list or the tables.
     """
-    tree = fitted_tree(classifier)
-    model = tree._model().with_names(feature_names)
-    importances = getattr(tree, "feature_importances_", None)
-    return tree_markdown(
-        model, importances, _at_least_one("max_terms", max_terms), _digits(precision)
-    )
-
-
-def fitted_tree(estimator: Any) -> SoftTreeClassifier:
-    """The tree itself, or the one a search has chosen."""
-    found = getattr(estimator, "best_estimator_", estimator)
-    if found is estimator and hasattr(estimator, "cv"):  # a search that may not have chosen yet
-        check_is_fitted(estimator)
-    if not isinstance(found, SoftTreeClassifier):
-        raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")
-    return found
+    model = tree_of(classifier).with_names(feature_names)
+    return tree_markdown(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 
 def _at_least_one(name: str, value: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""A fitted tree as plain data, with what follows from it for rows of X: no estimator, no solver.
+"""A fitted tree as plain data, with what follows from it, also for rows of X.
 
 score     z_t = a_t . scaled(x) / p - mu_t                    (n_branches, n_rows)
 gate      p_t = F(steepness z_t), the probability of left
@@ -9,7 +9,7 @@ answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import Scaling, scaled_rows
+from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class TreeModel:
     summary : FeatureSummary
     zero_threshold : float
         Weights up to this size are zero to a reader; see ``Solver.zero_threshold``.
+    importances : array of shape (n_features,), optional
+        See ``softsplit.reading.importance``; where the training rows were at hand.
+    objective : float, optional
+    n_iter : int, optional
+        What training ended with, and after how many iterations, as far as it is known.
     """
 
     parameters: TreeParameters
@@ -48,10 +54,37 @@ class TreeModel:
     feature_names: tuple[str, ...]
     summary: FeatureSummary
     zero_threshold: float = 0.0
+    importances: FloatArray | None = None
+    objective: float | None = None
+    n_iter: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was worked out is left out of pickles and copies."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def topology(self) -> Topology:
         return self.parameters.topology
+
+    @cached_property
+    def splits(self) -> tuple[FloatArray, FloatArray]:
+        """Coefficients (n_branches, n_features) and intercepts (n_branches,), original units."""
+        return self.scaling.splits(self.parameters)
+
+    @property
+    def local_sparsity(self) -> float:
+        """Percentage of coefficients that are zero."""
+        return local_sparsity(self.parameters.weights, self.zero_threshold)
+
+    @property
+    def global_sparsity(self) -> float:
+        """Percentage of features that no split uses."""
+        return global_sparsity(self.parameters.weights, self.zero_threshold)
+
+    @property
+    def selected_features(self) -> NDArray[np.intp]:
+        """Indices of the features in use."""
+        return selected_features(self.parameters.weights, self.zero_threshold)
 
     @property
     def labels(self) -> list[Any]:
@@ -63,6 +96,13 @@ class TreeModel:
         size = np.abs(self.parameters.weights[:, branch])
         order = np.argsort(-size, kind="stable")
         return order[size[order] > self.zero_threshold]
+
+    def with_parameters(self, parameters: TreeParameters) -> TreeModel:
+        """Another tree in the place of this one; features that it does not use have no share."""
+        shares = self.importances
+        if shares is not None:
+            shares = used_shares(shares, parameters.weights)
+        return replace(self, parameters=parameters, importances=shares)
 
     def with_names(self, names: Sequence[str] | None) -> TreeModel:
         """The same tree with other names for its features."""
@@ -102,3 +142,12 @@ class TreeModel:
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
         """Position of the most probable class in ``classes``, (n_rows,)."""
         return np.argmax(self.predict_proba(X), axis=1)
+
+
+def used_shares(shares: FloatArray, weights: FloatArray) -> FloatArray:
+    """Importances of a tree with these weights: features that it does not use lose theirs."""
+    unused = ~np.any(weights, axis=1)
+    if not np.any(shares[unused]):
+        return shares
+    kept = np.where(unused, 0.0, shares)
+    return kept / kept.sum() if kept.sum() > 0 else kept

@@ -50,12 +50,7 @@ def _condition(split: Split, max_terms: int | None, precision: int, hard: bool) 
     return text if hard else f"{text}   ({split.certainty(precision)})"
 
 
-def tree_markdown(
-    model: TreeModel,
-    importances: FloatArray | None = None,
-    max_terms: int | None = None,
-    precision: int = 4,
-) -> str:
+def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int = 4) -> str:
     """Nested list of the splits, a table of coefficients, and one of ranks if there are any."""
     items: list[str] = []
     splits: list[Split] = []
@@ -81,7 +76,7 @@ def tree_markdown(
     write(0, "", "")
     parts = ["\n".join(items)]
     if splits:
-        parts.append(_coefficient_table(model, splits, importances, precision))
+        parts.append(_coefficient_table(model, splits, model.importances, precision))
     ranked = sorted({j for split in splits if split.ranked for j in split.features})
     if ranked:
         parts.append(_rank_table(model, ranked, precision))

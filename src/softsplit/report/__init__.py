@@ -17,11 +17,12 @@ From a table to the file::
 rows left out, with an interval.
 """
 
+from softsplit.estimators.assessment import assess, path_trees
 from softsplit.report.document import render_report
 from softsplit.report.rivals import JudgedPath, make_subject, walk_path
 from softsplit.report.study import FitOptions, Fitted, fit_tree, rows_of
 from softsplit.report.subject import Subject
-from softsplit.selection.assessment import Assessment, assess, path_trees
+from softsplit.selection.assessment import Assessment
 
 __all__ = [
     "Assessment",

@@ -61,7 +61,7 @@ def panel(subject: Subject, point: int) -> ET.Element:
 def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
     tree = subject.trees[point]
     weights = tree.weights_
-    right = float(np.mean(tree._model().predict_index(subject.X) == subject.labels))
+    right = float(np.mean(tree.tree_.predict_index(subject.X) == subject.labels))
     facts = [
         ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
         ("Accuracy on training rows", percent(right), ""),
@@ -82,7 +82,7 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
 
 
 def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
-    model = subject.trees[point]._model()
+    model = subject.trees[point].tree_
     figure = add(parent, "figure")
     box = add(
         figure, "div",
@@ -105,7 +105,7 @@ def _features(parent: ET.Element, subject: Subject, point: int) -> None:
     tree = subject.trees[point]
     add(parent, "h3", {}, "Features it uses")
     shares = getattr(tree, "feature_importances_", None)
-    names = tree._model().feature_names
+    names = tree.tree_.feature_names
     used = [int(j) for j in tree.selected_features_]
     if not used:
         add(parent, "p", {}, "None: it calls all rows alike.")

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from softsplit.data.sampling import sample_rows
 from softsplit.data.schema import LabelledRows, framed
+from softsplit.estimators.assessment import assess, path_trees, strength_fraction
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.classifier_cv import LARGEST_FRACTION, SMALLEST_FRACTION
 from softsplit.report.subject import Subject
-from softsplit.selection.assessment import Assessment, assess, path_trees
-from softsplit.selection.strengths import featureless_cost
+from softsplit.selection.assessment import Assessment
+from softsplit.selection.strengths import fraction_grid
 from softsplit.solvers import Budget
 from softsplit.support.version import __version__
 
@@ -129,7 +129,7 @@ def walk_path(
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
     if base.random_state is None:
         base.set_params(random_state=seed)
-    own = _fraction(base, rows) if fitted else None
+    own = strength_fraction(base, rows.X, rows.y) if fitted else None
     grid = _grid(POINTS if points is None else points, own)
     budget = Budget(time_limit=time_limit)
     drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.X), seed)
@@ -149,12 +149,12 @@ def walk_path(
         n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs, budget=budget, say=say,
     )  # fmt: skip
     story = _story(len(rows.y), drawn, judged, found.n_folds, fitted)
-    return JudgedPath(tuple(trees), place, found, story, budget.cancel.requested)
+    return JudgedPath(tuple(trees), place, found, story, budget.stopped)
 
 
 def _grid(points: int, own: float | None) -> list[float]:
     """Strengths as parts of the cost without features, with that of the tree among them."""
-    grid = [*np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, points)]
+    grid = [*fraction_grid(points)]
     if own is None:
         return grid
     others = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid
@@ -163,12 +163,6 @@ def _grid(points: int, own: float | None) -> list[float]:
 
 def _most(cells: int, X: NDArray[Any]) -> int:
     return max(FEWEST_ROWS, cells // X.shape[1])
-
-
-def _fraction(base: SoftTreeClassifier, rows: LabelledRows) -> float:
-    """The strength of a tree as a part of the cost without features."""
-    problem = clone(base)._prepare(rows.X, rows.y, None)
-    return (float(base.local_strength) + float(base.global_strength)) / featureless_cost(problem)
 
 
 def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:

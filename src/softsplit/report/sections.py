@@ -40,7 +40,7 @@ def add_summary(parent: ET.Element, subject: Subject) -> None:
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
     _card(cards, "accuracy on rows left out", value, note)
     used = f"{len(tree.selected_features_)} of {tree.n_features_in_}"
-    _card(cards, "features used", used, f"depth {tree._model().topology.depth}")
+    _card(cards, "features used", used, f"depth {tree.tree_.topology.depth}")
     folds = subject.assessment.n_folds
     rows = [
         ["this tree", with_interval(found), "", f"{len(tree.selected_features_)}"],

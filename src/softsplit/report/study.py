@@ -22,7 +22,7 @@ from softsplit.data.sampling import sample_rows
 from softsplit.data.schema import LabelledRows, RowMissing
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
-from softsplit.selection.strengths import strengths
+from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
 from softsplit.training.warm_up import warm_up
 
@@ -151,12 +151,12 @@ def rows_of(
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
-    local, overall = strengths(options.scope, options.strength)
+    local, global_ = shared(SHARES[options.scope], options.strength)
     settings = {
         "depth": options.depth,
         "scale": options.scale or SCALES[0],
         "local_strength": local,
-        "global_strength": overall,
+        "global_strength": global_,
     }
     return _trained(rows, settings, options, options.time_limit)
 
@@ -238,7 +238,7 @@ def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str
     return [
         (
             "Tree",
-            f"depth {tree._model().topology.depth}, scaling {tree.scale}, steepness "
+            f"depth {tree.tree_.topology.depth}, scaling {tree.scale}, steepness "
             f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
             f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -107,7 +107,7 @@ class Subject:
             if name not in ("n_starts", "n_jobs", "verbose", "time_limit", "max_iter")
             and not _same(value, defaults[name])
         }
-        given["depth"] = tree._model().topology.depth
+        given["depth"] = tree.tree_.topology.depth
         given["random_state"] = tree.random_state
         arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
         return f"SoftTreeClassifier({arguments}).fit(X, y)"
@@ -119,7 +119,8 @@ class Subject:
         """
         tree = copy(self.trees[point])
         if isinstance(tree.scaling_, QuantileScaling):
-            tree.scaling_ = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
+            thin = tree.scaling_.thinned(np.any(tree.weights_, axis=1))
+            tree.tree_ = replace(tree.tree_, scaling=thin)
         try:
             text = json.dumps(json.loads(dumps_model(tree)), separators=(",", ":"))
         except ModelFileError:

@@ -1,37 +1,31 @@
-"""Trees along a path of strengths: on all rows to look at, and on folds to say how good they are.
+"""How good the trees along a path of strengths are, on rows that they were not trained on.
 
-A strength is given as a fraction of the cost of the cheapest tree that uses no feature, as in
-``selection.strengths``. Every row is predicted once, by a tree that was trained without it;
-majority class and L1 logistic regression are judged on the same folds.
+Strengths are given as fractions of a unit (strengths.py). Every row is predicted once, by a tree
+that was trained without it; majority class and L1 logistic regression are judged on the same folds.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sklearn
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from softsplit.estimators.classifier import RunSettings, SoftTreeClassifier
-from softsplit.problem.problem import TrainingProblem
-from softsplit.selection.cross_validation import PATH_ITERATIONS, whole_trees
-from softsplit.selection.strengths import featureless_cost, with_strengths
-from softsplit.solvers import Budget, Solution
+from softsplit.selection.cross_validation import prepare_fold, walk_fold, whole_trees
+from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
-from softsplit.support.parallel import n_workers, one_blas_thread
-from softsplit.training.walk import walk
+from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.training.preparation import ModelSettings, Rows
+from softsplit.training.run import CheckRows, Run
 
 NOT_JUDGED = -1
 LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
@@ -73,69 +67,75 @@ class Assessment:
         return bool(np.all(self.trees[point] != NOT_JUDGED))
 
 
-def path_trees(
-    base: SoftTreeClassifier, X: Any, y: Any, fractions: Sequence[float], budget: Budget
-) -> list[SoftTreeClassifier]:
-    """Fitted trees at each strength, from weak to strong; fewer if the budget ran out."""
-    model = clone(base)
-    run = model._run_settings()._replace(budget=budget)
-    with one_blas_thread():
-        problem = model._prepare(X, y, None)
-        found = _walked(model, problem, fractions, run)
-    pairs = [_strengths(base, f, problem) for f in fractions]
-    return [
-        model._fitted_with(*pair, solution, problem.samples)
-        for pair, solution in zip(pairs, found, strict=False)
-    ]
+@dataclass(frozen=True)
+class PathTrainer:
+    """Trains the trees of a path on some of the rows.
+
+    Parameters
+    ----------
+    settings : ModelSettings
+    rows : Rows
+    shares : pair of float
+        Parts of a strength that are local and global.
+    fractions : sequence of float
+        Strengths from weak to strong.
+    run : Run
+    check : callable
+        Validates rows that the solver looks at.
+    """
+
+    settings: ModelSettings
+    rows: Rows
+    shares: Pair
+    fractions: Sequence[float]
+    run: Run
+    check: CheckRows
+
+    def predict(self, train: Codes, test: Codes) -> list[Codes]:
+        """Classes of the test rows by the trees of the training rows; fewer if time ran out."""
+        rows = self.rows.part(train)
+        present = np.flatnonzero(rows.present())
+        if len(present) < 2:  # nothing to learn: all rows are of one class
+            return [np.full(len(test), present[0])] * len(self.fractions)
+        if self.run.budget.exhausted:
+            return []
+        prepared = prepare_fold(self.settings, rows)
+        run = self.run.adapted(prepared, self.check)
+        found = whole_trees(walk_fold(prepared, self.shares, self.fractions, run))
+        trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in found]
+        return [present[tree.predict_index(self.rows.X[test])] for tree in trees]
 
 
 def assess(
-    base: SoftTreeClassifier,
-    X: FloatArray,
-    y: NDArray[Any],
-    fractions: Sequence[float],
-    *,
-    n_folds: int = 5,
-    seed: int = 0,
-    n_jobs: int | None = None,
-    budget: Budget | None = None,
-    say: Say = lambda _: None,
+    trainer: PathTrainer, *, n_folds: int = 5, seed: int = 0, say: Say = lambda _: None
 ) -> Assessment:
     """Judge the trees of a path, and the two plain methods, on folds.
 
     An interruption ends the work: what was judged by then is told.
     """
-    classes, labels = np.unique(y, return_inverse=True)
+    rows, budget = trainer.rows, trainer.run.budget
+    labels = rows.labels
     splits = _splits(labels, n_folds, seed)
-    budget = budget or Budget()
-    trees = np.full((len(fractions), len(y)), NOT_JUDGED, dtype=np.int64)
-    majority, logistic = np.full((2, len(y)), NOT_JUDGED, dtype=np.int64)
+    trees = np.full((len(trainer.fractions), len(labels)), NOT_JUDGED, dtype=np.int64)
+    majority, logistic = np.full((2, len(labels)), NOT_JUDGED, dtype=np.int64)
     used = np.zeros(len(splits))
-    running: set[int] = set()
 
     def run(fold: int) -> None:
-        running.add(fold)
-        try:
-            train, test = splits[fold]
-            path = _fold_path(base, X, y, train, test, fractions, budget)
-            for point, called in enumerate(path):
-                trees[point, test] = np.searchsorted(classes, called)
-            say(f"trees: fold {fold + 1} of {len(splits)} is judged")
-        finally:
-            running.discard(fold)
+        train, test = splits[fold]
+        for point, called in enumerate(trainer.predict(train, test)):
+            trees[point, test] = called
+        say(f"trees: fold {fold + 1} of {len(splits)} is judged")
 
     try:
         for fold, (train, test) in enumerate(splits):
             majority[test] = np.bincount(labels[train]).argmax()
-            logistic[test], used[fold] = _logistic(X, labels, train, test, seed)
+            logistic[test], used[fold] = _logistic(rows.X, labels, train, test, seed)
             say(f"logistic regression: fold {fold + 1} of {len(splits)} is judged")
         with one_blas_thread():
-            parallel = Parallel(n_jobs=n_workers(n_jobs, len(splits)), require="sharedmem")
-            parallel(delayed(run)(fold) for fold in range(len(splits)))
+            workers = n_workers(trainer.run.n_jobs, len(splits))
+            in_threads(run, range(len(splits)), workers, budget.stop)
     except KeyboardInterrupt:
-        budget.cancel.requested = True  # threads stop at their next look at it
-        while running:
-            time.sleep(0.01)
+        budget.stop()
     return Assessment(labels, trees, majority, logistic, float(np.mean(used)), len(splits))
 
 
@@ -145,56 +145,6 @@ def _splits(labels: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Codes]]
     with warnings.catch_warnings():  # a class too rare for some folds counts as wrong there
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(folds.split(labels, labels))
-
-
-def _fold_path(
-    base: SoftTreeClassifier,
-    X: FloatArray,
-    y: NDArray[Any],
-    train: Codes,
-    test: Codes,
-    fractions: Sequence[float],
-    budget: Budget,
-) -> list[NDArray[Any]]:
-    """What the trees of one fold say about its test rows."""
-    seen = np.unique(y[train])
-    if len(seen) < 2:  # nothing to learn: all rows are of one class
-        return [np.full(len(test), seen[0])] * len(fractions)
-    if budget.exhausted:
-        return []
-    model = clone(base)
-    run = model._run_settings()._replace(budget=budget)
-    problem = model._prepare(X[train], y[train], None)
-    found = whole_trees(_walked(model, problem, fractions, run))
-    return [model._fitted_with(0.0, 0.0, s).predict(X[test]) for s in found]
-
-
-def _walked(
-    model: SoftTreeClassifier,
-    problem: TrainingProblem,
-    fractions: Sequence[float],
-    run: RunSettings,
-) -> list[Solution]:
-    return walk(
-        [with_strengths(problem, *_strengths(model, f, problem)) for f in fractions],
-        model._adapted(run.solver),
-        keep=1,
-        n_starts=run.n_starts,
-        seed=run.seed,
-        budget=replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS),
-        thorough=False,
-    )
-
-
-def _strengths(
-    base: SoftTreeClassifier, fraction: float, problem: TrainingProblem
-) -> tuple[float, float]:
-    """Local and global strength, in the proportion in which the base has them."""
-    local, overall = float(base.local_strength), float(base.global_strength)
-    total = local + overall
-    part = local / total if total > 0 else 0.0
-    strength = fraction * featureless_cost(problem)
-    return part * strength, (1 - part) * strength
 
 
 def _logistic(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.selection.cross_validation import Judge
+from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.scoreboard import Candidate, Scoreboard
 from softsplit.training.observer import Observer
 
@@ -32,9 +32,9 @@ class Search:
 
     Parameters
     ----------
-    judge : Judge
+    trainer : FoldTrainer
     board : Scoreboard
-        Gets the marks.
+        Gets the scores.
     fractions : tuple of float
         The whole grid of strengths, in ascending order.
     observer : Observer
@@ -42,7 +42,7 @@ class Search:
         Those that have been judged.
     """
 
-    judge: Judge
+    trainer: FoldTrainer
     board: Scoreboard
     fractions: tuple[float, ...]
     observer: Observer
@@ -56,7 +56,7 @@ class Search:
         try:
             self._compare(axes)
         except KeyboardInterrupt:
-            self.judge.run.budget.cancel.requested = True
+            self.trainer.run.budget.stop()
 
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
@@ -67,7 +67,7 @@ class Search:
             else:
                 self._vary(first, name, axes[name])
         for candidate in self.board.leaders(FINALISTS):
-            missing = [f for f in self.fractions if (candidate, f) not in self.board.marks]
+            missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
             self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
@@ -97,11 +97,11 @@ class Search:
         return not self.board.close(self.board.best(before), best)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
-        if not candidates or not fractions or self.judge.run.budget.exhausted:
+        if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
-        self.judge.evaluate(candidates, fractions, self.board)
+        self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
-            keys = [key for key in self.board.marks if key[0] == candidate]
+            keys = [key for key in self.board.folds if key[0] == candidate]
             if keys:
                 best = self.board.best(keys)
                 again = ", at all strengths" if candidate in self.seen else ""
@@ -109,7 +109,7 @@ class Search:
                 self.tell(candidate.label + again, best)
 
     def tell(self, label: str, key: tuple[Candidate, float]) -> None:
-        """Score and features of a row of the board, to whoever looks on."""
+        """Tell the observer score and features of a row of the board."""
         self.observer.candidate_judged(
             label, self.board.mean(key), self.board.mean(key, "n_features")
         )

@@ -46,7 +46,7 @@ class Candidate(NamedTuple):
         )
 
 
-class Mark(NamedTuple):
+class FoldScore(NamedTuple):
     """One tree on one fold."""
 
     tree: TreeParameters
@@ -62,37 +62,37 @@ Key = tuple[Candidate, float]
 
 @dataclass
 class Scoreboard:
-    """Marks by row and fold; a row counts once all of its folds are in."""
+    """Scores by row and fold; a row counts once all of its folds are in."""
 
     n_folds: int
-    marks: dict[Key, dict[int, Mark]] = field(default_factory=dict)
+    folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
 
-    def add(self, candidate: Candidate, fraction: float, fold: int, mark: Mark) -> None:
-        self.marks.setdefault((candidate, fraction), {})[fold] = mark
+    def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
+        self.folds.setdefault((candidate, fraction), {})[fold] = found
 
     def rows(self) -> list[Key]:
-        """Rows with a mark on every fold; if there are none, those with most."""
-        most = max((len(marks) for marks in self.marks.values()), default=0)
-        return [key for key, marks in self.marks.items() if len(marks) == most]
+        """Rows with a score on every fold; if there are none, those with most."""
+        most = max((len(folds) for folds in self.folds.values()), default=0)
+        return [key for key, folds in self.folds.items() if len(folds) == most]
 
     def trees(self, key: Key) -> list[TreeParameters]:
         """The trees of a row, fold by fold."""
-        marks = self.marks.get(key, {})
-        return [marks[fold].tree for fold in sorted(marks)]
+        folds = self.folds.get(key, {})
+        return [folds[fold].tree for fold in sorted(folds)]
 
     def known(self, candidate: Candidate, fold: int) -> dict[float, TreeParameters]:
         """The trees of a candidate on a fold, by strength."""
         return {
-            fraction: marks[fold].tree
-            for (other, fraction), marks in self.marks.items()
-            if other == candidate and fold in marks
+            fraction: folds[fold].tree
+            for (other, fraction), folds in self.folds.items()
+            if other == candidate and fold in folds
         }
 
     def values(self, key: Key, name: str) -> FloatArray:
-        """One number per fold, (n_folds,); nan where a mark is missing."""
-        marks = self.marks[key]
+        """One number per fold, (n_folds,); nan where a score is missing."""
+        folds = self.folds[key]
         return np.array(
-            [getattr(marks[f], name) if f in marks else np.nan for f in range(self.n_folds)]
+            [getattr(folds[f], name) if f in folds else np.nan for f in range(self.n_folds)]
         )
 
     def mean(self, key: Key, name: str = "score") -> float:
@@ -154,7 +154,7 @@ class Scoreboard:
 
     def table(self) -> dict[str, Any]:
         """``cv_results_``: a column per array, a row per candidate and strength."""
-        keys = list(self.marks)
+        keys = list(self.folds)
         table: dict[str, Any] = {
             f"param_{name}": np.array([getattr(key[0], name) for key in keys])
             for name in Candidate._fields
@@ -171,7 +171,7 @@ class Scoreboard:
         for name in ("n_features", "n_coefficients"):
             table[f"mean_{name}"] = np.array([self.mean(key, name) for key in keys])
         table["mean_fit_time"] = np.array([self.mean(key, "seconds") for key in keys])
-        table["n_splits_done"] = np.array([len(self.marks[key]) for key in keys])
+        table["n_splits_done"] = np.array([len(self.folds[key]) for key in keys])
         table["rank_test_score"] = rankdata(-np.round(means, 12), method="min").astype(np.int64)
         return table
 

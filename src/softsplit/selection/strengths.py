@@ -1,4 +1,10 @@
-"""TODO."""
+"""Strengths of the penalties: their unit, grids of them, and how local and global ones share.
+
+A strength is often given as a fraction of a unit, the cost of the cheapest tree that uses no
+feature: under the "l0" penalty a feature then enters if it saves about that part of all that could
+be saved. The same fraction means the same on every fold, and under every scaling, steepness and
+depth.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +13,64 @@ from typing import Literal
 
 import numpy as np
 
-from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import max_strength
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.training.preparation import with_strengths
 
 PathScope = Literal["local", "global", "both"]
 
+Pair = tuple[float, float]
+"""Local and global strength, or the parts of a strength that go to each."""
 
 PAPER_STRENGTHS = tuple(2.0**r for r in range(-8, 6))
 
+SMALLEST_PART = 1e-3
+"""The default grid of a path ends at this part of the largest strength."""
 
-SMALLEST_FRACTION = 1e-3
-"""The default grid ends at this part of the largest strength."""
+SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
+"""Ends of a grid of fractions: from a tree that is hardly penalised to one or two features."""
+
+SHARES: dict[str, Pair] = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
+"""Parts of the strength that go to the local and to the global penalty, by scope."""
 
 
-def _given(strengths: Sequence[float] | str | None) -> FloatArray | None:
+# --- units --------------------------------------------------------------------------------------
+
+
+def strength_unit(problem: TrainingProblem) -> float:
+    """The loss of the best tree that uses no feature."""
+    return problem.loss.featureless(problem.rows.class_totals)
+
+
+def shared(shares: Pair, strength: float) -> Pair:
+    """Local and global strength, from their parts of one."""
+    return shares[0] * strength, shares[1] * strength
+
+
+def strengths_at(problem: TrainingProblem, shares: Pair, fraction: float) -> Pair:
+    """Local and global strength at a fraction of the unit."""
+    return shared(shares, fraction * strength_unit(problem))
+
+
+def shares_of(local: float, global_: float) -> Pair:
+    """The parts of two strengths in their sum; all is global where both are zero."""
+    total = local + global_
+    part = local / total if total > 0 else 0.0
+    return part, 1 - part
+
+
+# --- grids --------------------------------------------------------------------------------------
+
+
+def fraction_grid(count: int) -> tuple[float, ...]:
+    """Fractions of the unit, in ascending order."""
+    return tuple(np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, count).tolist())
+
+
+def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
     """Strengths that the user has named, checked and in ascending order."""
     if strengths is None:
         return None
@@ -40,50 +86,22 @@ def _given(strengths: Sequence[float] | str | None) -> FloatArray | None:
     return np.array(values)
 
 
-def _default_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> FloatArray:
+def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> FloatArray:
     """Strengths up to that of Proposition 1, in ascending order."""
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)
     top = max_strength(free, "local" if scope == "local" else "global")
-    if not 0 < SMALLEST_FRACTION * top < np.inf:
+    if not 0 < SMALLEST_PART * top < np.inf:
         return np.array(PAPER_STRENGTHS)
-    return np.geomspace(SMALLEST_FRACTION * top, top, n_points)
+    return np.geomspace(SMALLEST_PART * top, top, n_points)
 
 
-def _pairs(
-    grid: FloatArray, scope: PathScope, problem: TrainingProblem
-) -> list[list[tuple[float, float]]]:
+def grid_pairs(grid: FloatArray, scope: PathScope, problem: TrainingProblem) -> list[list[Pair]]:
     """Rows of (local, global) strengths; each row is walked from its weakest pair."""
-    local, overall = problem.penalties.local.strength, problem.penalties.overall.strength
+    local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
     if scope == "local":
-        return [[(float(s), overall) for s in grid]]
+        return [[(float(s), global_) for s in grid]]
     if scope == "global":
         return [[(local, float(s)) for s in grid]]
     return [[(float(a), float(b)) for b in grid] for a in grid]
-
-
-def with_strengths(problem: TrainingProblem, local: float, overall: float) -> TrainingProblem:
-    """The problem with other strengths of its local and its global penalty."""
-    pair = problem.penalties
-    return problem.with_penalties(
-        PenaltyPair(
-            Penalty(local, pair.local.surrogate, "local"),
-            Penalty(overall, pair.overall.surrogate, "global"),
-        )
-    )
-
-
-SHARES = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
-"""Parts of the strength that go to the local and to the global penalty."""
-
-
-def strengths(scope: str, strength: float) -> tuple[float, float]:
-    """Local and global strength."""
-    local, overall = SHARES[scope]
-    return local * strength, overall * strength
-
-
-def featureless_cost(problem: TrainingProblem) -> float:
-    """The loss of the best tree that uses no feature: the unit of strengths."""
-    return problem.loss.featureless(problem.rows.class_totals)

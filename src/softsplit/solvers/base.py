@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
 
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
+from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import raise_again, seen
 from softsplit.tree.parameters import TreeParameters
 
@@ -142,7 +145,7 @@ class Draw:
 
 @dataclass
 class Cancel:
-    """Set by whoever wants all runs of a budget to stop; threads look at it between slices."""
+    """Whether all runs of a budget are to stop; threads look at it between slices."""
 
     requested: bool = False
 
@@ -162,6 +165,15 @@ class Budget:
     began: float = field(default_factory=time.perf_counter)
     cancel: Cancel = field(default_factory=Cancel)
 
+    def stop(self) -> None:
+        """End all runs of this budget at their next look at it, as Ctrl-C does."""
+        self.cancel.requested = True
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody has called ``stop``."""
+        return self.cancel.requested
+
     @property
     def elapsed(self) -> float:
         return time.perf_counter() - self.began
@@ -173,7 +185,7 @@ class Budget:
     @property
     def exhausted(self) -> bool:
         """Whether a run should stop now, for lack of time or because it was cancelled."""
-        if self.cancel.requested:
+        if self.stopped:
             return True
         raise_again()
         return self.remaining <= 0
@@ -181,7 +193,7 @@ class Budget:
     @property
     def verdict(self) -> Status:
         """The status of a run that stopped before its own end."""
-        if self.cancel.requested:
+        if self.stopped:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.remaining <= 0 else Status.MAX_ITER
 
@@ -219,6 +231,30 @@ class Solver(Protocol):
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` within ``budget``."""
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A solver with parameters of its own to check before any work is done."""
+
+    def check(self) -> None:
+        """Refuse parameters that make no sense, in one sentence."""
+
+
+@runtime_checkable
+class Adaptable(Protocol):
+    """A solver that looks at rows of the user's, which must be scaled and coded as X and y are."""
+
+    def adapted(self, transform: Callable[[Any], FloatArray], classes: NDArray[Any]) -> Solver:
+        """The same solver with those rows in the units of a training problem."""
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """A solver that has others do the work."""
+
+    def parts(self) -> tuple[Solver, ...]:
+        """The solvers that it calls."""
 
 
 @runtime_checkable

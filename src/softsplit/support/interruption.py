@@ -1,8 +1,8 @@
 """Ctrl-C that Python would drop.
 
 An exception in a destructor or in a callback of compiled code is printed and forgotten, and Ctrl-C
-may fall there. While ``never_lost`` is in force it is noted as well: whoever looks at a budget next
-raises it again.
+may fall there. While ``never_lost`` is in force it is noted as well, and raised
+again at the next look at a budget.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def never_lost() -> Iterator[None]:
 
 
 def seen() -> None:
-    """Whoever has caught an interruption, and stops because of it, says so."""
+    """Forget interruptions that were caught: the work stops because of them."""
     _noted.clear()
 
 

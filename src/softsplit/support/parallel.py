@@ -1,4 +1,4 @@
-"""How many threads there are: one of BLAS while training runs, and no more workers than work.
+"""Work in several threads: one of BLAS while training runs, and no more workers than work.
 
 Another number of BLAS threads would change the last bits of a result.
 """
@@ -6,14 +6,18 @@ Another number of BLAS threads would change the last bits of a result.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
-from joblib import cpu_count, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 MOST_PER_CORE = 8
 """Workers beyond the cores bring nothing; thousands of them exhaust the system."""
+
+Task = TypeVar("Task")
 
 _lock = threading.Lock()
 _users: list[threadpool_limits] = []
@@ -40,3 +44,34 @@ def one_blas_thread() -> Iterator[None]:
 def n_workers(n_jobs: int | None, n_tasks: int) -> int:
     """What ``n_jobs`` asks for, as far as there is work; joblib would start them all."""
     return max(1, min(effective_n_jobs(n_jobs), n_tasks, MOST_PER_CORE * cpu_count()))
+
+
+def in_threads(
+    work: Callable[[Task], None], tasks: Sequence[Task], workers: int, stop: Callable[[], None]
+) -> None:
+    """Call ``work`` with every task, several at a time; one worker is the calling thread.
+
+    Ctrl-C calls ``stop``, which running tasks look at, waits until they have ended, and is raised
+    again.
+    """
+    running: set[int] = set()
+
+    def run(number: int) -> None:
+        running.add(number)
+        try:
+            work(tasks[number])
+        finally:
+            running.discard(number)
+
+    try:
+        if workers == 1:
+            for number in range(len(tasks)):
+                run(number)
+        else:
+            parallel = Parallel(n_jobs=workers, require="sharedmem")
+            parallel(delayed(run)(number) for number in range(len(tasks)))
+    except KeyboardInterrupt:
+        stop()
+        while running:
+            time.sleep(0.01)
+        raise

@@ -1,4 +1,4 @@
-"""Multistart, hops around the best tree, and walks along a path of problems.
+"""A problem solved from many starts, and a search around the best trees that they end in.
 
 This is the only place where randomness enters.
 
@@ -9,7 +9,6 @@ on ``i`` alone, not on how many starts run or side by side with what.
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from joblib import Parallel, delayed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Improver, Solution, Solver, Status
 from softsplit.solvers.starts.rules import draw_hops, draw_start
-from softsplit.support.parallel import n_workers, one_blas_thread
+from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer
 
 logger = logging.getLogger(__name__)
@@ -85,11 +84,11 @@ def _one_after_another(
             found.append(solution)
             _tell(observer, solver, i, solution)
             if solution.status is Status.INTERRUPTED:
-                budget.cancel.requested = True
-            if budget.cancel.requested:
+                budget.stop()
+            if budget.stopped:
                 break
     except KeyboardInterrupt:
-        budget.cancel.requested = True
+        budget.stop()
         if not found:
             raise
     return found
@@ -104,24 +103,16 @@ def _side_by_side(
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
-    running: set[int] = set()
 
-    def run(i: int, child: np.random.SeedSequence) -> None:
-        running.add(i)
-        try:
-            solution = _run_start(problem, solver, i, child, budget)
-            if solution is not None:
-                finished[i] = solution
-                _tell(observer, solver, i, solution)
-        finally:
-            running.discard(i)
+    def run(job: Job) -> None:
+        solution = _run_start(problem, solver, *job, budget)
+        if solution is not None:
+            finished[job[0]] = solution
+            _tell(observer, solver, job[0], solution)
 
     try:
-        Parallel(n_jobs=workers, require="sharedmem")(delayed(run)(i, child) for i, child in jobs)
+        in_threads(run, jobs, workers, budget.stop)
     except KeyboardInterrupt:
-        budget.cancel.requested = True  # the threads stop at their next look at the budget
-        while running:
-            time.sleep(0.01)
         if not finished:
             raise
     return [finished[i] for i in sorted(finished)]
@@ -145,7 +136,7 @@ def _in_processes(
                 finished[i] = solution
                 _tell(observer, solver, i, solution)
     except KeyboardInterrupt:
-        budget.cancel.requested = True
+        budget.stop()
         with warnings.catch_warnings():  # that the rest is dropped is what was asked for
             warnings.simplefilter("ignore")
             ends.close()
@@ -222,7 +213,7 @@ def best_solution(
     )
     least = min(solution.violation for solution in solutions)
     advice = "lower min_class_rate, or raise depth or n_starts"
-    if budget is not None and budget.cancel.requested:
+    if budget is not None and budget.stopped:
         raise KeyboardInterrupt
     if budget is not None and budget.exhausted:
         advice = "raise time_limit"
@@ -256,7 +247,7 @@ def hop(
     # A child that no start uses, however many there are.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-    front = _distinct([s for s in solutions if s.status.usable], FRONT)
+    front = distinct([s for s in solutions if s.status.usable], FRONT)
     observer = observer or Observer()
     try:
         observer.searching(count)
@@ -266,11 +257,11 @@ def hop(
             best = found if found.objective < best.objective - tie else best
         observer.search_ended(best)
     except KeyboardInterrupt:  # outside the hops, which see to it themselves
-        budget.cancel.requested = True
+        budget.stop()
     return best
 
 
-def _distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
+def distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
     """The best usable solutions, leaving out those of the same objective."""
     chosen: list[Solution] = []
     for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):

@@ -1,15 +1,19 @@
-"""What training tells whoever wants to know how far it is."""
+"""What training tells while it runs: how far it is."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Solution
+from softsplit.solvers.base import Budget, Solution
+from softsplit.training import settings
 
 
 class Observer:
-    """Told what has happened, and keeps silent about it; others override what they care for.
+    """Told what has happened, and says nothing; others override what they need.
 
-    An observer looks on: nothing it does changes a result. Starts may end in several threads.
+    Nothing that an observer does changes a result. Starts may end in several threads.
     """
 
     def starting(self, total: int) -> None:
@@ -33,3 +37,12 @@ class Observer:
     def candidate_judged(self, label: str, score: float, n_features: float) -> None:
         """A candidate of a cross-validation has been judged: its best score, with how many
         features."""
+
+
+def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
+    """The observer of a fit, or of a path of ``n_points``: the console, or nobody."""
+    if not settings.make_verbose(verbose):
+        return nullcontext(Observer())
+    from softsplit.training.progress import ConsoleProgress  # with Rich: few need it
+
+    return ConsoleProgress(budget, n_points)

@@ -114,7 +114,7 @@ class ConsoleProgress(Observer):
         width = len(str(self._n_points))
         self._print(
             f"point {self._points:>{width}} of {self._n_points}  "
-            f"local {pair.local.strength:<9.4g}  global {pair.overall.strength:<9.4g}  "
+            f"local {pair.local.strength:<9.4g}  global {pair.global_.strength:<9.4g}  "
             f"{_end(solution)}  {seconds:.2f} s",
             True,
         )

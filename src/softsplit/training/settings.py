@@ -19,7 +19,8 @@ from softsplit.problem.penalties import (
     logarithmic,
     power,
 )
-from softsplit.solvers import SOLVERS, NodeDecomposition, Solver, registry
+from softsplit.solvers import SOLVERS, Solver, registry
+from softsplit.solvers.base import Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
@@ -30,7 +31,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
 MOST_JOBS = 1_000_000
 NEGLIGIBLE_COST = 1e-6
-"""Costs below this part of the dearest are zero: no solver resolves them beside it, and chasing
+"""Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
 them would only fit noise."""
 
 SCALES = {
@@ -70,7 +71,7 @@ def make_scale(scale: Any) -> str:
 def make_solver(solver: Any) -> Solver:
     """The solver of that name, or the solver object itself."""
     made = registry.make_solver(solver, SOLVERS)
-    if isinstance(made, NodeDecomposition):
+    if isinstance(made, Checked):
         made.check()
     return made
 
@@ -86,13 +87,13 @@ def make_penalties(
 ) -> PenaltyPair:
     """The pair of penalties the estimator's parameters name."""
     local = positive_number("local_strength", local_strength, zero=True)
-    overall = positive_number("global_strength", global_strength, zero=True)
-    if penalty is None and (local > 0 or overall > 0):
+    global_ = positive_number("global_strength", global_strength, zero=True)
+    if penalty is None and (local > 0 or global_ > 0):
         raise ValueError(
             "penalty=None takes no strengths; set local_strength and global_strength to 0 or "
             "name a penalty."
         )
-    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, overall)
+    return PenaltyPair.of(_surrogate(penalty, sharpness, exponent, offset), local, global_)
 
 
 def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surrogate:
@@ -119,7 +120,7 @@ def make_loss(
     """Expected cost from the cost matrix and class weights.
 
     ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
-    total. Costs that are negligible beside the dearest are taken as zero.
+    total. Costs that are negligible beside the largest are taken as zero.
     """
     n_classes = len(classes)
     if cost_matrix is None:

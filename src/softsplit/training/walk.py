@@ -1,4 +1,4 @@
-"""TODO."""
+"""Neighbouring problems solved one after the other, each from the trees of the last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.multistart import _distinct, best_solution, hop, multistart
+from softsplit.training.multistart import best_solution, distinct, hop, multistart
 from softsplit.training.observer import Observer
 
 
@@ -47,7 +47,7 @@ def walk(
         best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
     else:
         best = best_solution(first, budget)
-    front = _distinct([best, *first], keep)
+    front = distinct([best, *first], keep)
     path = [front[0]]
     try:
         observer.point_ended(problems[0], front[0])
@@ -59,12 +59,12 @@ def walk(
             if thorough:
                 found.append(_as_it_is(problem, path[-1], budget))
             if any(solution.status is Status.INTERRUPTED for solution in found):
-                budget.cancel.requested = True
+                budget.stop()
             if thorough:
                 best = hop(problem, solver, found, seed=seed, budget=budget)
             else:
                 best = best_solution(found, budget)
-            front = _distinct([best, *(s for s in found if s.status.usable)], keep)
+            front = distinct([best, *(s for s in found if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
         for i in range(len(path) - 2, -1, -1) if thorough else ():
@@ -74,7 +74,7 @@ def walk(
                 other = solver.solve(problems[i], Start(path[i + 1].parameters), budget)
             path[i] = best_solution([path[i], other])
     except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
-        budget.cancel.requested = True
+        budget.stop()
     return path
 
 

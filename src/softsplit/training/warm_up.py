@@ -13,6 +13,7 @@ import numpy as np
 from softsplit.engines.samples import Samples
 from softsplit.reading.importance import add_spreads
 from softsplit.solvers import Budget, NativeSolver, Solver, Start
+from softsplit.solvers.base import Composed
 from softsplit.solvers.decomposition import NodeDecomposition
 from softsplit.training.compile_together import compile_together
 from softsplit.training.multistart import hop, multistart
@@ -24,14 +25,13 @@ MOST_ITERATIONS = 1000
 
 def make_ready(solver: Solver, *, timed: bool) -> None:
     """Have the code of ``solver`` compiled; if the run is ``timed``, all of it, and loaded."""
-    blocks = isinstance(solver, NodeDecomposition)
-    inner = solver.inner if isinstance(solver, NodeDecomposition) else solver
-    if inner != "native" and not isinstance(inner, NativeSolver):
+    parts = solver.parts() if isinstance(solver, Composed) else ()
+    if not any(isinstance(part, NativeSolver) for part in parts or (solver,)):
         return
     compile_together()
     if timed:
         warm_up()
-        if blocks:
+        if parts:
             warm_up_blocks()
 
 

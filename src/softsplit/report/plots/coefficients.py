@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.reading.equations import common_label
-from softsplit.reading.export import fitted_tree
+from softsplit.reading.holder import holder_of
 from softsplit.reading.model import TreeModel
 from softsplit.report.plots.canvas import DIVERGING, INK, axes, minus, plain
 from softsplit.support.arrays import FloatArray
@@ -44,8 +44,8 @@ class CoefficientsDisplay:
         cls, estimator: Any, *, feature_names: Any = None, ax: Any = None
     ) -> CoefficientsDisplay:
         """Draw the weights of a fitted tree, the most important features first."""
-        tree = fitted_tree(estimator)
-        model = tree._model().with_names(feature_names)
+        tree = holder_of(estimator)
+        model = tree.tree_.with_names(feature_names)
         splits = _deciding(model, 0)
         weights = model.parameters.weights[:, splits]
         used = np.flatnonzero(np.any(np.abs(weights) > model.zero_threshold, axis=1))

@@ -94,7 +94,7 @@ class StrengthPathDisplay:
         if X is not None:
             columns["accuracy"] = _accuracies(path, X, y)
         sizes = np.array([np.abs(p.classifier.weights_).max(axis=1) for p in path.points]).T
-        model = path[0].classifier._model()
+        model = path[0].classifier.tree_
         strengths = frame[walked[0]].to_numpy(dtype=float)
         return cls(strengths, columns, sizes, list(model.feature_names), walked[0]).plot(ax)
 

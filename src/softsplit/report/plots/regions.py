@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.reading.export import fitted_tree
+from softsplit.estimators.fitted import checked_rows
+from softsplit.reading.holder import holder_of
 from softsplit.reading.summary import NUMBER
 from softsplit.report.plots.canvas import INK, axes, class_colours, plain
 from softsplit.support.arrays import FloatArray
@@ -79,9 +80,9 @@ class DecisionRegionsDisplay:
             Points per axis.
         ax : matplotlib axes, optional
         """
-        tree = fitted_tree(estimator)
-        model = tree._model()
-        rows = np.clip(tree._check(X).astype(np.float64, copy=False), -FURTHEST, FURTHEST)
+        tree = holder_of(estimator)
+        model = tree.tree_
+        rows = np.clip(checked_rows(tree, X).astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)
@@ -156,7 +157,7 @@ def _pair(tree: Any, features: Any) -> tuple[int, int]:
     if features is None:
         order = np.argsort(-tree.feature_importances_, kind="stable")
         return int(order[0]), int(order[1])
-    names = list(tree._model().feature_names)
+    names = list(tree.tree_.feature_names)
     found = []
     for feature in features:
         column = names.index(feature) if feature in names else feature

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.reading.export import fitted_tree
+from softsplit.reading.holder import holder_of
 from softsplit.report.plots.canvas import COLOURS, INK, PALE, axes, plain
 from softsplit.support.arrays import FloatArray
 
@@ -54,7 +54,7 @@ class StartsDisplay:
         given = estimator if isinstance(estimator, Mapping) else {"": estimator}
         objectives, kept, infeasible = {}, {}, {}
         for name, value in given.items():
-            tree = fitted_tree(value)
+            tree = holder_of(value)
             if not getattr(tree, "starts_", None):
                 raise ValueError("the tree knows nothing of its starts; it was not trained here.")
             good = [s.objective for s in tree.starts_ if s.status.usable]

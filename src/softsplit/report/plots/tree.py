@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.reading.export import fitted_tree
+from softsplit.reading.holder import holder_of
 from softsplit.reading.model import TreeModel
 from softsplit.report.plots.canvas import INK, PALE, class_colours, ink_on, matplotlib_pyplot
 from softsplit.report.plots.tree_layout import LINE, PAD, TYPE, Box, Layout, lay_out
@@ -67,8 +67,8 @@ class TreeDisplay:
         ax : matplotlib axes, optional
             Type is made smaller to fit; by default a figure of the right size is made.
         """
-        tree = fitted_tree(estimator)
-        model = tree._model().with_names(feature_names)
+        tree = holder_of(estimator)
+        model = tree.tree_.with_names(feature_names)
         flow = None if X is None else _flow(tree, X, y)
         return cls(model, flow).plot(ax, max_terms=max_terms, precision=precision)
 

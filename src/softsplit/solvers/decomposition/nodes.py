@@ -124,6 +124,10 @@ class NodeDecomposition(BaseEstimator):
     def _initialised(self) -> bool:
         return self.initialisation not in (0, "neutral")
 
+    def parts(self) -> tuple[Solver, ...]:
+        """The solver of the blocks: it has to be compiled too."""
+        return (self._whole_solver(),)
+
     def _whole_solver(self) -> Solver:
         return make_solver(self.inner)
 
@@ -200,7 +204,7 @@ class NodeDecomposition(BaseEstimator):
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         except KeyboardInterrupt:
-            budget.cancel.requested = True
+            budget.stop()
         if run.exhausted:
             status = budget.verdict
         return self._measure(run, status, message or status.value, began)

@@ -98,7 +98,7 @@ class Run:
         self.n_iter += found.n_iter
         self.clock.add_child(found.child_cpu_seconds)
         if found.status is Status.INTERRUPTED:
-            self.budget.cancel.requested = True
+            self.budget.stop()
 
     def _better(self, found: Solution) -> bool:
         """Feasibility first, and then the objective: an inner solver may return a worse tree."""

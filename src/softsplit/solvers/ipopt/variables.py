@@ -46,7 +46,7 @@ class TreeVariables:
 
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
-        local, overall = problem.penalties.local, problem.penalties.overall
+        local, global_ = problem.penalties.local, problem.penalties.global_
         self.branches = np.flatnonzero(problem.free_branches)
         self.leaves = np.flatnonzero(problem.free_leaves)
         self.size = 0
@@ -56,7 +56,7 @@ class TreeVariables:
         self.negative = self._take(n_free, p).T if local.strength > 0 else None
         self.thresholds = self._take(1, n_free)[0]
         self.leaf_classes = self._take(problem.n_classes, len(self.leaves))
-        self.caps = self._take(1, p if overall.strength > 0 and n_free else 0)[0]
+        self.caps = self._take(1, p if global_.strength > 0 and n_free else 0)[0]
         self._set_bounds()
         self._set_linear_constraints()
 
@@ -136,30 +136,30 @@ class TreeVariables:
             return 0.0
         fixed = local.value(problem.anchor.weights[:, ~problem.free_branches])
         if len(self.branches) == 0:
-            fixed += problem.penalties.overall.value(problem.anchor.weights)
+            fixed += problem.penalties.global_.value(problem.anchor.weights)
         return fixed
 
     def penalty(self, x: FloatArray) -> float:
         """Both penalties, with those of the fixed branches."""
-        local, overall = self.problem.penalties.local, self.problem.penalties.overall
+        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
         total = self._fixed_penalty
         if local.strength > 0:
             total += local.strength * float(np.sum(local.surrogate.value(self._sizes(x))))
         if len(self.caps):
-            total += overall.strength * float(np.sum(overall.surrogate.value(x[self.caps])))
+            total += global_.strength * float(np.sum(global_.surrogate.value(x[self.caps])))
         if self.problem.proximal is not None:
             total += self.problem.proximal.value(self.tree(x))
         return total
 
     def add_penalty_gradient(self, x: FloatArray, gradient: FloatArray) -> None:
         """Add the gradient of the penalties to ``gradient``."""
-        local, overall = self.problem.penalties.local, self.problem.penalties.overall
+        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
         if local.strength > 0 and self.negative is not None:
             slopes = local.strength * local.surrogate.slope(self._sizes(x))
             gradient[self.weights] += slopes
             gradient[self.negative] += slopes
         if len(self.caps):
-            gradient[self.caps] += overall.strength * overall.surrogate.slope(x[self.caps])
+            gradient[self.caps] += global_.strength * global_.surrogate.slope(x[self.caps])
         if self.problem.proximal is not None:
             self._add_proximal_gradient(x, gradient)
 
@@ -201,10 +201,10 @@ class TreeVariables:
 
     def penalty_curvatures(self, x: FloatArray) -> FloatArray:
         """The second derivatives that belong to ``penalty_positions``."""
-        local, overall = self.problem.penalties.local, self.problem.penalties.overall
+        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
         parts = [np.zeros(0)]
         if len(self.caps):
-            parts.append(overall.strength * overall.surrogate.curvature(x[self.caps]))
+            parts.append(global_.strength * global_.surrogate.curvature(x[self.caps]))
         if local.strength > 0:
             curvature = local.strength * local.surrogate.curvature(self._sizes(x)).ravel()
             parts += [curvature, curvature, curvature]

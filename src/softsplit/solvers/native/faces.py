@@ -252,8 +252,8 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
 def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyped-def]
     """moved = theta with entries near a kink put on it; whether any was.
 
-    From a point just beside a kink every step fails on the other side of it, and a descent would end
-    there although F falls along the kink.
+    From a point just beside a kink every step fails on the other side of it, and a descent would
+    end there although F falls along the kink.
     """
     n_branches, width = theta.shape
     changed = False

@@ -59,7 +59,7 @@ class Replant:
     """A fresh tree with the classes on the same leaves, led in along weak penalties.
 
     Where a structure is right and its features are not: many features come in at first, and those
-    that do not pay for themselves leave as the penalties grow to ``strengths`` times their full size.
+    that do not pay leave as the penalties grow to ``strengths`` times their full size.
     """
 
     strengths: tuple[float, ...] = (0.05, 0.25)
@@ -169,7 +169,7 @@ class Reweigh:
 class OtherStrength:
     """A descent with penalties ``factors`` times as strong, one after the other by turns.
 
-    Too strong ones drop features; too weak ones let others in, which then have to pay for themselves.
+    Too strong ones drop features; too weak ones let others in, which then have to pay.
     """
 
     factors: tuple[float, ...]

@@ -257,11 +257,11 @@ class DescentRun:
         return float(value)
 
     def _sparse(self, fraction: float) -> Sparse:
-        local, overall = self.problem.penalties.local, self.problem.penalties.overall
-        one, two = local.surrogate, overall.surrogate
+        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
+        one, two = local.surrogate, global_.surrogate
         return Sparse(
             one.kind, one.first, one.second, float(fraction * local.strength),
-            two.kind, two.first, two.second, float(fraction * overall.strength),
+            two.kind, two.first, two.second, float(fraction * global_.strength),
         )  # fmt: skip
 
     def _run(

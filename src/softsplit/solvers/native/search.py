@@ -106,7 +106,7 @@ class Hops:
         except OutOfBudget:
             pass  # the best so far is what was asked for
         except KeyboardInterrupt:
-            run.meter.budget.cancel.requested = True
+            run.meter.budget.stop()
         return front[int(np.argmin(values))]
 
     def _descend(

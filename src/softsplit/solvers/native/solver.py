@@ -103,7 +103,7 @@ class NativeSolver:
         except OutOfBudget:
             status = budget.verdict
         except KeyboardInterrupt:
-            budget.cancel.requested = True
+            budget.stop()
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
@@ -144,7 +144,7 @@ class NativeSolver:
         except OutOfBudget:
             status = run.meter.budget.verdict
         except KeyboardInterrupt:
-            run.meter.budget.cancel.requested = True
+            run.meter.budget.stop()
             status = Status.INTERRUPTED
         found = self._measure(run, *point, status, began)
         better = found.status.usable and found.objective < best.objective

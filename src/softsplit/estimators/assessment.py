@@ -1,0 +1,77 @@
+"""Trees along a path of strengths, to look at and to judge, from an estimator and its rows.
+
+Strengths are given as fractions of a unit, the cost of the cheapest tree that uses no feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sklearn.base import clone
+
+from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
+from softsplit.estimators.fitted import validated_rows
+from softsplit.selection import assessment
+from softsplit.selection.assessment import Assessment, PathTrainer
+from softsplit.selection.cross_validation import walk_fold
+from softsplit.selection.strengths import Pair, shares_of, strength_unit, strengths_at
+from softsplit.solvers import Budget
+from softsplit.support.parallel import one_blas_thread
+from softsplit.training.preparation import prepare
+
+
+def path_trees(
+    base: SoftTreeClassifier, X: Any, y: Any, fractions: Sequence[float], budget: Budget
+) -> list[SoftTreeClassifier]:
+    """Fitted trees at each strength, from weak to strong; fewer if the budget ran out."""
+    base = clone(base)
+    run = replace(training_run(base), budget=budget)
+    with one_blas_thread():
+        prepared = prepare(model_settings(base), training_rows(base, X, y, None))
+        run, shares = run.adapted(prepared, partial(validated_rows, base)), _shares(base)
+        found = walk_fold(prepared, shares, fractions, run)
+    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
+    return [
+        fitted_classifier(base, prepared.with_strengths(*pair), solution, run.solver.zero_threshold)
+        for pair, solution in zip(pairs, found, strict=False)
+    ]
+
+
+def assess(
+    base: SoftTreeClassifier,
+    X: Any,
+    y: Any,
+    fractions: Sequence[float],
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    budget: Budget | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Assessment:
+    """Judge the trees of a path, majority class and L1 logistic regression on the same folds.
+
+    An interruption ends the work: what was judged by then is told.
+    """
+    base = clone(base)
+    run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
+    rows = training_rows(base, X, y, None)
+    check = partial(validated_rows, base)
+    trainer = PathTrainer(model_settings(base), rows, _shares(base), fractions, run, check)
+    return assessment.assess(trainer, n_folds=n_folds, seed=seed, say=say)
+
+
+def strength_fraction(base: SoftTreeClassifier, X: Any, y: Any) -> float:
+    """The strengths of an estimator together, as a fraction of the unit of these rows."""
+    base = clone(base)
+    prepared = prepare(model_settings(base), training_rows(base, X, y, None))
+    strength = float(base.local_strength) + float(base.global_strength)
+    return strength / strength_unit(prepared.problem)
+
+
+def _shares(base: SoftTreeClassifier) -> Pair:
+    return shares_of(float(base.local_strength), float(base.global_strength))

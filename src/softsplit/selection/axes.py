@@ -1,0 +1,110 @@
+"""What is chosen from: values of each setting, strengths and scorers, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring, get_scorer_names
+
+from softsplit.selection.strengths import SHARES, fraction_grid
+from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.training import settings
+from softsplit.tree.parameters import Topology
+
+ROWS_PER_LEAF = 50
+"""Beyond one level more than the classes need, trees are not made deeper on their own than leaves
+this number of rows, on average."""
+
+Axes = dict[str, Sequence[Any]]
+"""Values of each setting to choose from."""
+
+
+def make_axes(scales: Any, penalties: Any, scopes: Any, steepnesses: Any) -> Axes:
+    """The values by the names of a candidate's settings; depths come later, with the classes."""
+    scales = _values("scales", scales)
+    penalties = _values("penalties", penalties)
+    scopes = _values("scopes", scopes)
+    for scale in scales:
+        settings.make_scale(scale)
+    for penalty in penalties:
+        if penalty is None or penalty not in settings.PENALTIES:
+            raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
+    for scope in scopes:
+        if scope not in SHARES:
+            raise ValueError(f"scopes must be of 'global', 'local', 'both', got {shown(scope)}.")
+    gammas = [settings.make_steepness(s) for s in _values("steepnesses", steepnesses)]
+    return {
+        "scale": scales,
+        "depth": (),
+        "steepness": gammas,
+        "penalty": penalties,
+        "scope": scopes,
+    }
+
+
+def make_depths(depths: Any, n_classes: int, n_rows: int) -> list[int]:
+    """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
+    smallest = Topology.for_classes(n_classes).depth
+    if not isinstance(depths, str):
+        values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
+        if values[0] < smallest:
+            raise ValueError(
+                f"depths holds {values[0]}, but {n_classes} classes need depth {smallest} at "
+                "least: each class needs a leaf."
+            )
+        return values
+    if depths != "auto":
+        raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
+    deepest = max(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))))
+    return list(range(smallest, deepest + 1))
+
+
+def make_fractions(strengths: Any, n_strengths: Any, unit: float) -> tuple[float, ...]:
+    """Strengths as fractions of their unit, in ascending order."""
+    if strengths is None:
+        return fraction_grid(positive_integer("n_strengths", n_strengths, MOST_RUNS))
+    given = _values("strengths", strengths)
+    values = sorted({positive_number("strengths", s, zero=True) for s in given})
+    return tuple(value / unit for value in values)
+
+
+def make_scorer(estimator: Any, scoring: Any) -> Any:
+    """The scorer that ``scoring`` names; None is accuracy."""
+    if scoring is None:
+        return None
+    name = scoring if isinstance(scoring, str) else ""
+    if not callable(scoring) and name not in get_scorer_names():
+        close = get_close_matches(name, get_scorer_names(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "try 'balanced_accuracy'."
+        raise ValueError(
+            f"scoring must be None, a callable or the name of a scorer of scikit-learn, got "
+            f"{shown(scoring)}; {hint}"
+        )
+    return check_scoring(estimator, scoring=scoring)
+
+
+def different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
+    """Leaves out "quantile" where it does what "minmax" does: no column has three values."""
+    if not {"minmax", "quantile"} <= set(scales):
+        return scales
+    if not np.all((X.min(axis=0) == X) | (X.max(axis=0) == X)):
+        return scales
+    return [scale for scale in scales if scale != "quantile"]
+
+
+def _values(name: str, given: Any) -> list[Any]:
+    """A nonempty list, each value once."""
+    if isinstance(given, str) or not np.iterable(given):
+        raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
+    try:
+        values = list(dict.fromkeys(given))
+    except TypeError:  # a list or an array in a place of one value
+        raise ValueError(f"{name} must be a flat sequence, got {shown(given)}.") from None
+    if not values:
+        raise ValueError(f"{name} is empty; name at least one value.")
+    return values

@@ -1,0 +1,231 @@
+"""A training problem made of validated rows and the parameters of a model, by one pure function.
+
+    prepare(settings, rows) -> Prepared
+
+``Rows`` are checked once, by an estimator; folds and samples are parts of them. Nothing in here is
+ever changed: other strengths or other classes make new objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.samples import Samples
+from softsplit.problem.penalties import Penalty, PenaltyPair
+from softsplit.problem.problem import TrainingProblem
+from softsplit.reading.importance import feature_importances
+from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.summary import FeatureSummary
+from softsplit.solvers.base import Solution
+from softsplit.support.arrays import FloatArray
+from softsplit.training import settings as parse
+from softsplit.tree.scaling import Scaling, fit_scaling
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Validated training rows.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    labels : array of int, shape (n_rows,)
+        Positions in ``classes``; of no meaning for rows of weight zero.
+    weight : array of shape (n_rows,)
+    classes : array of shape (n_classes,)
+    names : array of str, optional
+        Names of the columns, if X had any.
+    weighted : bool
+        Whether the user gave weights.
+    """
+
+    X: FloatArray
+    labels: NDArray[np.int64]
+    weight: FloatArray
+    classes: NDArray[Any]
+    names: NDArray[Any] | None = None
+    weighted: bool = False
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """The class of each row by its name."""
+        named: NDArray[Any] = self.classes[self.labels]
+        return named
+
+    def part(self, rows: NDArray[Any]) -> Rows:
+        """Some of the rows, by their positions or by flags."""
+        return replace(self, X=self.X[rows], labels=self.labels[rows], weight=self.weight[rows])
+
+    def counted(self) -> Rows:
+        """The rows of positive weight."""
+        counted = self.weight > 0
+        return self if np.all(counted) else self.part(counted)
+
+    def present(self) -> NDArray[np.bool_]:
+        """Whether each class has a row of positive weight, (n_classes,)."""
+        present = np.zeros(len(self.classes), dtype=bool)
+        present[self.labels[self.weight > 0]] = True
+        return present
+
+    def of_classes(self, present: NDArray[np.bool_]) -> Rows:
+        """The same rows, where only some of the classes can be learned."""
+        labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
+        return replace(self, labels=labels, classes=self.classes[present])
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What is to be trained: the parameters of ``SoftTreeClassifier`` that define a problem.
+
+    They are as the user gave them; ``prepare`` checks them.
+    """
+
+    depth: Any = "auto"
+    penalty: Any = "l0"
+    local_strength: Any = 0.0
+    global_strength: Any = 0.0
+    sharpness: Any = 5.0
+    exponent: Any = 0.5
+    offset: Any = 1e-5
+    steepness: Any = 512.0
+    cost_matrix: Any = None
+    class_weight: Any = None
+    min_class_rate: Any = 0.1
+    scale: Any = "minmax"
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """Those among the parameters of an estimator; defaults for others."""
+        names = [field.name for field in fields(cls) if field.name in parameters]
+        return cls(**{name: parameters[name] for name in names})
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings by the names of the estimator's parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_strengths(self, local: float, global_: float) -> ModelSettings:
+        return replace(self, local_strength=local, global_strength=global_)
+
+    def for_classes(self, classes: NDArray[Any], present: NDArray[np.bool_]) -> ModelSettings:
+        """Costs, rates and class weights of those classes that there are rows of."""
+        kept = set(classes[present].tolist())
+        changed: dict[str, Any] = {}
+        if self.cost_matrix is not None:
+            changed["cost_matrix"] = np.asarray(self.cost_matrix)[np.ix_(present, present)]
+        for name in ("class_weight", "min_class_rate"):
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                changed[name] = {label: value[label] for label in value if label in kept}
+            elif np.ndim(value) == 1:
+                changed[name] = np.asarray(value)[present]
+        return replace(self, **changed)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A training problem, with all that turns its solution into a tree for rows of X.
+
+    Attributes
+    ----------
+    settings : ModelSettings
+    classes : array of shape (n_classes,)
+    names : array of str, optional
+        Names of the columns, if X had any.
+    scaling : Scaling
+    problem : TrainingProblem
+    summary : FeatureSummary
+    """
+
+    settings: ModelSettings
+    classes: NDArray[Any]
+    names: NDArray[Any] | None
+    scaling: Scaling
+    problem: TrainingProblem
+    summary: FeatureSummary
+
+    @property
+    def n_rows(self) -> int:
+        """Different rows of positive weight: those that count."""
+        return self.problem.rows.n_rows
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns; x0, x1, ... if X had none."""
+        if self.names is None:
+            return tuple(f"x{j}" for j in range(self.problem.n_features))
+        return tuple(map(str, self.names))
+
+    def with_strengths(self, local: float, global_: float) -> Prepared:
+        """The same with other strengths of the local and of the global penalty."""
+        return replace(
+            self,
+            settings=self.settings.with_strengths(local, global_),
+            problem=with_strengths(self.problem, local, global_),
+        )
+
+    def tree(
+        self, solution: Solution, zero_threshold: float, *, importances: bool = True
+    ) -> TreeModel:
+        """The tree of a solution; the importances of its features take a pass over the rows."""
+        found, shares = solution.parameters, None
+        if importances:
+            samples = self.problem.rows.sample()
+            shares = feature_importances(
+                found, self.problem.steepness, samples.features, samples.weights
+            )
+        return TreeModel(
+            parameters=found,
+            steepness=self.problem.steepness,
+            scaling=self.scaling,
+            classes=self.classes,
+            feature_names=self.feature_names,
+            summary=self.summary,
+            zero_threshold=float(zero_threshold),
+            importances=None if shares is None else used_shares(shares, found.weights),
+            objective=solution.objective,
+            n_iter=max(1, solution.n_iter),
+        )
+
+
+def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
+    """The problem with other strengths of its local and its global penalty."""
+    pair = problem.penalties
+    return problem.with_penalties(
+        PenaltyPair(
+            Penalty(local, pair.local.surrogate, "local"),
+            Penalty(global_, pair.global_.surrogate, "global"),
+        )
+    )
+
+
+def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
+    """Scale the rows and put the training problem together; one sentence if a setting is wrong."""
+    counted = rows.counted()
+    scaling = fit_scaling(parse.make_scale(settings.scale), counted.X, counted.weight)
+    n_classes = len(rows.classes)
+    samples = Samples.from_arrays(rows.X, rows.labels, n_classes, rows.weight, scaling.transform)
+    problem = TrainingProblem(
+        rows=CompiledRows(samples),
+        topology=parse.make_topology(settings.depth, n_classes),
+        loss=parse.make_loss(
+            settings.cost_matrix, settings.class_weight, rows.classes, samples.class_totals
+        ),
+        penalties=parse.make_penalties(
+            settings.penalty,
+            settings.local_strength,
+            settings.global_strength,
+            sharpness=settings.sharpness,
+            exponent=settings.exponent,
+            offset=settings.offset,
+        ),
+        minimum_rates=parse.make_rates(settings.min_class_rate, rows.classes),
+        steepness=parse.make_steepness(settings.steepness),
+    )
+    summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
+    return Prepared(settings, rows.classes, rows.names, scaling, problem, summary)

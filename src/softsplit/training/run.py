@@ -1,0 +1,188 @@
+"""How a prepared problem is trained, and how that ended.
+
+train(prepared, run, observer) -> Outcome
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Adaptable, Budget, Solution, Solver, Status
+from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
+from softsplit.support.arrays import FloatArray
+from softsplit.training import settings
+from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
+from softsplit.training.observer import Observer
+from softsplit.training.preparation import Prepared
+from softsplit.training.warm_up import make_ready, warm_up_samples
+from softsplit.tree.scaling import scaled_rows
+
+CheckRows = Callable[[Any], FloatArray]
+"""Validates rows of the user's that need not be training rows."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to train, apart from what; the clock of its budget runs."""
+
+    solver: Solver
+    n_starts: int
+    n_jobs: int | None
+    seed: int
+    budget: Budget
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        solver: Any,
+        n_starts: Any,
+        max_iter: Any,
+        tol: Any,
+        time_limit: Any,
+        n_jobs: Any,
+        random_state: Any,
+    ) -> Run:
+        """From the parameters of an estimator, checked before any work is done."""
+        made = settings.make_solver(solver)
+        limits = Budget(
+            max_iter=None if max_iter is None else positive_integer("max_iter", max_iter),
+            tol=positive_number("tol", tol),
+            time_limit=None if time_limit is None else positive_number("time_limit", time_limit),
+        )
+        if limits.time_limit is not None:
+            warm_up_samples()
+        return cls(
+            solver=made,
+            n_starts=positive_integer("n_starts", n_starts, MOST_RUNS),
+            n_jobs=settings.make_jobs(n_jobs),
+            seed=drawn_seed(random_state),
+            budget=Budget(limits.max_iter, limits.tol, limits.time_limit),
+        )
+
+    def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
+        """The same with any rows of the user's that the solver looks at scaled and coded."""
+        if not isinstance(self.solver, Adaptable):
+            return self
+
+        def scaled(X: Any) -> FloatArray:
+            return scaled_rows(prepared.scaling, check(X))
+
+        return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
+
+    def ready(self) -> Run:
+        """The same with its code compiled, which its clock has not counted.
+
+        To be called when all input is known to be sound: on a new installation it takes a while.
+        """
+        began = time.perf_counter()
+        make_ready(self.solver, timed=self.budget.time_limit is not None)
+        spent = time.perf_counter() - began
+        return replace(self, budget=replace(self.budget, began=self.budget.began + spent))
+
+
+class End(Enum):
+    """Why training ended."""
+
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    TIME_LIMIT = "time_limit"
+    MAX_ITER = "max_iter"
+
+    @classmethod
+    def of(cls, status: Status) -> End:
+        """The end of a single run."""
+        return cls[status.name] if status.name in cls.__members__ else cls.COMPLETE
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What training has led to.
+
+    Attributes
+    ----------
+    best : Solution
+    starts : tuple of Solution
+        One per start that was made; ``best`` may be better than the best of them.
+    n_wanted : int
+        Starts that were asked for.
+    end : End
+    """
+
+    best: Solution
+    starts: tuple[Solution, ...]
+    n_wanted: int
+    end: End
+
+    @classmethod
+    def of(cls, best: Solution, starts: Sequence[Solution], run: Run) -> Outcome:
+        """How it ended follows from the budget, the number of starts and the status of the best."""
+        end = End.of(best.status)
+        if run.budget.stopped:
+            end = End.INTERRUPTED
+        elif len(starts) < run.n_starts:
+            end = End.TIME_LIMIT
+        return cls(best, tuple(starts), run.n_starts, end)
+
+    @classmethod
+    def alone(cls, found: Solution) -> Outcome:
+        """A solution that was not found by multistart."""
+        return cls(found, (found,), 1, End.of(found.status))
+
+    @property
+    def warning(self) -> str | None:
+        """What kept training from ending by itself, in words for the user."""
+        made = len(self.starts)
+        if self.end is End.INTERRUPTED:
+            return f"interrupted; the best of {made} starts so far is kept"
+        if made < self.n_wanted:
+            return f"{Status.TIME_LIMIT.value}; {made} of {self.n_wanted} starts were made"
+        return None if self.end is End.COMPLETE else self.best.status.value
+
+
+def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Outcome:
+    """The best tree of many starts, after a search around the best of them."""
+    problem, observer = prepared.problem, observer or Observer()
+    starts = multistart(
+        problem,
+        run.solver,
+        n_starts=run.n_starts,
+        seed=run.seed,
+        budget=run.budget,
+        n_jobs=run.n_jobs,
+        observer=observer,
+    )
+    try:
+        best = hop(problem, run.solver, starts, seed=run.seed, budget=run.budget, observer=observer)
+    except NoFeasibleTreeError as error:
+        if run.budget.exhausted:
+            raise
+        raise _name_rates(error, problem, starts, prepared.classes) from None
+    return Outcome.of(best, starts, run)
+
+
+def _name_rates(
+    error: NoFeasibleTreeError,
+    problem: TrainingProblem,
+    solutions: list[Solution],
+    classes: NDArray[Any],
+) -> ValueError:
+    """Say which class's rate was out of reach, if that is what failed."""
+    closest = min(solutions, key=lambda solution: solution.violation)
+    rates = problem.rates(closest.parameters)
+    worst = int(np.argmax(problem.minimum_rates - rates))
+    if problem.minimum_rates[worst] <= rates[worst]:
+        return error
+    return NoFeasibleTreeError(
+        f"no start met min_class_rate {problem.minimum_rates[worst]:g} for class "
+        f"{classes.tolist()[worst]!r} (the closest reached {rates[worst]:.3g}); lower "
+        "min_class_rate, or raise depth or n_starts."
+    )

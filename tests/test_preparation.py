@@ -1,0 +1,142 @@
+"""Rows, settings, runs and outcomes: what lies between an estimator and a solver."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.estimators import base, fitted
+from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.training import run as running
+from softsplit.training.preparation import ModelSettings, Rows, prepare
+from softsplit.training.run import End, train
+
+X, Y = load_iris(return_X_y=True)
+SMALL = {"depths": [2], "scales": ["minmax"], "steepnesses": [512.0], "n_strengths": 2, "cv": 2}
+
+
+def quick(**parameters):
+    return SoftTreeClassifier(**{"n_starts": 2, "random_state": 0} | parameters)
+
+
+def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
+    model = quick(global_strength=0.5)
+    prepared = prepare(model_settings(model), training_rows(model, X, Y, None))
+    outcome = train(prepared, training_run(model))
+    tree = prepared.tree(outcome.best, 0.0)
+    model.fit(X, Y)
+    assert_array_equal(tree.parameters.weights, model.weights_)
+    assert_array_equal(tree.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(tree.importances, model.feature_importances_)
+    assert outcome.end is End.COMPLETE and outcome.warning is None
+    assert len(outcome.starts) == 2
+
+
+def test_what_is_prepared_is_never_changed():
+    rows = training_rows(SoftTreeClassifier(), X, Y, None)
+    settings = ModelSettings(global_strength=0.5)
+    before = rows.X.copy()
+    prepared = prepare(settings, rows)
+    other = prepared.with_strengths(0.1, 0.2)
+    assert prepared.problem.penalties.local.strength == 0.0
+    assert other.problem.penalties.local.strength == other.settings.local_strength == 0.1
+    assert prepared.settings is settings and settings.global_strength == 0.5
+    assert_array_equal(rows.X, before)
+    for thing in (rows, settings, prepared, training_run(quick())):
+        with pytest.raises(FrozenInstanceError):
+            setattr(thing, fields(thing)[0].name, None)
+
+
+def test_rows_in_parts():
+    weight = np.where(np.arange(150) % 3 == 0, 0.0, 1.0)
+    rows = Rows(X, Y, weight, np.array(["a", "b", "c"]))
+    assert len(rows.counted().X) == 100 and rows.counted().counted().X.shape == (100, 4)
+    some = rows.part(np.arange(40, 60))
+    assert some.present().tolist() == [True, True, False]
+    known = rows.part(np.arange(60, 150)).of_classes(np.array([False, True, True]))
+    assert known.classes.tolist() == ["b", "c"]
+    assert known.y.tolist() == ["b"] * 40 + ["c"] * 50
+
+
+def test_settings_for_some_of_the_classes():
+    costs = np.arange(9.0).reshape(3, 3)
+    settings = ModelSettings(
+        cost_matrix=costs, class_weight={"a": 1, "c": 2}, min_class_rate=[0.1, 0.2, 0.3]
+    )
+    some = settings.for_classes(np.array(["a", "b", "c"]), np.array([True, False, True]))
+    assert_array_equal(some.cost_matrix, [[0, 2], [6, 8]])
+    assert some.class_weight == {"a": 1, "c": 2}
+    assert_array_equal(some.min_class_rate, [0.1, 0.3])
+
+
+def test_a_search_validates_its_rows_once(monkeypatch):
+    calls = []
+    for module in (base, fitted):
+        real = module.validate_data
+
+        def seen(*arguments, real=real, **options):
+            calls.append(arguments)
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(module, "validate_data", seen)
+    SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
+    assert len(calls) == 1
+
+
+def test_a_search_and_its_best_estimator_hold_one_tree():
+    search = SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
+    assert search.tree_ is search.best_estimator_.tree_
+    assert search.objective_ == search.best_estimator_.solution_.objective
+    assert search.end_ in ("complete", "max_iter")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "end"),
+    [({}, "complete"), ({"max_iter": 1}, "max_iter"), ({"time_limit": 1e-9}, "time_limit")],
+)
+def test_the_end_is_kept_as_data(parameters, end):
+    model = quick(global_strength=0.5, **parameters)
+    if end == "complete":
+        model.fit(X, Y)
+    else:
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, Y)
+    assert model.end_ == end
+
+
+def test_an_interruption_is_kept_as_data(monkeypatch):
+    real = running.hop
+
+    def interrupted(*arguments, **options):
+        options["budget"].stop()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(running, "hop", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
+        assert quick().fit(X, Y).end_ == "interrupted"
+
+
+@pytest.mark.parametrize("kind", [SoftTreeClassifier, SoftTreeClassifierCV])
+def test_every_parameter_is_described_once(kind):
+    section = inspect.cleandoc(kind.__doc__).partition("Parameters\n")[2].partition("\n\n")[0]
+    heads = re.findall(r"^(\w[^:\n]*) : ", section, re.MULTILINE)
+    described = [name for head in heads for name in head.split(", ")]
+    assert sorted(described) == sorted(inspect.signature(kind).parameters)
+
+
+def test_shared_parameters_have_the_same_description():
+    shared = ("cost_matrix", "class_weight", "min_class_rate", "sharpness", "solver", "tol")
+    for name in shared:
+        one, two = (
+            re.search(rf"^{name} : (.*\n(?:    .*\n)*)", inspect.cleandoc(kind.__doc__), re.M)[1]
+            for kind in (SoftTreeClassifier, SoftTreeClassifierCV)
+        )
+        assert one == two
