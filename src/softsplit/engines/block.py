@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.block_pass import BlockRows, block_pass
-from softsplit.engines.compiled import NO_ROWS, NOTHING, CompiledRows, Passes
+from softsplit.engines.compiled import NO_ROWS, NOTHING, CompiledRows, InMemory, Passes
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
@@ -117,7 +117,7 @@ def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class CollapsedRows:
+class CollapsedRows(InMemory):
     """The rows of a block: everything fixed in the tree is reduced to numbers per row.
 
     It takes trees that agree with that of the cache outside the block, and only the outer function

@@ -7,9 +7,10 @@ small problem a call from Python costs more than the pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import types
@@ -89,22 +90,26 @@ def passes_reference(passes: Passes) -> PassesReference:
     return made
 
 
-@runtime_checkable
-class InMemory(Protocol):
+class InMemory(ABC):
     """What compiled descents ask of an engine besides: its arrays."""
 
-    @property
-    def branches(self) -> NDArray[np.int64] | None:
-        """The branches that they move; None if all."""
+    branches: NDArray[np.int64] | None
+    """The branches that they move; None if all."""
 
+    @abstractmethod
     def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
         """Arrays for passes; with those for rates and Newton steps of a ``bent`` function."""
 
+    @abstractmethod
     def asked(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
     ) -> Passes:
-        """``passes`` over these rows for a table, and for the rates of these leaf classes."""
+        """``passes`` over these rows for a table, and for the rates of these leaf classes.
 
+        It may be ``passes`` itself, with other numbers in its arrays.
+        """
+
+    @abstractmethod
     def mass(self, passes: Passes) -> FloatArray:
         """d value / d table at the last evaluation, (n_classes, n_leaves)."""
 
@@ -117,10 +122,11 @@ def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 
 @dataclass(frozen=True)
-class CompiledRows:
+class CompiledRows(InMemory):
     """Rows in the memory of this process."""
 
     samples: Samples
+    branches: None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_arrays(cls, *arrays: Any, **options: Any) -> CompiledRows:
@@ -150,10 +156,6 @@ class CompiledRows:
     @property
     def few(self) -> Samples:
         return self.samples.few
-
-    @property
-    def branches(self) -> None:
-        return None
 
     def metric(self) -> Metric:
         return self.samples.gram.metric
@@ -207,21 +209,21 @@ class CompiledRows:
     def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
         samples = self.samples
         each = (n_branches, self.n_rows)
-        unset = np.zeros((self.n_classes, n_leaves))
+        shape = (self.n_classes, n_leaves)
         return Passes(
             rows=TreeRows(
                 samples.features, samples.starts, samples.weights, samples.class_totals,
                 *tree_shape(n_branches),
             ),
-            table=unset,
-            leaf_classes=unset,
+            table=np.zeros(shape),
+            leaf_classes=np.zeros(shape),
             steepness=1.0,
             outer=outer,
             scores=np.empty(each),
             slopes=np.empty(each),
             rate_slopes=np.empty(each) if bent else NO_ROWS,
             bends=np.empty(self.n_rows) if bent else NOTHING,
-            mass=np.empty((self.n_classes, n_leaves)),
+            mass=np.empty(shape),
             right=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
         )  # fmt: skip
@@ -229,12 +231,12 @@ class CompiledRows:
     def asked(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
     ) -> Passes:
-        return passes._replace(
-            rows=passes.rows._replace(weights=self.samples.weights),
-            table=np.ascontiguousarray(table),
-            leaf_classes=np.ascontiguousarray(leaf_classes),
-            steepness=steepness,
-        )
+        passes.table[...] = table
+        passes.leaf_classes[...] = leaf_classes
+        if passes.steepness == steepness and passes.rows.weights is self.samples.weights:
+            return passes
+        rows = passes.rows._replace(weights=self.samples.weights)
+        return passes._replace(rows=rows, steepness=steepness)
 
     def mass(self, passes: Passes) -> FloatArray:
         return passes.mass

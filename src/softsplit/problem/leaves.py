@@ -70,7 +70,7 @@ class LeafRule(Protocol):
         self,
         gradient: FloatArray,
         shares: FloatArray,
-        minimum_rates: FloatArray,
+        minimum_rates: FloatArray | None,
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
@@ -82,7 +82,7 @@ class LeafRule(Protocol):
             G_kl: derivative of the loss by c_kl.
         shares : array (n_classes, n_leaves)
             R_kl: share of class k that reaches leaf l.
-        minimum_rates : array (n_classes,)
+        minimum_rates : array (n_classes,), or None where none is asked for
         free : bool array (n_leaves,), optional
             Leaves that may change; the others keep their column of ``current``.
         current : array (n_classes, n_leaves), optional
@@ -151,7 +151,7 @@ class ClassAssignment:
         self,
         gradient: FloatArray,
         shares: FloatArray,
-        minimum_rates: FloatArray,
+        minimum_rates: FloatArray | None,
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
@@ -162,6 +162,8 @@ class ClassAssignment:
         """
         if free is None or bool(np.all(free)):
             assigned = cheapest_assignment(gradient)
+            if minimum_rates is None:
+                return assigned
             met = np.sum(shares * assigned, axis=1) >= minimum_rates - RATE_SLACK
             if np.all(met):
                 return assigned
@@ -170,7 +172,8 @@ class ClassAssignment:
             raise ValueError(
                 "a leaf step needs the current leaf classes when some leaves are fixed."
             )
-        return _leaf_program(gradient, shares, minimum_rates, free, current)
+        rates = np.zeros(len(gradient)) if minimum_rates is None else minimum_rates
+        return _leaf_program(gradient, shares, rates, free, current)
 
     def gap(
         self,
@@ -179,9 +182,8 @@ class ClassAssignment:
         free: NDArray[np.bool_] | None,
         leaf_classes: FloatArray,
     ) -> float:
-        no_rates = np.zeros(len(gradient))
         try:
-            best = self.step(gradient, shares, no_rates, free, leaf_classes)
+            best = self.step(gradient, shares, None, free, leaf_classes)
         except InfeasibleLeafStep:
             # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
             # and the violation is reported as such.
@@ -210,7 +212,7 @@ class ClassDistributions:
         self,
         gradient: FloatArray,
         shares: FloatArray,
-        minimum_rates: FloatArray,
+        minimum_rates: FloatArray | None,
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
@@ -221,8 +223,10 @@ class ClassDistributions:
         leaves = self.soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
         if free is not None:
             leaves = np.where(free, leaves, current)
-        if np.any(np.sum(shares * leaves, axis=1) < minimum_rates - RATE_SLACK):
-            raise InfeasibleLeafStep("the class distributions do not meet the minimum class rates.")
+        if minimum_rates is not None:
+            rates = np.sum(shares * leaves, axis=1)
+            if np.any(rates < minimum_rates - RATE_SLACK):
+                raise InfeasibleLeafStep("the class distributions miss the minimum class rates.")
         return leaves
 
     def gap(

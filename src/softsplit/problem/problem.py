@@ -250,11 +250,18 @@ class TrainingProblem:
         return parameters  # a step that only goes towards the best leaves may go too far
 
     def leaves_for(
-        self, gradient: FloatArray, mass: FloatArray, current: FloatArray, minimum: FloatArray
+        self,
+        gradient: FloatArray,
+        mass: FloatArray,
+        current: FloatArray,
+        minimum_rates: FloatArray | None = None,
     ) -> FloatArray:
         """Leaves for these derivatives by the leaf classes and these leaf masses; see LeafRule."""
+        rule = self.loss.leaf_rule
+        if self.block is None and minimum_rates is None:
+            return rule.step(gradient, mass, None, None, current)
         free = None if self.block is None else self.free_leaves
-        return self.loss.leaf_rule.step(gradient, self.shares(mass), minimum, free, current)
+        return rule.step(gradient, self.shares(mass), minimum_rates, free, current)
 
 
 def _mask(size: int, chosen: tuple[int, ...] | None) -> NDArray[np.bool_]:

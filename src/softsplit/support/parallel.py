@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 MOST_PER_CORE = 8
 """Workers beyond the cores bring nothing; thousands of them exhaust the system."""
@@ -20,7 +21,13 @@ MOST_PER_CORE = 8
 Task = TypeVar("Task")
 
 _lock = threading.Lock()
-_users: list[threadpool_limits] = []
+_users: list[Any] = []
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads that our imports have loaded; to find them takes milliseconds."""
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -31,7 +38,7 @@ def one_blas_thread() -> Iterator[None]:
     that is, takes it back.
     """
     with _lock:
-        _users.append(threadpool_limits(limits=1) if not _users else _users[0])
+        _users.append(_libraries().limit(limits=1) if not _users else _users[0])
     try:
         yield
     finally:

@@ -20,7 +20,6 @@ from softsplit.problem.loss import Loss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
 from softsplit.solvers.native.descent import (
-    BEGIN,
     NEVER,
     Limits,
     descend,
@@ -32,10 +31,7 @@ from softsplit.solvers.native.state import (
     CALLS,
     DONE,
     ENDED,
-    NO_NEWTON,
     PAIRS,
-    PHASE,
-    STALLED,
     STEPS,
     VALUE,
     StateReference,
@@ -130,6 +126,7 @@ class DescentRun:
             centre,
         )
         self.passes: Passes | None = None
+        self._last: tuple[Passes, PassesReference] | None = None
         self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
 
@@ -174,9 +171,8 @@ class DescentRun:
         The minimum rates are left to the rate terms of the descents.
         """
         problem, by_table = self.problem, self.by_table
-        gradient, none = problem.loss.leaf_gradient(by_table), np.zeros(problem.n_classes)
         mass = by_table if problem.loss.outer == IDENTITY else np.zeros_like(by_table)
-        return problem.leaves_for(gradient, mass, leaf_classes, none)
+        return problem.leaves_for(problem.loss.leaf_gradient(by_table), mass, leaf_classes)
 
     def descend(
         self,
@@ -234,7 +230,7 @@ class DescentRun:
         passes = self._room(self._machine, problem.loss.outer, True)
         table = problem.loss.table(leaf_classes)
         self.passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
-        return passes_reference(self.passes), self._terms, self._sparse(1.0), self._reference
+        return self._referenced(self.passes), self._terms, self._sparse(1.0), self._reference
 
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
         """Arrays for passes with this outer function, those of the last descent if they will do.
@@ -245,7 +241,7 @@ class DescentRun:
         topology = self.problem.topology
         if self.passes is None or (bent and len(self.passes.bends) == 0):
             return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
-        return self.passes._replace(outer=outer)
+        return self.passes if self.passes.outer == outer else self.passes._replace(outer=outer)
 
     @staticmethod
     def _without_branches(passes: Passes, terms: Terms) -> float:
@@ -264,6 +260,12 @@ class DescentRun:
             two.kind, two.first, two.second, float(fraction * global_.strength),
         )  # fmt: skip
 
+    def _referenced(self, passes: Passes) -> PassesReference:
+        """What compiled functions take of ``passes``; the last one is kept."""
+        if self._last is None or self._last[0] is not passes:
+            self._last = passes, passes_reference(passes)
+        return self._last[1]
+
     def _run(
         self,
         theta: FloatArray,
@@ -276,9 +278,8 @@ class DescentRun:
         left, unit = limits.max_iter, self.problem.cost_unit
         limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
         counters = self.state.counters
-        counters[[STALLED, DONE, NO_NEWTON, ENDED]] = 0
-        counters[PHASE] = BEGIN
-        reference = None if passes is None else passes_reference(passes)
+        counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
+        reference = None if passes is None else self._referenced(passes)
         n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
         # Newton steps may cost far more than others: the first is then timed by itself.
         newton_guess = SLOW_NEWTON * theta.size**2 * (n_rows + theta.size)

@@ -27,9 +27,6 @@ MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
 RESTORING_STEPS, REPAIRABLE = 40, 1e-2
 
 LOG_LOSS = LogLoss()
-NO_SHARES, NO_RATES = np.zeros((1, 1)), np.zeros(1)
-"""The warm-up leaves the class rates alone."""
-
 ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
 """A short first-order descent: enough to tell which of several points leads further."""
 
@@ -119,7 +116,7 @@ class LogWarmUp:
                 limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
                 self._descend(small, theta, leaves, limits, steepness)
                 self._descend(small, theta, leaves, LOOK, steepness)
-                leaves = LOG_LOSS.leaf_rule.step(small.by_table, NO_SHARES, NO_RATES, None, leaves)
+                leaves = LOG_LOSS.leaf_rule.step(small.by_table, leaves, None, None, leaves)
         return np.where(problem.free_leaves, leaves, leaf_classes)
 
     def _descend(

@@ -17,8 +17,9 @@ MEMORY = 10
 
 PAIRS, STALLED, DONE, NO_NEWTON, PHASE, STEPS, CALLS, CUTS, NEWTON, ENDED = range(10)
 """Counters of a descent: pairs stored, stalled iterations in a row, iterations since it began,
-whether the last Newton direction failed, where it stands, iterations and calls of this slice, cuts
-of the present step, whether that is a Newton step, and whether the descent has ended by itself."""
+whether the last Newton direction failed, its phase (0 at the beginning), iterations and calls of
+this slice, cuts of the present step, whether that is a Newton step, and whether the descent has
+ended by itself."""
 
 VALUE, LENGTH, GAIN = range(3)
 """Numbers of a descent: F, length of the present step, and what it promises."""
