@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree
+from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
 from softsplit.support.inputs import (
     made_floats,
@@ -37,10 +39,12 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         sharpness: float,
         exponent: float,
         offset: float,
+        loss: str | Loss,
         cost_matrix: Any,
         class_weight: Any,
         min_class_rate: Any,
         solver: str | Solver,
+        engine: str | EngineMaker,
         n_starts: int,
         max_iter: int | None,
         tol: float,
@@ -52,10 +56,12 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.sharpness = sharpness
         self.exponent = exponent
         self.offset = offset
+        self.loss = loss
         self.cost_matrix = cost_matrix
         self.class_weight = class_weight
         self.min_class_rate = min_class_rate
         self.solver = solver
+        self.engine = engine
         self.n_starts = n_starts
         self.max_iter = max_iter
         self.tol = tol
@@ -143,11 +149,14 @@ def described_as_in(other: type) -> Callable[[Described], Described]:
 
     def describe(cls: Described) -> Described:
         text = inspect.cleandoc(cls.__doc__ or "")
-        found = re.search(rf"^(\S.*)\n    As in ``{other.__name__}``\.\n", text, re.MULTILINE)
-        if found:  # not so under python -OO
-            known = _described_parameters(inspect.cleandoc(other.__doc__ or ""))
-            wanted = dict.fromkeys(known[name] for name in found[1].split(", "))
-            cls.__doc__ = text[: found.start()] + "".join(wanted) + text[found.end() :]
+        known = _described_parameters(inspect.cleandoc(other.__doc__ or ""))
+
+        def described(found: re.Match[str]) -> str:
+            return "".join(dict.fromkeys(known[name] for name in found[1].split(", ")))
+
+        if known:  # not so under python -OO
+            asked = rf"^(\S.*)\n    As in ``{other.__name__}``\.\n"
+            cls.__doc__ = re.sub(asked, described, text, flags=re.MULTILINE)
         return cls
 
     return describe

@@ -10,6 +10,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import (
     SoftTreeBase,
     keep,
@@ -18,6 +19,7 @@ from softsplit.estimators.base import (
     training_run,
 )
 from softsplit.estimators.fitted import validated_rows
+from softsplit.problem.loss import Loss
 from softsplit.solvers import Solution, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.convergence import CutShortWarning
@@ -51,6 +53,10 @@ class SoftTreeClassifier(SoftTreeBase):
         q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
     steepness : float, default=512.0
         gamma: how sharply a split decides.
+    loss : "cost" or a loss object, default="cost"
+        What a tree is to lower on the training rows. "cost" is the expected misclassification cost
+        of the paper; another object has the parts of ``softsplit.problem.loss.Loss``, such as
+        ``LogLoss()`` there.
     cost_matrix : array of shape (n_classes, n_classes), optional
         Cost of calling a sample of class (row) another class (column); 0.5 for every error if
         not given.
@@ -61,6 +67,9 @@ class SoftTreeClassifier(SoftTreeBase):
     solver : str or solver object, default="native"
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
+    engine : "memory" or callable, default="memory"
+        Where the training rows are kept while a tree is trained. "memory" is that of this process;
+        a function of the rows gives an engine of its own (``softsplit.engines.base.RowEngine``).
     n_starts : int, default=10
         Starts; the tree with the lowest objective is kept. The native solver then searches
         around it, which may lower the objective further.
@@ -145,10 +154,12 @@ class SoftTreeClassifier(SoftTreeBase):
         exponent: float = 0.5,
         offset: float = 1e-5,
         steepness: float = 512.0,
+        loss: str | Loss = "cost",
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
         min_class_rate: Any = 0.1,
         solver: str | Solver = "native",
+        engine: str | EngineMaker = "memory",
         n_starts: int = 10,
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -162,10 +173,12 @@ class SoftTreeClassifier(SoftTreeBase):
             sharpness=sharpness,
             exponent=exponent,
             offset=offset,
+            loss=loss,
             cost_matrix=cost_matrix,
             class_weight=class_weight,
             min_class_rate=min_class_rate,
             solver=solver,
+            engine=engine,
             n_starts=n_starts,
             max_iter=max_iter,
             tol=tol,

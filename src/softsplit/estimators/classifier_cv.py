@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import (
     SoftTreeBase,
     described_as_in,
@@ -20,6 +21,7 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
+from softsplit.problem.loss import Loss
 from softsplit.selection.axes import (
     Axes,
     different_scales,
@@ -91,7 +93,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
-    cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
+    loss, cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
+        As in ``SoftTreeClassifier``.
+    engine
         As in ``SoftTreeClassifier``.
     n_starts : int, default=1
         Starts of each path.
@@ -156,10 +160,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         sharpness: float = 5.0,
         exponent: float = 0.5,
         offset: float = 1e-5,
+        loss: str | Loss = "cost",
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
         min_class_rate: Any = 0.1,
         solver: str | Solver = "native",
+        engine: str | EngineMaker = "memory",
         n_starts: int = 1,
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -172,10 +178,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
             sharpness=sharpness,
             exponent=exponent,
             offset=offset,
+            loss=loss,
             cost_matrix=cost_matrix,
             class_weight=class_weight,
             min_class_rate=min_class_rate,
             solver=solver,
+            engine=engine,
             n_starts=n_starts,
             max_iter=max_iter,
             tol=tol,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -191,7 +192,10 @@ class FittedTree(TreeHolder, BaseEstimator):
         return _map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(_present_state(_map_solutions(state, _with_status)))
+        known = inspect.signature(type(self)).parameters.values()
+        defaults = {one.name: one.default for one in known}  # of parameters that came later
+        state = _present_state(_map_solutions(state, _with_status))
+        super().__setstate__({**defaults, **state})
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:

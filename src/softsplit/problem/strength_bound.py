@@ -12,8 +12,11 @@ together at the price of one, so the sum over the branches is what counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.optimality import rate_multipliers
 from softsplit.problem.penalties import Scope
 from softsplit.problem.problem import TrainingProblem
@@ -28,6 +31,9 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     is stationary in thresholds and leaf classes, provided that the box holds the thresholds:
     below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
     """
+    rule = problem.loss.leaf_rule
+    if isinstance(rule, ClassDistributions):
+        return _same_everywhere(problem, rule)
     minimum = problem.minimum_rates
     if minimum.sum() > 1 + 1e-12:
         raise ValueError(
@@ -49,6 +55,14 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
         _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness),
         leaf_classes,
     )
+
+
+def _same_everywhere(problem: TrainingProblem, rule: ClassDistributions) -> TreeParameters:
+    """The tree whose leaves all have the class shares of all rows."""
+    totals, topology = problem.rows.class_totals, problem.topology
+    neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, topology)
+    shares = rule.soften((totals / totals.sum())[:, None])
+    return replace(neutral, leaf_classes=np.repeat(shares, topology.n_leaves, axis=1))
 
 
 def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> FloatArray:

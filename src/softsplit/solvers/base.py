@@ -241,6 +241,27 @@ class Checked(Protocol):
         """Refuse parameters that make no sense, in one sentence."""
 
 
+class UnsupportedProblem(ValueError):
+    """A solver was handed a problem of a kind that it cannot solve."""
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A solver that some problems are not for."""
+
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """None, or why not: a text that follows the name of the solver in a sentence."""
+
+
+def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
+    """Raise ``UnsupportedProblem`` in one sentence if the solver cannot solve the problem."""
+    parts = solver.parts() if isinstance(solver, Composed) else ()
+    for one in (solver, *parts):
+        reason = one.supports(problem) if isinstance(one, Selective) else None
+        if reason is not None:
+            raise UnsupportedProblem(f"solver {one.name!r} {reason}; use solver='native'.")
+
+
 @runtime_checkable
 class Adaptable(Protocol):
     """A solver that looks at rows of the user's, which must be scaled and coded as X and y are."""

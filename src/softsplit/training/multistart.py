@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Improver, Solution, Solver, Status
+from softsplit.solvers.base import Budget, Improver, Solution, Solver, Status, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer
@@ -54,6 +54,7 @@ def multistart(
     The time limit of the budget covers all starts together. Those that would begin after it are
     left out, except the first.
     """
+    refuse_unsupported(solver, problem)
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     jobs = list(enumerate(sequence.spawn(n_starts)))

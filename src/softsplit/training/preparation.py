@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.registry import make_engine
 from softsplit.engines.samples import Samples
 from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
@@ -98,6 +98,8 @@ class ModelSettings:
     class_weight: Any = None
     min_class_rate: Any = 0.1
     scale: Any = "minmax"
+    loss: Any = "cost"
+    engine: Any = "memory"
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -211,10 +213,14 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     n_classes = len(rows.classes)
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, rows.weight, scaling.transform)
     problem = TrainingProblem(
-        rows=CompiledRows(samples),
+        rows=make_engine(settings.engine)(samples),
         topology=parse.make_topology(settings.depth, n_classes),
         loss=parse.make_loss(
-            settings.cost_matrix, settings.class_weight, rows.classes, samples.class_totals
+            settings.loss,
+            settings.cost_matrix,
+            settings.class_weight,
+            rows.classes,
+            samples.class_totals,
         ),
         penalties=parse.make_penalties(
             settings.penalty,

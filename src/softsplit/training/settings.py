@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.problem.penalties import (
     PenaltyPair,
     Surrogate,
@@ -41,6 +41,11 @@ SCALES = {
     "none": "identity",
 }
 """Scalings by the names of the estimator."""
+
+LOSS_PARTS = (
+    "outer", "leaf_rule", "unit", "table", "leaf_gradient", "call_costs", "featureless",
+)  # fmt: skip
+"""What a loss of the user's own must have."""
 
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
 
@@ -112,6 +117,32 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
 
 
 def make_loss(
+    loss: Any,
+    cost_matrix: ArrayLike | None,
+    class_weight: Any,
+    classes: NDArray[Any],
+    class_totals: FloatArray,
+) -> Loss:
+    """The expected cost, or a loss of the user's own as it is."""
+    if isinstance(loss, str) and loss == "cost":
+        return expected_cost(cost_matrix, class_weight, classes, class_totals)
+    missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
+    if missing or isinstance(loss, type):
+        raise ValueError(
+            f"loss must be 'cost' or an object with {', '.join(missing or LOSS_PARTS)}, got "
+            f"{shown(loss)}."
+        )
+    for name, value in (("cost_matrix", cost_matrix), ("class_weight", class_weight)):
+        if value is not None:
+            raise ValueError(
+                f"{name} is part of loss='cost' and has no meaning for {type(loss).__name__}; "
+                "leave it out, or give sample_weight."
+            )
+    made: Loss = loss
+    return made
+
+
+def expected_cost(
     cost_matrix: ArrayLike | None,
     class_weight: Any,
     classes: NDArray[Any],

@@ -124,6 +124,12 @@ class NodeDecomposition(BaseEstimator):
     def _initialised(self) -> bool:
         return self.initialisation not in (0, "neutral")
 
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """Its trace tells the accuracy on all training rows."""
+        if getattr(problem.rows, "samples", None) is None:
+            return "needs the training rows in the memory of this process"
+        return None
+
     def parts(self) -> tuple[Solver, ...]:
         """The solver of the blocks: it has to be compiled too."""
         return (self._whole_solver(),)

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from softsplit.engines.outer import IDENTITY
+from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
 from softsplit.solvers.ipopt.bridge import IpoptRun, import_casadi, run_ipopt
@@ -77,6 +79,16 @@ class IpoptSolver:
     @property
     def name(self) -> str:
         return "ipopt" if self.strategy == "substituted" else "ipopt-explicit"
+
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """The paper's problem only: the formulations write the expected cost out."""
+        if problem.loss.outer != IDENTITY or not isinstance(
+            problem.loss.leaf_rule, ClassAssignment
+        ):
+            return f"trains the expected cost, not {type(problem.loss).__name__}"
+        if getattr(problem.rows, "samples", None) is None:
+            return "needs the training rows in the memory of this process"
+        return None
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Run IPOPT from ``start``; with a time limit, in a process that can be stopped."""

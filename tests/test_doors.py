@@ -1,0 +1,152 @@
+"""Doors of the architecture: an engine and a loss of one's own train through the estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from native_cases import make_problem
+from own_loss import SquaredError
+from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
+from softsplit.engines.base import RowsElsewhere
+from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.problem.loss import LogLoss
+from softsplit.solvers import Status
+from two_halves import TwoHalves
+
+X, Y = load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize("outer", [IDENTITY, LOGARITHM])
+@pytest.mark.parametrize("steepness", [3.0, 512.0])
+def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
+    problem = make_problem(rows=101, depth=3)
+    whole, halves = problem.rows, TwoHalves.of(problem.samples)
+    rng = np.random.default_rng(0)
+    splits, table = rng.uniform(-1, 1, (7, 5)), rng.uniform(0.1, 1, (3, 8))
+    expected = whole.evaluate(splits, table, outer, steepness)
+    found = halves.evaluate(splits, table, outer, steepness)
+    assert found.value == pytest.approx(expected.value, rel=1e-12)
+    for name in ("splits", "mass", "table"):
+        scale = np.max(np.abs(getattr(expected, name)))
+        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-11 * scale)
+    assert halves.mean_weight == pytest.approx(whole.mean_weight)
+    assert_allclose(halves.class_totals, whole.class_totals)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"global_strength": 0.5},
+        {"local_strength": 0.1, "penalty": "l1", "depth": 2},
+        {"global_strength": 0.5, "min_class_rate": 0.96},
+    ],
+    ids=str,
+)
+def test_rows_in_two_halves_train_to_the_same_objective(settings):
+    known = {"n_starts": 10, "random_state": 0} | settings
+    plain = SoftTreeClassifier(**known).fit(X, Y)
+    halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, Y)
+    assert halves.objective_ == pytest.approx(plain.objective_, rel=2e-3)
+    assert halves.solution_.violation <= 1e-6
+    assert halves.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.02)
+
+
+def test_every_door_of_the_library_takes_an_engine():
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, engine=TwoHalves.of)
+    assert clone(tree).engine == TwoHalves.of
+    path = strength_path(X, Y, estimator=tree, n_points=3)
+    assert len(path) == 3 and path[2].classifier.global_sparsity_ >= 50
+    few = {"depths": (2,), "n_strengths": 2, "cv": 2, "random_state": 0}
+    chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
+    assert chosen.score(X, Y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        ("ipopt", "solver 'ipopt' needs the training rows in the memory of this process; use"),
+        (NodeDecomposition(), "needs the training rows in the memory of this process; use"),
+    ],
+    ids=["ipopt", "decomposition"],
+)
+def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
+    pytest.importorskip("casadi")
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(solver=solver, engine=TwoHalves.of).fit(X, Y)
+
+
+def test_what_needs_arrays_says_so():
+    problem = make_problem()
+    problem = type(problem)(
+        TwoHalves.of(problem.samples), problem.topology, problem.loss, problem.penalties,
+        problem.minimum_rates,
+    )  # fmt: skip
+    with pytest.raises(RowsElsewhere, match="the rows of TwoHalves are not in the memory"):
+        _ = problem.samples
+
+
+@pytest.mark.parametrize("engine", ["disk", 3, None])
+def test_an_engine_that_is_none_is_refused(engine):
+    with pytest.raises(ValueError, match="engine must be 'memory', or a function that makes"):
+        SoftTreeClassifier(engine=engine).fit(X, Y)
+
+
+@pytest.mark.parametrize("strength", [0.5, 2.0])
+def test_a_loss_of_ones_own_trains(strength):
+    """To a stationary point of its own objective, and to a tree that is good on it."""
+    known = {"n_starts": 10, "random_state": 0, "global_strength": strength}
+    tree = SoftTreeClassifier(**known, loss=SquaredError()).fit(X, Y)
+    assert tree.score(X, Y) > 0.93
+    wrong = 1.0 - tree.predict_proba(X)[np.arange(len(Y)), Y]
+    assert tree.solution_.cost == pytest.approx(np.sum(wrong**2), rel=1e-9)
+    other = SoftTreeClassifier(**known).fit(X, Y)
+    its = 1.0 - other.predict_proba(X)[np.arange(len(Y)), Y]
+    assert tree.solution_.cost <= np.sum(its**2) + strength * 4
+    assert tree.solution_.status in (Status.OPTIMAL, Status.ACCEPTABLE)
+
+
+def test_the_likelihood_is_a_loss_like_any_other():
+    X, y = load_breast_cancer(return_X_y=True)
+    known = {"n_starts": 2, "random_state": 0, "steepness": 64.0, "min_class_rate": 0.0}
+    tree = SoftTreeClassifier(**known, loss=LogLoss(), depth=2, global_strength=2.0).fit(X, y)
+    found = tree.predict_proba(X)[np.arange(len(y)), y]
+    assert tree.solution_.cost == pytest.approx(-np.sum(np.log(found)), rel=1e-9)
+    by_cost = SoftTreeClassifier(**known, depth=2, global_strength=2.0).fit(X, y)
+    its = by_cost.predict_proba(X)[np.arange(len(y)), y]
+    assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
+    assert tree.score(X, y) > 0.95
+
+
+def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
+    tree = SoftTreeClassifier(
+        loss=LogLoss(), depth=1, n_starts=1, min_class_rate=0.0, steepness=32.0, random_state=0
+    )
+    assert tree.fit(X, Y).leaf_classes_.shape == (3, 2)
+    with pytest.raises(ValueError, match="each class needs a leaf"):
+        tree.set_params(loss="cost").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"loss": "log-likelihood"}, "loss must be 'cost' or an object with outer"),
+        ({"loss": LogLoss}, "loss must be 'cost' or an object with outer"),
+        ({"loss": LogLoss(), "class_weight": "balanced"}, "class_weight is part of loss='cost'"),
+        ({"loss": LogLoss(), "solver": "ipopt"}, "'ipopt' trains the expected cost, not LogLoss"),
+    ],
+    ids=str,
+)
+def test_a_loss_that_does_not_fit_is_refused(settings, words):
+    pytest.importorskip("casadi")
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(**settings).fit(X, Y)
+
+
+def test_rows_of_an_engine_are_those_it_was_handed():
+    problem = make_problem()
+    assert isinstance(problem.rows, CompiledRows) and problem.rows.sample() is problem.samples
