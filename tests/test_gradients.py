@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
+from own_loss import SquaredError
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.tree.routing import split_scores
@@ -20,6 +21,7 @@ LOSSES = {
     "unequal costs": lambda n: ExpectedCost(random_costs(np.random.default_rng(n), n)),
     "weighted costs": lambda n: ExpectedCost.uniform(n).weighted(np.arange(1.0, n + 1)),
     "log-loss": lambda n: LogLoss(),
+    "squared error": lambda n: SquaredError(),
 }
 DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
@@ -81,7 +83,7 @@ def test_gradient_of_the_loss(loss, depth, steepness):
 
 @every_steepness
 @every_depth
-@pytest.mark.parametrize("loss", [name for name in LOSSES if name != "log-loss"])
+@every_loss
 def test_gradient_of_the_lagrangian(loss, depth, steepness):
     case = make_case(loss, depth, steepness)
     multipliers = np.linspace(1.0, 5.0, case.tree.n_classes)
