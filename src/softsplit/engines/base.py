@@ -17,13 +17,11 @@ workers, so that the same question gets the same bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from softsplit.engines.gram import Metric
+from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from softsplit.engines.gram import Metric
-    from softsplit.engines.samples import Samples
 
 
 @dataclass(frozen=True)

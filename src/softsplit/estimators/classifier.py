@@ -25,9 +25,8 @@ from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.training import settings
-from softsplit.training.observer import watched
 from softsplit.training.preparation import Prepared, prepare
-from softsplit.training.run import End, Outcome, train
+from softsplit.training.run import End, Outcome, train, watched
 
 
 class SoftTreeClassifier(SoftTreeBase):
@@ -53,10 +52,6 @@ class SoftTreeClassifier(SoftTreeBase):
         q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
     steepness : float, default=512.0
         gamma: how sharply a split decides.
-    loss : "cost" or a loss object, default="cost"
-        What a tree is to lower on the training rows. "cost" is the expected misclassification cost
-        of the paper; another object has the parts of ``softsplit.problem.loss.Loss``, such as
-        ``LogLoss()`` there.
     cost_matrix : array of shape (n_classes, n_classes), optional
         Cost of calling a sample of class (row) another class (column); 0.5 for every error if
         not given.
@@ -67,9 +62,6 @@ class SoftTreeClassifier(SoftTreeBase):
     solver : str or solver object, default="native"
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
-    engine : "memory" or callable, default="memory"
-        Where the training rows are kept while a tree is trained. "memory" is that of this process;
-        a function of the rows gives an engine of its own (``softsplit.engines.base.RowEngine``).
     n_starts : int, default=10
         Starts; the tree with the lowest objective is kept. The native solver then searches
         around it, which may lower the objective further.
@@ -94,6 +86,13 @@ class SoftTreeClassifier(SoftTreeBase):
         terminal or notebook a live line with what runs now, the time gone, and the time left
         under a ``time_limit``. Nothing else depends on it. Whatever it is, each start is logged
         at level INFO of the logger "softsplit".
+    loss : "cost" or a loss object, default="cost"
+        What a tree is to lower on the training rows. "cost" is the expected misclassification cost
+        of the paper; another object has the parts of ``softsplit.problem.loss.Loss``, such as
+        ``LogLoss()`` there.
+    engine : "memory" or callable, default="memory"
+        Where the training rows are kept while a tree is trained. "memory" is that of this process;
+        a function of the rows gives an engine of its own (``softsplit.engines.base.RowEngine``).
 
     Attributes
     ----------
@@ -154,12 +153,10 @@ class SoftTreeClassifier(SoftTreeBase):
         exponent: float = 0.5,
         offset: float = 1e-5,
         steepness: float = 512.0,
-        loss: str | Loss = "cost",
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
         min_class_rate: Any = 0.1,
         solver: str | Solver = "native",
-        engine: str | EngineMaker = "memory",
         n_starts: int = 10,
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -168,6 +165,8 @@ class SoftTreeClassifier(SoftTreeBase):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        loss: str | Loss = "cost",
+        engine: str | EngineMaker = "memory",
     ) -> None:
         super().__init__(
             sharpness=sharpness,

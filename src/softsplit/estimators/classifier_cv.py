@@ -48,9 +48,8 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.training.observer import watched
 from softsplit.training.preparation import Prepared, Rows, prepare
-from softsplit.training.run import End, Run
+from softsplit.training.run import End, Run, watched
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
@@ -93,9 +92,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
-    loss, cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
-        As in ``SoftTreeClassifier``.
-    engine
+    cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
         As in ``SoftTreeClassifier``.
     n_starts : int, default=1
         Starts of each path.
@@ -109,6 +106,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
+    loss, engine
+        As in ``SoftTreeClassifier``.
 
     Attributes
     ----------
@@ -160,12 +159,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
         sharpness: float = 5.0,
         exponent: float = 0.5,
         offset: float = 1e-5,
-        loss: str | Loss = "cost",
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
         min_class_rate: Any = 0.1,
         solver: str | Solver = "native",
-        engine: str | EngineMaker = "memory",
         n_starts: int = 1,
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -173,6 +170,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        loss: str | Loss = "cost",
+        engine: str | EngineMaker = "memory",
     ) -> None:
         super().__init__(
             sharpness=sharpness,

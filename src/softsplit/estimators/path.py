@@ -23,8 +23,8 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.training import settings
-from softsplit.training.observer import watched
 from softsplit.training.preparation import prepare
+from softsplit.training.run import watched
 from softsplit.training.walk import walk
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution
-from softsplit.training import settings
+from softsplit.solvers.base import Solution
 
 
 class Observer:
@@ -37,12 +33,3 @@ class Observer:
     def candidate_judged(self, label: str, score: float, n_features: float) -> None:
         """A candidate of a cross-validation has been judged: its best score, with how many
         features."""
-
-
-def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
-    """The observer of a fit, or of a path of ``n_points``: the console, or nobody."""
-    if not settings.make_verbose(verbose):
-        return nullcontext(Observer())
-    from softsplit.training.progress import ConsoleProgress  # with Rich: few need it
-
-    return ConsoleProgress(budget, n_points)

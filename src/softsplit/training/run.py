@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -186,3 +187,12 @@ def _name_rates(
         f"{classes.tolist()[worst]!r} (the closest reached {rates[worst]:.3g}); lower "
         "min_class_rate, or raise depth or n_starts."
     )
+
+
+def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
+    """The observer of a fit, or of a path of ``n_points``: the console, or nobody."""
+    if not settings.make_verbose(verbose):
+        return nullcontext(Observer())
+    from softsplit.training.progress import ConsoleProgress  # with Rich: few need it
+
+    return ConsoleProgress(budget, n_points)
