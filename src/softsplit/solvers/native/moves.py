@@ -1,4 +1,9 @@
-"""TODO."""
+"""Moves: ways to leave the basin of a tree.
+
+What they share is that they change which features or which classes a branch is about, which no
+descent does by itself. A move takes the run, the point, what was drawn for it and the number of its
+turn, and returns another point, or None if there is nothing to move.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Hops: from a tree to a nearby basin and down again.
+"""The search around the best trees: hops from a tree to a nearby basin and down again.
 
-Each hop moves a copy of the tree, descends, and is kept if the objective is lower. What the moves
-share is that they change which features or which classes a branch is about, which no descent does
-by itself. A move takes the run, the point, what was drawn for it and the number of its turn,
-and returns another point, or None if there is nothing to move.
+Each hop moves a copy of the tree (moves.py), descends, and is kept if the objective is lower.
 """
 
 from __future__ import annotations
