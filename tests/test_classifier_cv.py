@@ -364,3 +364,14 @@ def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
 
     chosen = SoftTreeClassifierCV(**SMALL, n_jobs=1, scoring=sometimes).fit(*wine)
     assert 0.8 < chosen.best_score_ <= 1
+
+
+@pytest.mark.parametrize(("n_classes", "n_columns"), [(12, 5), (14, 4)])
+def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(n_classes, n_columns):
+    """More classes than a tenth of the rows each can be told apart by a few yes or no columns."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, n_classes, 600)
+    usual = rng.integers(0, 2, (n_classes, n_columns))
+    X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
+    chosen = SoftTreeClassifierCV(random_state=0, n_strengths=4, cv=3).fit(X, y)
+    assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)

@@ -264,8 +264,12 @@ def _leaf_program(
     minimum_rates: FloatArray,
     free: NDArray[np.bool_] | None,
     current: FloatArray | None,
+    slack: float = 0.0,
 ) -> FloatArray:
-    """The leaf step as a linear program over the free leaves (HiGHS)."""
+    """The leaf step as a linear program over the free leaves (HiGHS).
+
+    Rates may be missed by ``slack``.
+    """
     n_classes, n_leaves = costs.shape
     result = np.zeros_like(costs) if current is None else np.array(current, dtype=float)
     index = np.arange(n_leaves) if free is None else np.flatnonzero(free)
@@ -284,7 +288,7 @@ def _leaf_program(
         costs[:, index].ravel() / scale,
         A_ub=vstack([coverage, rates]).tocsr(),
         b_ub=np.concatenate(
-            [fixed.sum(axis=1) - 1, np.sum(shares * fixed, axis=1) - minimum_rates]
+            [fixed.sum(axis=1) - 1, np.sum(shares * fixed, axis=1) - minimum_rates + slack]
         ),
         A_eq=one_per_leaf.tocsr(),
         b_eq=np.ones(len(index)),
@@ -292,6 +296,8 @@ def _leaf_program(
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
+    if solved.status != 0 and slack == 0:  # a rate may be missed by rounding alone
+        return _leaf_program(costs, shares, minimum_rates, free, current, RATE_SLACK)
     if solved.status != 0:
         raise InfeasibleLeafStep(
             "no leaf assignment meets the minimum class rates for this routing."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
@@ -150,24 +151,18 @@ class FoldTrainer:
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[Solution]:
-        """Trees to score; none if no start, of more than usual, meets the class rates."""
+        """Trees to score, up to the first strength at which none meets the class rates."""
         run = self.run.adapted(prepared, self.check)
-        if known:
-            at = [_nearest(known, fraction) for fraction in fractions]
-            return whole_trees(
-                [
-                    refit_from([known[near]], prepared, shares, fraction, run)
-                    for fraction, near in zip(fractions, at, strict=True)
-                    if not run.budget.exhausted
-                ]
-            )
-        for n_starts in (run.n_starts, MORE_STARTS * run.n_starts):
-            try:
-                more = replace(run, n_starts=n_starts)
-                return whole_trees(walk_fold(prepared, shares, fractions, more))
-            except NoFeasibleTreeError:
-                continue
-        return []
+        found: list[Solution] = []
+        with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
+            if not known:
+                return whole_trees(walk_fold(prepared, shares, fractions, run))
+            for fraction in fractions:
+                if run.budget.exhausted:
+                    break
+                near = [known[_nearest(known, fraction)]]
+                found.append(refit_from(near, prepared, shares, fraction, run))
+        return whole_trees(found)
 
 
 def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
@@ -197,18 +192,29 @@ def prepare_fold(settings: ModelSettings, rows: Rows) -> Prepared:
 def walk_fold(
     prepared: Prepared, shares: Pair, fractions: Sequence[float], run: Run
 ) -> list[Solution]:
-    """The trees along a path of strengths, up to where the budget ends."""
+    """The trees along a path of strengths, up to where the budget ends.
+
+    If no start meets the class rates, more of them are made.
+    """
     problem = prepared.problem
     pairs = [strengths_at(problem, shares, fraction) for fraction in fractions]
-    return walk(
-        [prepared.with_strengths(*pair).problem for pair in pairs],
-        run.solver,
-        keep=1,
-        n_starts=run.n_starts,
-        seed=run.seed,
-        budget=_path_budget(run),
-        thorough=False,
-    )
+    problems = [prepared.with_strengths(*pair).problem for pair in pairs]
+
+    def walked(n_starts: int) -> list[Solution]:
+        return walk(
+            problems,
+            run.solver,
+            keep=1,
+            n_starts=n_starts,
+            seed=run.seed,
+            budget=_path_budget(run),
+            thorough=False,
+        )
+
+    try:
+        return walked(run.n_starts)
+    except NoFeasibleTreeError:
+        return walked(MORE_STARTS * run.n_starts)
 
 
 def refit_from(
@@ -218,14 +224,22 @@ def refit_from(
     fraction: float,
     run: Run,
 ) -> Solution:
-    """The best of the trees that ``starts`` lead to at one strength."""
+    """The best of the trees that ``starts`` lead to at one strength.
+
+    If none of them meets the class rates, fresh starts are made.
+    """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run)
     found: list[Solution] = []
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))
-    return best_solution(found, budget)
+    try:
+        return best_solution(found, budget)
+    except NoFeasibleTreeError:
+        if budget.exhausted:
+            raise
+        return walk_fold(prepared, shares, [fraction], run)[0]
 
 
 def _path_budget(run: Run) -> Budget:
