@@ -208,3 +208,9 @@ def test_rates_that_no_leaves_meet_are_refused(seed):
     assert dense_leaf_program(costs, shares, minimum).status == 2
     with pytest.raises(InfeasibleLeafStep, match="no leaf assignment meets"):
         ASSIGNMENT.step(costs, shares, minimum)
+
+
+def test_every_surrogate_has_its_formulas_here():
+    """Else a comparison with plain Python would leave one out, or break by chance."""
+    names = {surrogate.name for surrogate in SURROGATES}
+    assert names == set(brute_force.PAPER_SURROGATES) == set(brute_force.SURROGATE_SLOPES)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 
+from helpers import sensitive_case
 from native_cases import make_problem
 from own_loss import SquaredError
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.outer import OUTERS
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Status
 from two_halves import TwoHalves
@@ -21,7 +26,7 @@ from two_halves import TwoHalves
 X, Y = load_iris(return_X_y=True)
 
 
-@pytest.mark.parametrize("outer", [IDENTITY, LOGARITHM])
+@pytest.mark.parametrize("outer", OUTERS)
 @pytest.mark.parametrize("steepness", [3.0, 512.0])
 def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
     problem = make_problem(rows=101, depth=3)
@@ -36,6 +41,8 @@ def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
         assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-11 * scale)
     assert halves.mean_weight == pytest.approx(whole.mean_weight)
     assert_allclose(halves.class_totals, whole.class_totals)
+    for one, other in zip(halves.metric(), whole.metric(), strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -150,3 +157,96 @@ def test_a_loss_that_does_not_fit_is_refused(settings, words):
 def test_rows_of_an_engine_are_those_it_was_handed():
     problem = make_problem()
     assert isinstance(problem.rows, CompiledRows) and problem.rows.sample() is problem.samples
+
+
+@pytest.mark.parametrize("loss", [SquaredError(), LogLoss()], ids=["square", "log"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_leaf_step_never_raises_the_loss(loss, seed):
+    """Also where the loss is not linear in the leaves, and only a linearisation is minimised."""
+    case = sensitive_case(seed, 3, 30.0)
+    problem = replace(case.problem, loss=loss)
+    once = problem.best_leaves(case.tree)
+    twice = problem.best_leaves(once)
+    assert problem.cost(twice) <= problem.cost(once) * (1 + 1e-12)
+
+
+def test_the_likelihood_meets_class_rates():
+    X, y = load_breast_cancer(return_X_y=True)
+    tree = SoftTreeClassifier(
+        loss=LogLoss(), min_class_rate=0.95, depth=2, global_strength=2.0, n_starts=2,
+        random_state=0,
+    )  # fmt: skip
+    tree.fit(X, y)
+    assert tree.solution_.violation <= 1e-6
+    rates = [np.mean(tree.predict_proba(X)[y == k, k]) for k in (0, 1)]
+    assert min(rates) >= 0.95 - 1e-6
+
+
+class Broken(SquaredError):
+    """Parts are replaced by wrong ones."""
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "words"),
+    [
+        ("outer", 7, "the outer of the loss Broken must be one of the numbers"),
+        ("outer", "log", "the outer of the loss Broken must be one of the numbers"),
+        ("leaf_rule", None, "the leaf_rule of the loss Broken must be an object with exact"),
+        ("table", lambda c: c.tolist()[0], "the table of the loss Broken must be finite numbers"),
+        ("table", lambda c: None, "the table of the loss Broken must be finite numbers of shape"),
+        ("leaf_gradient", lambda g: g[:1], "leaf_gradient of the loss Broken must be finite"),
+        ("call_costs", lambda n: np.ones(n), "the call_costs of the loss Broken must be finite"),
+        ("featureless", lambda t: np.nan, "the featureless of the loss Broken must be a finite"),
+        ("unit", "a", "the unit of the loss Broken must be a finite number"),
+        ("unit", 0.0, "the unit of the loss Broken must be a positive number"),
+    ],
+)
+def test_a_loss_with_a_wrong_part_is_refused_before_anything_is_compiled(part, wrong, words):
+    loss = Broken()
+    object.__setattr__(loss, part, wrong)
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(loss=loss).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda s: None, "the engine must be an object with n_rows"),
+        (lambda s: s, "the engine must be an object with"),
+        (lambda s: Wrong(TwoHalves.of(s), "splits"), "Sums whose splits is finite and of shape"),
+        (lambda s: Wrong(TwoHalves.of(s), "mass"), "Sums whose mass is finite and of shape"),
+    ],
+)
+def test_an_engine_with_wrong_answers_is_refused(answer, words):
+    with pytest.raises(ValueError, match=words):
+        SoftTreeClassifier(engine=answer).fit(X, Y)
+
+
+class Wrong:
+    """An engine that gives one of its sums transposed."""
+
+    def __init__(self, engine, part):
+        self.engine, self.part = engine, part
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def evaluate(self, *asked):
+        found = self.engine.evaluate(*asked)
+        return replace(found, **{self.part: getattr(found, self.part).T})
+
+
+def test_a_time_limit_holds_where_an_evaluation_takes_long():
+    class Slow(Wrong):
+        def evaluate(self, *asked):
+            time.sleep(0.02)
+            return self.engine.evaluate(*asked)
+
+    tree = SoftTreeClassifier(
+        engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
+    )
+    began = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        tree.fit(X, Y)
+    assert time.perf_counter() - began < 30.0, "hundreds of evaluations would take longer"
+    assert tree.end_ == "time_limit"

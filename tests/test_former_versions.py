@@ -16,7 +16,7 @@ from softsplit import SoftTreeClassifier, dumps_model, export_text, loads_model,
 from softsplit.solvers import Status
 
 FORMER = Path(__file__).parent / "data" / "former"
-TREES = sorted(path.stem for path in FORMER.glob("*.pkl") if path.stem != "path")
+TREES = sorted(path.stem for path in FORMER.glob("*.pkl") if path.stem not in ("path", "hard"))
 EVERY = 15
 """The files with the expected probabilities hold those of every 15th row."""
 
@@ -95,3 +95,27 @@ def test_an_unfitted_estimator_has_no_attributes_of_a_tree():
     tree = SoftTreeClassifier()
     for name in ("tree_", "coef_", "classes_", "feature_importances_", "objective_", "n_iter_"):
         assert not hasattr(tree, name)
+
+
+def test_a_plain_tree_is_read(iris):
+    X, y = iris
+    hard = loaded("hard")
+    assert hard.agreement(X) > 0.95 and hard.score(X, y) > 0.9
+    assert_array_equal(hard.predict(X), loaded("native").to_hard_tree().predict(X))
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("softsplit.training", "NoFeasibleTreeError"),
+        ("softsplit.capacity.bounds", "Bound"),
+        ("softsplit.plots.tree", "TreeDisplay"),
+        ("softsplit.penalties", "exponential"),
+        ("softsplit.constraints", "InfeasibleLeafStep"),
+        ("softsplit.routing", "leaf_probabilities"),
+        ("softsplit.decomposition.stopping", "Residual"),
+    ],
+)
+def test_former_places_lead_to_the_present_ones(former, name):
+    """As a pickle asks for them."""
+    assert pickle.loads(b"c" + former.encode() + b"\n" + name.encode() + b"\n.").__name__ == name

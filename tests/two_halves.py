@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from softsplit.engines.base import Sums
-from softsplit.engines.gram import Gram, Metric
-from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.gram import Metric
+from softsplit.engines.outer import outer_values
 from softsplit.engines.samples import Samples
 from softsplit.tree.routing import gate_probabilities, node_reach
 
@@ -32,7 +32,8 @@ class Half:
         values[len(splits) :] = table[self.labels].T
         for t in range(len(splits) - 1, -1, -1):
             values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
-        value, chain = self._outer(values[0], outer)
+        value, slope = outer_values(outer, values[0])
+        chain = self.weights * slope
         below = values[1:].reshape(-1, 2, len(self.labels))
         slopes = (
             chain * reach[: len(splits)] * steepness * left * right * (below[:, 0] - below[:, 1])
@@ -47,11 +48,12 @@ class Half:
             classes.T @ (chain * arriving).T,
         )
 
-    def _outer(self, mixed, outer):
-        if outer == LOGARITHM:
-            return -np.log(np.maximum(mixed, 1e-300)), -self.weights / np.maximum(mixed, 1e-300)
-        assert outer == IDENTITY
-        return mixed, self.weights
+    def gram(self):
+        """sum of weight v v' with v = (x / n_features, -1)."""
+        moves = np.column_stack(
+            [self.features / self.features.shape[1], -np.ones(len(self.labels))]
+        )
+        return moves.T @ (self.weights[:, None] * moves)
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,7 @@ class TwoHalves:
         return Sums(*(a + b for a, b in zip(one, other, strict=True)))
 
     def metric(self):
-        features = np.vstack([half.features for half in self.halves]).T
-        weights = np.concatenate([half.weights for half in self.halves])
-        return Metric(*Gram(np.ascontiguousarray(features), weights).metric)
+        return Metric.of(self.halves[0].gram() + self.halves[1].gram())
 
     def sample(self, limit=None):
         return self.few

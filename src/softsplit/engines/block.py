@@ -263,11 +263,12 @@ class CollapsedRows(InMemory):
         """
         self._check(outer, steepness)
         key = splits[self.branches].tobytes() + np.ascontiguousarray(table).tobytes()
-        if key not in self._recent:
+        found = self._recent.get(key)
+        if found is None:
             while len(self._recent) >= RECENT:
                 self._recent.pop(next(iter(self._recent)), None)
-            self._recent[key] = self._evaluate(splits, table)
-        return self._recent[key]
+            found = self._recent[key] = self._evaluate(splits, table)
+        return found
 
     def forget(self) -> None:
         """Drop the answers that are kept."""

@@ -32,6 +32,17 @@ class Metric(NamedTuple):
     inverse: FloatArray
     diagonal: FloatArray
 
+    @classmethod
+    def of(cls, gram: FloatArray) -> Metric:
+        """From G itself, for engines that add it up piece by piece."""
+        squares = np.diag(gram)
+        squares = np.maximum(squares, 1e-8 * squares[-1] / max(len(gram) - 1, 1) ** 2)
+        if len(gram) > LIMIT:
+            return cls(np.zeros((0, 0)), 1.0 / squares)
+        root = np.sqrt(squares)
+        ridged = gram / np.outer(root, root) + RIDGE * np.eye(len(gram))
+        return cls(np.linalg.inv(ridged) / np.outer(root, root), 1.0 / squares)
+
 
 @dataclass(frozen=True)
 class Gram:

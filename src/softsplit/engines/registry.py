@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.support.messages import shown
 
@@ -14,6 +17,13 @@ EngineMaker = Callable[[Samples], RowEngine]
 
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
 """All engines that an estimator knows by name."""
+
+
+PARTS = (
+    "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "few", "evaluate",
+    "metric", "sample", "reweighed", "of_class",
+)  # fmt: skip
+"""What an engine must have."""
 
 
 def make_engine(engine: Any) -> EngineMaker:
@@ -27,3 +37,31 @@ def make_engine(engine: Any) -> EngineMaker:
         f"engine must be {' or '.join(map(repr, ENGINES))}, or a function that makes an engine of "
         f"training rows, got {shown(engine)}."
     )
+
+
+def check_engine(rows: RowEngine, n_branches: int) -> None:
+    """Refuse an engine whose answers do not have the right form, before a solver trusts them.
+
+    Raises
+    ------
+    ValueError
+        One sentence that names the part.
+    """
+    name = type(rows).__name__
+    lacking = [part for part in PARTS if not hasattr(rows, part)]
+    if lacking:
+        raise ValueError(
+            f"the engine must be an object with {', '.join(lacking)}; the function gave {name}."
+        )
+    wide = (rows.n_classes, n_branches + 1)
+    shapes = {"value": (), "splits": (n_branches, rows.n_features + 1), "mass": wide, "table": wide}
+    found = rows.evaluate(np.zeros(shapes["splits"]), np.ones(wide), IDENTITY, 1.0)
+    for part, shape in shapes.items():
+        answer: Any = getattr(found, part, None)
+        if np.shape(answer) != shape or not np.all(np.isfinite(np.asarray(answer, dtype=float))):
+            raise ValueError(
+                f"evaluate of the engine {name} must return Sums whose {part} is finite and of "
+                f"shape {shape}."
+            )
+    if not all(hasattr(rows.metric(), part) for part in ("inverse", "diagonal")):
+        raise ValueError(f"metric of the engine {name} must return a Metric.")

@@ -186,6 +186,10 @@ class FittedTree(TreeHolder, BaseEstimator):
         )
         return twin
 
+    def _check(self, X: Any) -> FloatArray:
+        """As ``checked_rows``; plain trees in older pickles name it."""
+        return checked_rows(self, X)
+
     def __getstate__(self) -> dict[str, Any]:
         """The status of a solution by its name: skops knows no enums."""
         state: dict[str, Any] = super().__getstate__()

@@ -58,13 +58,16 @@ class LeafRule(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether ``step`` ends at the best leaves; otherwise it only goes towards them."""
+        """Whether ``step`` ends at the best leaves of a loss that is linear in them."""
 
     def check(self, topology: Topology, n_classes: int) -> None:
         """Raise ``ValueError`` if a tree of this shape has no allowed leaves."""
 
     def coverage(self, leaf_classes: FloatArray) -> float:
         """By how much a class lacks leaves that it must have."""
+
+    def without_features(self, shares: FloatArray) -> FloatArray | None:
+        """The leaf of a tree that uses no feature, from the class shares; None if leaves differ."""
 
     def step(
         self,
@@ -81,7 +84,7 @@ class LeafRule(Protocol):
         gradient : array (n_classes, n_leaves)
             G_kl: derivative of the loss by c_kl.
         shares : array (n_classes, n_leaves)
-            R_kl: share of class k that reaches leaf l.
+            R_kl: share of class k that reaches leaf l; of no meaning without rates.
         minimum_rates : array (n_classes,), or None where none is asked for
         free : bool array (n_leaves,), optional
             Leaves that may change; the others keep their column of ``current``.
@@ -147,6 +150,10 @@ class ClassAssignment:
     def coverage(self, leaf_classes: FloatArray) -> float:
         return _worst(1 - leaf_classes.sum(axis=1))
 
+    def without_features(self, shares: FloatArray) -> None:
+        """Every class has leaves of its own: thresholds part the rows by chance."""
+        return None
+
     def step(
         self,
         gradient: FloatArray,
@@ -204,6 +211,9 @@ class ClassDistributions:
     def coverage(self, leaf_classes: FloatArray) -> float:
         return 0.0
 
+    def without_features(self, shares: FloatArray) -> FloatArray:
+        return self.soften(shares)
+
     def soften(self, leaf_classes: FloatArray) -> FloatArray:
         """Mix in a little of every class, so that no row gets probability zero."""
         return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
@@ -216,18 +226,27 @@ class ClassDistributions:
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """One expectation step from ``current``, by which the log-loss without smoothing falls."""
+        """One expectation step from ``current``, by which the log-loss without smoothing falls.
+
+        Where it would miss the rates it goes only as far as they allow.
+        """
         if current is None:
             raise ValueError("a step of class distributions needs the current ones.")
         responsibility = -current * gradient
         leaves = self.soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
         if free is not None:
             leaves = np.where(free, leaves, current)
-        if minimum_rates is not None:
-            rates = np.sum(shares * leaves, axis=1)
-            if np.any(rates < minimum_rates - RATE_SLACK):
-                raise InfeasibleLeafStep("the class distributions miss the minimum class rates.")
-        return leaves
+        if minimum_rates is None:
+            return leaves
+        here, there = (np.sum(shares * one, axis=1) for one in (current, leaves))
+        least = minimum_rates - RATE_SLACK
+        if np.all(there >= least):
+            return leaves
+        if np.any(here < least):
+            raise InfeasibleLeafStep("the class distributions miss the minimum class rates.")
+        falling = there < here  # rates are linear in the leaves
+        part = np.min((here - least)[falling] / (here - there)[falling], initial=1.0)
+        return current + part * (leaves - current)
 
     def gap(
         self,

@@ -24,9 +24,12 @@ from typing import Protocol
 
 import numpy as np
 
-from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS
 from softsplit.problem.leaves import ASSIGNMENT, DISTRIBUTIONS, ClassDistributions, LeafRule
 from softsplit.support.arrays import FloatArray
+
+RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")
+"""What the leaf rule of a loss must have."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,44 @@ class Loss(Protocol):
 
     def call_costs(self, n_classes: int) -> FloatArray:
         """About what it costs to call class y k, (n_classes, n_classes)."""
+
+
+def check_loss(loss: Loss, n_classes: int, n_leaves: int) -> None:
+    """Refuse a loss whose parts do not fit together: compiled code trusts their shapes.
+
+    Raises
+    ------
+    ValueError
+        One sentence that names the part.
+    """
+    leaves = np.full((n_classes, n_leaves), 1.0 / n_classes)
+    square, wide = (n_classes, n_classes), (n_classes, n_leaves)
+    if loss.outer not in OUTERS:
+        _refuse(loss, "outer", f"one of the numbers {OUTERS} of softsplit.engines.outer")
+    lacking = [name for name in RULE_PARTS if not hasattr(loss.leaf_rule, name)]
+    if lacking:
+        _refuse(loss, "leaf_rule", f"an object with {', '.join(lacking)}")
+    parts = {
+        "table": (lambda: loss.table(leaves), wide),
+        "leaf_gradient": (lambda: loss.leaf_gradient(np.ones(wide)), wide),
+        "call_costs": (lambda: loss.call_costs(n_classes), square),
+        "featureless": (lambda: loss.featureless(np.ones(n_classes)), ()),
+        "unit": (lambda: loss.unit, ()),
+    }
+    for name, (ask, shape) in parts.items():
+        try:
+            found = np.asarray(ask(), dtype=float)
+        except (TypeError, ValueError, AttributeError, IndexError):
+            found = np.zeros((0, 0, 0))
+        if found.shape != shape or not np.all(np.isfinite(found)):
+            kind = f"finite numbers of shape {shape}" if shape else "a finite number"
+            _refuse(loss, name, kind)
+    if not float(loss.unit) > 0:
+        _refuse(loss, "unit", "a positive number")
+
+
+def _refuse(loss: Loss, part: str, wanted: str) -> None:
+    raise ValueError(f"the {part} of the loss {type(loss).__name__} must be {wanted}.")
 
 
 @dataclass(frozen=True)

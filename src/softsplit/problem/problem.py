@@ -21,7 +21,7 @@ from softsplit.engines.base import RowEngine, Sums, samples_of
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import Violation, violation
+from softsplit.problem.leaves import RATE_SLACK, Violation, violation
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.proximal import Proximal
@@ -245,9 +245,11 @@ class TrainingProblem:
         gradient = self.loss.leaf_gradient(found.table)
         leaves = self.leaves_for(gradient, found.mass, parameters.leaf_classes, self.minimum_rates)
         better = replace(parameters, leaf_classes=leaves)
-        if self.loss.leaf_rule.exact or self.cost(better) <= found.value:
+        if self.loss.outer == IDENTITY and self.loss.leaf_rule.exact:
             return better
-        return parameters  # a step that only goes towards the best leaves may go too far
+        # Where the loss is not linear in the leaves the step only goes towards the best ones.
+        allowed = self.violation(parameters, found.mass).largest <= RATE_SLACK
+        return parameters if allowed and self.cost(better) > found.value else better
 
     def leaves_for(
         self,
@@ -257,11 +259,12 @@ class TrainingProblem:
         minimum_rates: FloatArray | None = None,
     ) -> FloatArray:
         """Leaves for these derivatives by the leaf classes and these leaf masses; see LeafRule."""
-        rule = self.loss.leaf_rule
-        if self.block is None and minimum_rates is None:
-            return rule.step(gradient, mass, None, None, current)
-        free = None if self.block is None else self.free_leaves
-        return rule.step(gradient, self.shares(mass), minimum_rates, free, current)
+        rule, free = self.loss.leaf_rule, None
+        shares = mass  # of no use where neither rates nor fixed leaves are to be kept
+        if self.block is not None or minimum_rates is not None:
+            shares = self.shares(mass)
+            free = None if self.block is None else self.free_leaves
+        return rule.step(gradient, shares, minimum_rates, free, current)
 
 
 def _mask(size: int, chosen: tuple[int, ...] | None) -> NDArray[np.bool_]:

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.optimality import rate_multipliers
 from softsplit.problem.penalties import Scope
 from softsplit.problem.problem import TrainingProblem
@@ -31,9 +30,12 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     is stationary in thresholds and leaf classes, provided that the box holds the thresholds:
     below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
     """
-    rule = problem.loss.leaf_rule
-    if isinstance(rule, ClassDistributions):
-        return _same_everywhere(problem, rule)
+    totals = problem.rows.class_totals
+    shared = problem.loss.leaf_rule.without_features(totals / totals.sum())
+    if shared is not None:
+        neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, problem.topology)
+        leaves = np.repeat(shared[:, None], problem.topology.n_leaves, axis=1)
+        return replace(neutral, leaf_classes=leaves)
     minimum = problem.minimum_rates
     if minimum.sum() > 1 + 1e-12:
         raise ValueError(
@@ -55,14 +57,6 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
         _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness),
         leaf_classes,
     )
-
-
-def _same_everywhere(problem: TrainingProblem, rule: ClassDistributions) -> TreeParameters:
-    """The tree whose leaves all have the class shares of all rows."""
-    totals, topology = problem.rows.class_totals, problem.topology
-    neutral = TreeParameters.neutral(problem.n_features, problem.n_classes, topology)
-    shares = rule.soften((totals / totals.sum())[:, None])
-    return replace(neutral, leaf_classes=np.repeat(shares, topology.n_leaves, axis=1))
 
 
 def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> FloatArray:

@@ -15,8 +15,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.registry import make_engine
+from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
+from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
@@ -212,16 +213,23 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     scaling = fit_scaling(parse.make_scale(settings.scale), counted.X, counted.weight)
     n_classes = len(rows.classes)
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, rows.weight, scaling.transform)
+    topology = parse.make_topology(settings.depth, n_classes)
+    engine = make_engine(settings.engine)(samples)
+    if not isinstance(settings.engine, str):
+        check_engine(engine, topology.n_branches)
+    loss = parse.make_loss(
+        settings.loss,
+        settings.cost_matrix,
+        settings.class_weight,
+        rows.classes,
+        samples.class_totals,
+    )
+    if not isinstance(settings.loss, str):
+        check_loss(loss, n_classes, topology.n_leaves)
     problem = TrainingProblem(
-        rows=make_engine(settings.engine)(samples),
-        topology=parse.make_topology(settings.depth, n_classes),
-        loss=parse.make_loss(
-            settings.loss,
-            settings.cost_matrix,
-            settings.class_weight,
-            rows.classes,
-            samples.class_totals,
-        ),
+        rows=engine,
+        topology=topology,
+        loss=loss,
         penalties=parse.make_penalties(
             settings.penalty,
             settings.local_strength,

@@ -27,6 +27,7 @@ Loops are written out where numpy expressions would do: they compile several tim
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -272,10 +273,15 @@ def descend(theta, passes, terms, sparse, limits, state):  # type: ignore[no-unt
 
 def descend_elsewhere(
     theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
-    reference: StateReference,
+    reference: StateReference, exhausted: Callable[[], bool],
 ) -> None:  # fmt: skip
-    """The same over rows elsewhere, without Newton steps: ``value_at`` asks their engine."""
+    """The same over rows elsewhere, without Newton steps: ``value_at`` asks their engine.
+
+    An evaluation may take long there: the budget is looked at after each.
+    """
     limits = limits._replace(newton_from=NEVER)
     while propose(theta, reference, sparse, limits) == EVALUATE:
         smooth = value_at(state.moved, state.fresh, state.active)
         receive(theta, reference, sparse, limits, smooth)
+        if exhausted():
+            return

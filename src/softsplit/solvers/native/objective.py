@@ -118,6 +118,11 @@ class RemoteObjective:
     def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
         """The smooth part at ``theta``; derivative and multipliers go where told."""
         found = self.last = self._sums(theta, self.table, self.outer)
+        if not np.isfinite(found.value):
+            raise ValueError(
+                f"the engine {type(self.rows).__name__} gave {found.value} as the sum over its "
+                "rows, which must be a finite number."
+            )
         value, by_split, terms = found.value, found.splits, self.terms
         if terms.rate_weight > 0:
             price = np.zeros_like(terms.class_totals)

@@ -298,7 +298,10 @@ class DescentRun:
             counters[STEPS] = counters[CALLS] = 0
             if reference is None:
                 assert self._remote is not None
-                descend_elsewhere(theta, self._remote, sparse, part, self.state, self._reference)
+                descend_elsewhere(
+                    theta, self._remote, sparse, part, self.state, self._reference,
+                    lambda: self.meter.budget.exhausted,
+                )  # fmt: skip
             else:
                 descend(theta, reference, terms, sparse, part, self._reference)
             if limits.max_iter == 0:

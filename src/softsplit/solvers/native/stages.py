@@ -1,6 +1,6 @@
 """The stages a run of the native solver is made of.
 
-Each stage takes the engine and a point (theta, leaf classes), moves theta in place and returns
+Each stage takes a run and a point (theta, leaf classes), moves theta in place and returns
 the leaf classes it ends with. A recipe is a sequence of stages.
 """
 
