@@ -17,8 +17,8 @@ from softsplit.training import compile_together as module
 from softsplit.training.compile_together import compile_together
 
 PARTS = {
-    "smooth_value", "penalty_value", "subgradient", "direction_of", "line_search", "keep_pair",
-    "snap_near_kinks", "newton_direction", "fit_splits", "fitted_split",
+    "smooth_value", "receive", "penalty_value", "clip_trial", "keep_pair", "snap_near_kinks",
+    "subgradient", "direction_of", "newton_direction", "fit_splits", "fitted_split",
 }  # fmt: skip
 
 # A descent that is compiled anew finds its parts ready, for the very types it hands to them.
