@@ -37,9 +37,10 @@ class Sums:
 class RowEngine(Protocol):
     """Rows, and the sums over them that training needs.
 
-    Six facts, and five questions. An engine whose rows are arrays in this process has them as
-    ``samples`` besides, and one that compiled descents can run on has ``passes``
-    (compiled.py); neither is asked of an engine whose rows live elsewhere.
+    Six facts, and five questions. An engine may have ``curvature`` besides, with the arguments of
+    ``evaluate``: all second derivatives of the value by the splits, square, entries in the order of
+    the splits' lines; Newton steps are then made. One whose rows are arrays in this process has
+    them as ``samples``, and one that compiled descents can run on is ``InMemory`` (compiled.py).
     """
 
     @property

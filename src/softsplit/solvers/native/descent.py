@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softsplit.solvers.native.faces import (
+    FIXED,
     Sparse,
     clip_trial,
     penalty_value,
@@ -40,7 +41,7 @@ from softsplit.solvers.native.faces import (
     subgradient,
 )
 from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
-from softsplit.solvers.native.newton import newton_direction
+from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from, newton_direction
 from softsplit.solvers.native.objective import RemoteObjective, smooth_value
 from softsplit.solvers.native.state import (
     CALLS,
@@ -275,13 +276,22 @@ def descend_elsewhere(
     theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
     reference: StateReference, exhausted: Callable[[], bool],
 ) -> None:  # fmt: skip
-    """The same over rows elsewhere, without Newton steps: ``value_at`` asks their engine.
+    """The same over rows elsewhere: ``value_at`` asks their engine.
 
-    An evaluation may take long there: the budget is looked at after each.
+    Newton steps are made if the engine has ``curvature``. An evaluation may take long there: the
+    budget is looked at after each.
     """
-    limits = limits._replace(newton_from=NEVER)
-    while propose(theta, reference, sparse, limits) == EVALUATE:
-        smooth = value_at(state.moved, state.fresh, state.active)
-        receive(theta, reference, sparse, limits, smooth)
+    if not hasattr(value_at.rows, "curvature"):
+        limits = limits._replace(newton_from=NEVER)
+    while (wanted := propose(theta, reference, sparse, limits)) != END:
+        if wanted == CURVATURE:
+            few = np.sum(state.faces != FIXED) <= MAX_VARIABLES
+            found = few and direction_from(
+                theta, value_at.hessian(theta, state.active), sparse, reference
+            )
+            receive_direction(theta, reference, sparse, bool(found))
+        else:
+            smooth = value_at(state.moved, state.fresh, state.active)
+            receive(theta, reference, sparse, limits, smooth)
         if exhausted():
             return

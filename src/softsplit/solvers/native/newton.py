@@ -65,6 +65,47 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
 
 
 @compiled
+def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-def]
+    """The same from all second derivatives of the smooth part, for rows that live elsewhere.
+
+    ``hessian`` is square, of the size of theta, entries in the order of its rows.
+    """
+    n_branches, width = theta.shape
+    slope, result = state.slope, state.direction
+    index = np.empty((n_branches, width), dtype=np.int64)
+    signs = np.ones((n_branches, width))
+    n_variables = _number(theta, slope, state.faces, index, signs)
+    if n_variables == 0 or n_variables > MAX_VARIABLES:
+        return False
+    matrix = np.zeros((n_variables, n_variables))
+    right, scale = np.zeros(n_variables), np.zeros(n_variables)
+    for t in range(n_branches):
+        for j in range(width):
+            v = index[t, j]
+            if v < 0:
+                continue
+            right[v] -= signs[t, j] * slope[t, j]
+            scale[v] += 1.0 / state.diagonal[j]
+            if j < width - 1:
+                matrix[v, v] += curvature(theta, sparse, state.floor, state.faces, t, j)
+            for s in range(n_branches):
+                for k in range(width):
+                    if index[s, k] >= 0:
+                        entry = hessian[t * width + j, s * width + k]
+                        matrix[v, index[s, k]] += signs[t, j] * signs[s, k] * entry
+    if not solve_damped(matrix, right, scale, state.damping):
+        return False
+    for t in range(n_branches):
+        for j in range(width):
+            v = index[t, j]
+            result[t, j] = signs[t, j] * right[v] if v >= 0 else 0.0
+            # A coefficient leaves zero only the way that lowers F.
+            if j < width - 1 and theta[t, j] == 0.0 and slope[t, j] * result[t, j] > 0.0:
+                result[t, j] = 0.0
+    return True
+
+
+@compiled
 def _number(theta, slope, faces, index, signs):  # type: ignore[no-untyped-def]
     """Variable of every entry (-1: fixed), and how the entry follows it; their number.
 

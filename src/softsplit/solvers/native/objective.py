@@ -12,7 +12,7 @@ The proximal term is psi / 2 |theta - centre|^2 over the free branches.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,24 @@ class RemoteObjective:
         if terms.proximal > 0:
             value += proximal_term(theta, terms, self.free, gradient)
         return float(value)
+
+    def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
+        """All second derivatives of the smooth part, from an engine that has ``curvature``."""
+        engine: Any = self.rows
+        terms, leaves = self.terms, self.leaf_classes
+        prices = -(active / terms.class_totals)[:, None] * leaves
+        if self.outer == IDENTITY:
+            found = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
+        else:
+            found = engine.curvature(theta, self.table, self.outer, self.steepness)
+            if np.any(prices):
+                found = found + engine.curvature(theta, prices, IDENTITY, self.steepness)
+        for k in np.flatnonzero(active > 0):
+            table = np.zeros_like(leaves)
+            table[k] = leaves[k] / terms.class_totals[k]
+            slope = self._sums(theta, table, IDENTITY).splits.ravel()
+            found = found + terms.rate_weight * np.outer(slope, slope)
+        return found + terms.proximal * np.eye(theta.size)
 
     def _sums(self, theta: FloatArray, table: FloatArray, outer: int) -> Sums:
         return self.rows.evaluate(theta, table, outer, self.steepness)
