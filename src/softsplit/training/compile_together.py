@@ -63,7 +63,7 @@ def _compile_together() -> None:
 
 
 def compile_second_half() -> None:
-    """What the other process does: directions, and the splits of greedy starts."""
+    """What the other process does: Newton directions, and the splits of greedy starts."""
     _call(call_second_half)
     solver = NativeSolver()
     draw_start(solver.start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))

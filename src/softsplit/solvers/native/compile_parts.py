@@ -6,9 +6,7 @@ each calls one half of the parts, with arguments of the types that ``descend`` h
 
 from __future__ import annotations
 
-from softsplit.solvers.native.descent import receive
-from softsplit.solvers.native.faces import subgradient
-from softsplit.solvers.native.lbfgs import direction_of
+from softsplit.solvers.native.descent import propose, receive, receive_direction
 from softsplit.solvers.native.newton import newton_direction
 from softsplit.solvers.native.objective import smooth_value
 from softsplit.solvers.native.run import LOOK, DescentRun
@@ -16,21 +14,20 @@ from softsplit.support.arrays import FloatArray
 
 
 def call_first_half(run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> None:
-    """The smooth part, and what is done with it."""
+    """Everything but Newton directions."""
     passes, terms, sparse, state = run.arguments(leaf_classes)
     own = run.state
     smooth_value(own.moved, passes, terms, own.free, own.active, own.fresh)
+    propose(theta, state, sparse, LOOK)
     receive(theta, state, sparse, LOOK, 0.0)
+    receive_direction(theta, state, sparse, False)
 
 
 def call_second_half(run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> None:
-    """Directions of both kinds."""
+    """Newton directions."""
     passes, terms, sparse, state = run.arguments(leaf_classes)
-    own = run.state
-    own.faces[...] = 0  # no coefficient is free: there is no direction, and none is needed
+    run.state.faces[...] = 0  # no coefficient is free: there is no direction, and none is needed
     newton_direction(theta, passes, terms, sparse, state)
-    subgradient(theta, own.gradient, sparse, own.free, own.floor, own.slope, own.faces)
-    direction_of(theta, state)
 
 
 def call_whole(run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> None:
