@@ -146,27 +146,28 @@ class SoftTreeClassifier(SoftTreeBase):
     def __init__(
         self,
         depth: int | str = "auto",
-        penalty: str | None = "l0",
-        local_strength: float = 0.0,
-        global_strength: float = 0.0,
+        penalty: str | None = "auto",
+        local_strength: float | str = "auto",
+        global_strength: float | str = "auto",
         sharpness: float = 5.0,
         exponent: float = 0.5,
         offset: float = 1e-5,
-        steepness: float = 512.0,
+        steepness: float | str = "auto",
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
-        min_class_rate: Any = 0.1,
+        min_class_rate: Any = "auto",
         solver: str | Solver = "native",
         n_starts: int = 10,
         max_iter: int | None = None,
         tol: float = 1e-6,
         time_limit: float | None = None,
-        scale: str | bool | None = "minmax",
+        scale: str | bool | None = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        loss: str | Loss = "cost",
+        loss: str | Loss = "log",
         engine: str | EngineMaker = "memory",
+        ridge: float = 1.0,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -192,6 +193,7 @@ class SoftTreeClassifier(SoftTreeBase):
         self.global_strength = global_strength
         self.steepness = steepness
         self.scale = scale
+        self.ridge = ridge
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
@@ -199,7 +201,7 @@ class SoftTreeClassifier(SoftTreeBase):
         Samples of weight zero are the same as absent ones.
         """
         with never_lost(), all_or_nothing(self):
-            settings.make_scale(self.scale)
+            settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
             run = run.adapted(prepared, partial(validated_rows, self)).ready()

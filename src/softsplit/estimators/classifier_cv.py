@@ -47,6 +47,7 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
+from softsplit.training import settings
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import End, Run, watched
@@ -147,12 +148,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def __init__(
         self,
         depths: Sequence[int] | str = "auto",
-        scales: Sequence[str] = ("minmax", "quantile"),
-        steepnesses: Sequence[float] = (512.0, 128.0),
-        penalties: Sequence[str] = ("l0",),
-        scopes: Sequence[str] = ("global",),
+        scales: Sequence[str] | str = "auto",
+        steepnesses: Sequence[float] | str = "auto",
+        penalties: Sequence[str] | str = "auto",
+        scopes: Sequence[str] | str = "auto",
         strengths: Sequence[float] | None = None,
-        n_strengths: int = 8,
+        n_strengths: int | str = "auto",
         selection: str = "one_se",
         scoring: Any = None,
         cv: Any = 5,
@@ -161,7 +162,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         offset: float = 1e-5,
         cost_matrix: ArrayLike | None = None,
         class_weight: Any = None,
-        min_class_rate: Any = 0.1,
+        min_class_rate: Any = "auto",
         solver: str | Solver = "native",
         n_starts: int = 1,
         max_iter: int | None = None,
@@ -170,8 +171,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        loss: str | Loss = "cost",
+        loss: str | Loss = "log",
         engine: str | EngineMaker = "memory",
+        ridges: Sequence[float] | str = "auto",
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -201,6 +203,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.selection = selection
         self.scoring = scoring
         self.cv = cv
+        self.ridges = ridges
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
@@ -211,14 +214,21 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
             raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
-        axes = make_axes(self.scales, self.penalties, self.scopes, self.steepnesses)
+        axes = make_axes(
+            self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
+        )
+        likelihood = settings.is_likelihood(self.loss)
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
-        first = {name: axes[name][0] for name in ("scale", "steepness", "penalty")}
+        first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
         whole = prepare(model_settings(self, **first), rows)
-        axes["depth"] = make_depths(self.depths, len(rows.classes), whole.n_rows)
+        axes["depth"] = make_depths(
+            self.depths, len(rows.classes), whole.n_rows, likelihood=likelihood
+        )
         unit = strength_unit(whole.problem)
-        fractions = make_fractions(self.strengths, self.n_strengths, unit)
+        fractions = make_fractions(
+            self.strengths, self.n_strengths, unit, likelihood=likelihood
+        )
         trainer = self._trainer(whole, rows, run)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
         run = run.ready()
@@ -250,7 +260,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         return FoldTrainer(
             settings=whole.settings,
-            scoring=Scoring(make_scorer(self, self.scoring), fitted),
+            scoring=Scoring(
+                make_scorer(self, self.scoring),
+                fitted,
+                self.scoring is None and settings.is_likelihood(self.loss),
+            ),
             rows=rows,
             splits=make_splits(self.cv, rows.X, rows.y, run.seed),
             run=run,
@@ -326,7 +340,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
             "penalty": candidate.penalty,
             "local_strength": local,
             "global_strength": global_,
+            "loss": candidate.loss,
         }
+        if settings.is_likelihood(candidate.loss):
+            self.best_params_["ridge"] = candidate.ridge
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_
         if run.budget.exhausted and not search.trainer.run.budget.exhausted:  # else it was said

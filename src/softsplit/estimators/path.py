@@ -123,7 +123,7 @@ def strength_path(
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
-    settings.make_scale(base.scale)
+    settings.make_scale(base.scale, auto=True)
     run = training_run(base)
     prepared = prepare(model_settings(base), training_rows(base, X, y, sample_weight))
     run = run.adapted(prepared, partial(validated_rows, base))

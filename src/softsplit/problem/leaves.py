@@ -2,7 +2,7 @@
 
 All variables lie in a box, and all leaves on a simplex:
 
-    -1 <= a_jt, mu_t <= 1                                    box
+    -bound <= a_jt, mu_t <= bound                            box
     c_kl >= 0,  sum_k c_kl = 1              for each leaf     leaf simplex
     rate_k = sum_l R_kl c_kl >= rho_k       for each class    minimum class rate
 
@@ -16,12 +16,14 @@ A *leaf rule* belongs to a loss. With G the derivative of the loss by c for a fi
                          leaf has one class: an assignment problem, under rates a linear program
     ClassDistributions   the log-loss is least where each leaf has the class shares of the rows it
                          is responsible for: expectation steps, c_kl in proportion to -c_kl G_kl
+    CountedDistributions the same with pseudo-counts s_k in every leaf, a prior
+                         - sum_kl s_k log c_kl: c_kl in proportion to s_k - c_kl G_kl
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,9 @@ from softsplit.tree.parameters import Topology, TreeParameters
 RATE_SLACK = 1e-9
 """A rate this little below its minimum counts as met: rounding, not a violation."""
 
+
+TINY_SHARE = 1e-300
+"""Floor under the logarithm of a share."""
 
 SMOOTHING = 0.02
 """Part of a leaf's distribution that every class shares, so that no row gets probability zero."""
@@ -107,12 +112,16 @@ class LeafRule(Protocol):
 
 
 def violation(
-    parameters: TreeParameters, rates: FloatArray, minimum_rates: FloatArray, rule: LeafRule
+    parameters: TreeParameters,
+    rates: FloatArray,
+    minimum_rates: FloatArray,
+    rule: LeafRule,
+    bound: float = 1.0,
 ) -> Violation:
     """How far a tree with the given class rates is from feasible."""
     c = parameters.leaf_classes
     return Violation(
-        box=_worst(np.abs(parameters.weights) - 1, np.abs(parameters.thresholds) - 1),
+        box=_worst(np.abs(parameters.weights) - bound, np.abs(parameters.thresholds) - bound),
         leaves=_worst(np.abs(c.sum(axis=0) - 1), -c),
         coverage=rule.coverage(c),
         rates=_worst(minimum_rates - rates),
@@ -236,17 +245,7 @@ class ClassDistributions:
         leaves = self.soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
         if free is not None:
             leaves = np.where(free, leaves, current)
-        if minimum_rates is None:
-            return leaves
-        here, there = (np.sum(shares * one, axis=1) for one in (current, leaves))
-        least = minimum_rates - RATE_SLACK
-        if np.all(there >= least):
-            return leaves
-        if np.any(here < least):
-            raise InfeasibleLeafStep("the class distributions miss the minimum class rates.")
-        falling = there < here  # rates are linear in the leaves
-        part = np.min((here - least)[falling] / (here - there)[falling], initial=1.0)
-        return current + part * (leaves - current)
+        return _within_rates(leaves, current, shares, minimum_rates)
 
     def gap(
         self,
@@ -262,6 +261,85 @@ class ClassDistributions:
         if free is not None:
             gain = np.where(free, gain, 0.0)
         return float(max(0.0, np.sum(gain)))
+
+
+def _within_rates(
+    leaves: FloatArray, current: FloatArray, shares: FloatArray, minimum_rates: FloatArray | None
+) -> FloatArray:
+    """``leaves``, or as much of the way there from ``current`` as the class rates allow."""
+    if minimum_rates is None:
+        return leaves
+    here, there = (np.sum(shares * one, axis=1) for one in (current, leaves))
+    least = minimum_rates - RATE_SLACK
+    if np.all(there >= least):
+        return leaves
+    if np.any(here < least):
+        raise InfeasibleLeafStep("the class distributions miss the minimum class rates.")
+    falling = there < here  # rates are linear in the leaves
+    part = np.min((here - least)[falling] / (here - there)[falling], initial=1.0)
+    return current + part * (leaves - current)
+
+
+@runtime_checkable
+class LeafPrior(Protocol):
+    """A leaf rule that adds a term of the leaves to the loss."""
+
+    def prior(self, leaf_classes: FloatArray) -> tuple[float, FloatArray]:
+        """The term and its derivative, (n_classes, n_leaves)."""
+
+
+@dataclass(frozen=True)
+class CountedDistributions:
+    """A distribution over the classes in every leaf, as if it had seen a few rows before.
+
+    ``pseudo_counts`` (n_classes,) are those rows: no class has probability zero, and a leaf that
+    hardly any row reaches has their shares.
+    """
+
+    pseudo_counts: FloatArray
+    exact: bool = False
+
+    def check(self, topology: Topology, n_classes: int) -> None:
+        """Any number of leaves will do."""
+
+    def coverage(self, leaf_classes: FloatArray) -> float:
+        return 0.0
+
+    def without_features(self, shares: FloatArray) -> FloatArray:
+        return shares
+
+    def prior(self, leaf_classes: FloatArray) -> tuple[float, FloatArray]:
+        counts, held = self.pseudo_counts[:, None], np.maximum(leaf_classes, TINY_SHARE)
+        return -float(np.sum(counts * np.log(held))), -counts / held
+
+    def step(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        minimum_rates: FloatArray | None,
+        free: NDArray[np.bool_] | None = None,
+        current: FloatArray | None = None,
+    ) -> FloatArray:
+        """One expectation step from ``current``; ``gradient`` is that of the loss alone."""
+        if current is None:
+            raise ValueError("a step of class distributions needs the current ones.")
+        counts = self.pseudo_counts[:, None] - current * gradient
+        leaves = counts / counts.sum(axis=0)
+        if free is not None:
+            leaves = np.where(free, leaves, current)
+        return _within_rates(leaves, current, shares, minimum_rates)
+
+    def gap(
+        self,
+        gradient: FloatArray,
+        shares: FloatArray,
+        free: NDArray[np.bool_] | None,
+        leaf_classes: FloatArray,
+    ) -> float:
+        """Largest derivative by a log-odds of a leaf; ``gradient`` is that of loss and prior."""
+        mean = np.sum(leaf_classes * gradient, axis=0)
+        residual = np.abs(leaf_classes * (gradient - mean))
+        return float(np.max(residual if free is None else residual[:, free], initial=0.0))
 
 
 def cheapest_assignment(costs: FloatArray) -> FloatArray:

@@ -25,7 +25,13 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS
-from softsplit.problem.leaves import ASSIGNMENT, DISTRIBUTIONS, ClassDistributions, LeafRule
+from softsplit.problem.leaves import (
+    ASSIGNMENT,
+    DISTRIBUTIONS,
+    ClassDistributions,
+    CountedDistributions,
+    LeafRule,
+)
 from softsplit.support.arrays import FloatArray
 
 RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")
@@ -153,8 +159,13 @@ class LogLoss:
     """Negative log-likelihood of the true classes, with a class distribution in every leaf."""
 
     outer: int = LOGARITHM
-    leaf_rule: ClassDistributions = DISTRIBUTIONS
+    leaf_rule: ClassDistributions | CountedDistributions = DISTRIBUTIONS
     unit: float = 1.0
+
+    @classmethod
+    def counted(cls, class_totals: FloatArray, count: float = 1.0) -> LogLoss:
+        """With ``count`` pseudo-rows in every leaf, by the shares of the classes."""
+        return cls(leaf_rule=CountedDistributions(count * class_totals / class_totals.sum()))
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
         return np.array(leaf_classes)

@@ -93,10 +93,11 @@ def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) ->
 def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
     """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
     stepped = problem.penalties.linearised_prox(
-        parameters.weights - slope.weights, parameters.weights, problem.global_floor
+        parameters.weights - slope.weights, parameters.weights, problem.global_floor, problem.bound
     )
-    moved = np.max(np.abs(parameters.weights - np.clip(stepped, -1, 1)), axis=0)
-    thresholds = np.clip(parameters.thresholds - slope.thresholds, -1, 1)
+    bound = problem.bound
+    moved = np.max(np.abs(parameters.weights - np.clip(stepped, -bound, bound)), axis=0)
+    thresholds = np.clip(parameters.thresholds - slope.thresholds, -bound, bound)
     return np.maximum(moved, np.abs(parameters.thresholds - thresholds))
 
 
@@ -136,13 +137,13 @@ def _equations(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
-    smooth = (sizes > SMALL_WEIGHT) & (sizes < 1) & problem.free_branches
+    smooth = (sizes > SMALL_WEIGHT) & (sizes < problem.bound) & problem.free_branches
     if problem.penalties.global_.strength > 0:
         top = np.maximum(np.max(sizes, axis=1), problem.global_floor)[:, None]
         near_top = sizes > top - SMALL_WEIGHT
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.
         smooth &= ~near_top | (np.sum(near_top, axis=1, keepdims=True) == 1)
-    return smooth, (np.abs(parameters.thresholds) < 1) & problem.free_branches
+    return smooth, (np.abs(parameters.thresholds) < problem.bound) & problem.free_branches
 
 
 def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:

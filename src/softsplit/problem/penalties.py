@@ -7,6 +7,7 @@ A surrogate phi is a concave, increasing scalar function on u >= 0:
     power          (u + offset)^q         slope q (u + offset)^(q - 1),    0 < q <= 1
     inverse power  -(u + offset)^-q       slope q (u + offset)^(-q - 1),   q > 0
     log            log(u + offset)        slope 1 / (u + offset)
+    count          1 where u > 0, else 0  slope 0, and at u = 0 steeper than any loss
 
 Its scope says what u is, for weights of shape (n_features, n_branches):
 
@@ -14,7 +15,8 @@ Its scope says what u is, for weights of shape (n_features, n_branches):
     global  u_j  = max_t |a_jt|       strength * sum_j  phi(u_j)
 
 Every model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
-exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power.
+exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power. The count is
+what the others approximate; trees under it are found by elimination (solvers/likelihood).
 """
 
 from __future__ import annotations
@@ -30,10 +32,13 @@ from softsplit.support.messages import shown
 
 Scope = Literal["local", "global"]
 
-LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG = range(5)
+LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG, COUNT = range(6)
 
 STEEPEST = 1e150
 """Slopes beyond this overflow when they are squared."""
+
+CLIFF = 1e100
+"""Slope of the count at zero: no loss is so steep that a zero would leave by itself."""
 
 NEWTON_STEPS = 60
 """Newton on a convex function descends monotonically to its root: a few steps suffice."""
@@ -56,6 +61,8 @@ def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
     if kind == LOG:
         base = u + second
         return np.log(base), 1.0 / base, -1.0 / (base * base)
+    if kind == COUNT:
+        return (1.0, 0.0, 0.0) if u > 0.0 else (0.0, CLIFF, 0.0)
     return u, 1.0, 0.0
 
 
@@ -135,6 +142,11 @@ def logarithmic(offset: float = 1e-5) -> Surrogate:
     return Surrogate("log", LOG, 0.0, float(offset))
 
 
+def counting() -> Surrogate:
+    """phi(u) = 1 where u > 0: the number of nonzero coefficients (local) or of features (global)."""
+    return Surrogate("count", COUNT)
+
+
 @dataclass(frozen=True)
 class Penalty:
     """strength * sum phi(u), with u taken per coefficient (local) or per feature (global)."""
@@ -211,8 +223,8 @@ class PenaltyPair:
     def gradient(self, weights: FloatArray) -> FloatArray:
         return self.local.gradient(weights) + self.global_.gradient(weights)
 
-    def prox(self, weights: FloatArray, step: float) -> FloatArray:
-        """argmin over a in [-1, 1] of |a - weights|^2 / 2 + step * value(a): a global minimum."""
+    def prox(self, weights: FloatArray, step: float, bound: float = 1.0) -> FloatArray:
+        """argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a): a global minimum."""
         sizes = np.abs(weights)
         shrunk = np.empty_like(sizes)
         local, global_ = self.local.surrogate, self.global_.surrogate
@@ -220,12 +232,17 @@ class PenaltyPair:
             np.ascontiguousarray(sizes),
             (local.kind, local.first, local.second, step * self.local.strength),
             (global_.kind, global_.first, global_.second, step * self.global_.strength),
+            float(bound),
             shrunk,
         )
         return np.where(shrunk > 0, np.copysign(shrunk, weights), 0.0)
 
     def linearised_prox(
-        self, weights: FloatArray, at: FloatArray, floor: FloatArray | float = 0.0
+        self,
+        weights: FloatArray,
+        at: FloatArray,
+        floor: FloatArray | float = 0.0,
+        bound: float = 1.0,
     ) -> FloatArray:
         """Prox, step 1, of the convex penalty that touches this one from above at ``at``.
 
@@ -235,7 +252,7 @@ class PenaltyPair:
         """
         soft = np.maximum(np.abs(weights) - self.local.slope(at), 0.0)
         cap = _linf_cap(soft, self.global_.slope(at))
-        limit = np.minimum(np.maximum(cap, floor), 1.0)
+        limit = np.minimum(np.maximum(cap, floor), bound)
         return np.copysign(np.minimum(soft, limit[:, None]), weights)
 
 
@@ -287,7 +304,7 @@ def _row_value(sizes, best, cap, local, global_, shrunk):  # type: ignore[no-unt
 
 
 @compiled
-def _prox_rows(sizes, local, global_, shrunk):  # type: ignore[no-untyped-def]
+def _prox_rows(sizes, local, global_, bound, shrunk):  # type: ignore[no-untyped-def]
     """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
 
     With b = max_t of the result, an entry is 0, or its own local optimum if that lies below b,
@@ -300,7 +317,7 @@ def _prox_rows(sizes, local, global_, shrunk):  # type: ignore[no-untyped-def]
         row = sizes[j]
         best = np.empty(n_branches)
         for t in range(n_branches):
-            best[t] = max(_largest_root(1.0, row[t], local, none, 1.0), 0.0)
+            best[t] = max(_largest_root(1.0, row[t], local, none, bound), 0.0)
         ordered = np.sort(row)[::-1]
         trial = np.zeros(n_branches)
         lowest = _row_value(row, best, 0.0, local, global_, trial)
@@ -309,7 +326,7 @@ def _prox_rows(sizes, local, global_, shrunk):  # type: ignore[no-untyped-def]
         for k in range(2 * n_branches):
             if k < n_branches:
                 total += ordered[k]
-                cap = _largest_root(k + 1.0, total, local, global_, 1.0)
+                cap = _largest_root(k + 1.0, total, local, global_, bound)
             else:
                 cap = best[k - n_branches]
             if cap <= 0.0:

@@ -1,7 +1,12 @@
 """The training problem of the paper: loss + penalties under the constraints.
 
-    minimise   E(a, mu, c) + local penalty(a) + global penalty(a)
+    minimise   E(a, mu, c) + ridge / 2 |a|^2 + local penalty(a) + global penalty(a)
     subject to box, leaf simplex, class coverage, minimum class rates
+
+In the paper E is the expected cost, there is no ridge, and the box is [-1, 1]. Under the log-loss
+E has a prior on the leaves (leaves.py), and the box is infinite: a split may be as steep as the
+rows make it, and with ``steepness`` = (unit of the scaling) x n_features a weight is the change
+of a split's log-odds per unit.
 
 A problem may be restricted to a block of branches and leaves: the others keep the values of
 ``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
@@ -21,7 +26,7 @@ from softsplit.engines.base import RowEngine, Sums, samples_of
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import RATE_SLACK, Violation, violation
+from softsplit.problem.leaves import RATE_SLACK, LeafPrior, Violation, violation
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.proximal import Proximal
@@ -50,6 +55,10 @@ class TrainingProblem:
         Values of the variables outside the block.
     proximal : Proximal, optional
         A term that solvers add to the objective; see ``merit``.
+    bound : float
+        Half the width of the box of weights and thresholds.
+    ridge : float
+        Factor of half the squared weights.
     """
 
     rows: RowEngine
@@ -61,6 +70,8 @@ class TrainingProblem:
     block: Block | None = None
     anchor: TreeParameters | None = None
     proximal: Proximal | None = None
+    bound: float = 1.0
+    ridge: float = 0.0
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -153,7 +164,7 @@ class TrainingProblem:
         )
 
     def cost(self, parameters: TreeParameters) -> float:
-        """Expected misclassification cost alone."""
+        """The loss without penalties: the expected cost, or log-loss with prior and ridge."""
         return self.evaluate_cost(parameters).value
 
     def objective(self, parameters: TreeParameters) -> float:
@@ -182,14 +193,30 @@ class TrainingProblem:
     ) -> Evaluation:
         """Cost and gradient; with multipliers, of the Lagrangian cost - multipliers . rates.
 
-        The gradient of a fixed variable is zero.
+        Ridge and prior are part of the cost. The gradient of a fixed variable is zero.
         """
         if multipliers is None:
             found = self._sums(parameters)
-            return self._evaluation(found, self.loss.leaf_gradient(found.table))
+            return self._regularised(parameters, found, self.loss.leaf_gradient(found.table))
         per_unit = (multipliers / self.rows.class_totals)[:, None]
         found = self._sums(parameters, -per_unit * parameters.leaf_classes)
         by_leaves = self.loss.leaf_gradient(found.table) - per_unit * found.mass
+        return self._regularised(parameters, found, by_leaves)
+
+    def _regularised(
+        self, parameters: TreeParameters, found: Sums, by_leaves: FloatArray
+    ) -> Evaluation:
+        """Sums of the rows with ridge and prior, where there are any."""
+        rule = self.loss.leaf_rule
+        if isinstance(rule, LeafPrior):
+            term, slope = rule.prior(parameters.leaf_classes)
+            found, by_leaves = replace(found, value=found.value + term), by_leaves + slope
+        if self.ridge > 0:
+            weights = parameters.weights
+            term = 0.5 * self.ridge * float(np.sum(weights * weights))
+            splits = found.splits.copy()
+            splits[:, :-1] += self.ridge * weights.T
+            found = replace(found, value=found.value + term, splits=splits)
         return self._evaluation(found, by_leaves)
 
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
@@ -231,7 +258,8 @@ class TrainingProblem:
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
         """How far the tree is from feasible."""
         rates = self.rates(parameters, mass)
-        return violation(parameters, rates, self.minimum_rates, self.loss.leaf_rule)
+        rule = self.loss.leaf_rule
+        return violation(parameters, rates, self.minimum_rates, rule, self.bound)
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
         """The tree with the cheapest feasible leaf classes for its routing.
@@ -249,7 +277,7 @@ class TrainingProblem:
             return better
         # Where the loss is not linear in the leaves the step only goes towards the best ones.
         allowed = self.violation(parameters, found.mass).largest <= RATE_SLACK
-        return parameters if allowed and self.cost(better) > found.value else better
+        return parameters if allowed and self.cost(better) > self.cost(parameters) else better
 
     def leaves_for(
         self,

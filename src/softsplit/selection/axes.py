@@ -14,45 +14,87 @@ from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_nu
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.training import settings
+from softsplit.training.defaults import is_auto
 from softsplit.tree.parameters import Topology
 
 ROWS_PER_LEAF = 50
 """Beyond one level more than the classes need, trees are not made deeper on their own than leaves
 this number of rows, on average."""
 
+FEWEST_PER_LEAF = 15
+"""The same by likelihood, where branches that do not pay leave by elimination."""
+
+N_STRENGTHS = {"cost": 8, "log": 16}
+
+AUTO: dict[str, dict[str, Sequence[Any]]] = {
+    "cost": {
+        "scales": ("minmax", "quantile"),
+        "penalties": ("l0",),
+        "scopes": ("global",),
+        "steepnesses": (512.0, 128.0),
+        "ridges": (0.0,),
+    },
+    "log": {
+        "scales": ("standard", "quantile"),
+        "penalties": ("count",),
+        "scopes": ("size",),
+        "steepnesses": ("auto",),
+        "ridges": (1.0, 0.1, 5.0),
+    },
+}
+"""What "auto" stands for, by loss."""
+
 Axes = dict[str, Sequence[Any]]
 """Values of each setting to choose from."""
 
 
-def make_axes(scales: Any, penalties: Any, scopes: Any, steepnesses: Any) -> Axes:
+def make_axes(
+    loss: Any, scales: Any, penalties: Any, scopes: Any, steepnesses: Any, ridges: Any
+) -> Axes:
     """The values by the names of a candidate's settings; depths come later, with the classes."""
-    scales = _values("scales", scales)
-    penalties = _values("penalties", penalties)
-    scopes = _values("scopes", scopes)
-    for scale in scales:
+    likelihood = settings.is_likelihood(loss)
+    table = AUTO["log" if likelihood else "cost"]
+    given = {"scales": scales, "penalties": penalties, "scopes": scopes}
+    given |= {"steepnesses": steepnesses, "ridges": ridges}
+    if likelihood and not is_auto(steepnesses):
+        raise ValueError(
+            "steepnesses are part of loss='cost': under loss='log' the weights make a split as "
+            "steep as the rows do; leave them at 'auto'."
+        )
+    found = {
+        name: table[name] if is_auto(value) else _values(name, value)
+        for name, value in given.items()
+    }
+    for scale in found["scales"]:
         settings.make_scale(scale)
-    for penalty in penalties:
+    for penalty in found["penalties"]:
         if penalty is None or penalty not in settings.PENALTIES:
             raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
-    for scope in scopes:
+    for scope in found["scopes"]:
         if scope not in SHARES:
-            raise ValueError(f"scopes must be of 'global', 'local', 'both', got {shown(scope)}.")
-    gammas = [settings.make_steepness(s) for s in _values("steepnesses", steepnesses)]
+            raise ValueError(f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}.")
+    gammas = found["steepnesses"]
+    if not likelihood:
+        gammas = [settings.make_steepness(s) for s in gammas]
     return {
-        "scale": scales,
+        "scale": found["scales"],
         "depth": (),
         "steepness": gammas,
-        "penalty": penalties,
-        "scope": scopes,
+        "penalty": found["penalties"],
+        "scope": found["scopes"],
+        "loss": [loss],
+        "ridge": [positive_number("ridges", ridge, zero=True) for ridge in found["ridges"]],
     }
 
 
-def make_depths(depths: Any, n_classes: int, n_rows: int) -> list[int]:
+def make_depths(
+    depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = False
+) -> list[int]:
     """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):
         values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
-        if values[0] < smallest:
+        if values[0] < smallest and not likelihood:
             raise ValueError(
                 f"depths holds {values[0]}, but {n_classes} classes need depth {smallest} at "
                 "least: each class needs a leaf."
@@ -60,14 +102,20 @@ def make_depths(depths: Any, n_classes: int, n_rows: int) -> list[int]:
         return values
     if depths != "auto":
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
-    deepest = max(smallest + 1, int(np.log2(max(n_rows / ROWS_PER_LEAF, 1))))
+    per_leaf = FEWEST_PER_LEAF if likelihood else ROWS_PER_LEAF
+    deepest = max(smallest + 1, int(np.log2(max(n_rows / per_leaf, 1))))
     return list(range(smallest, deepest + 1))
 
 
-def make_fractions(strengths: Any, n_strengths: Any, unit: float) -> tuple[float, ...]:
+def make_fractions(
+    strengths: Any, n_strengths: Any, unit: float, *, likelihood: bool = False
+) -> tuple[float, ...]:
     """Strengths as fractions of their unit, in ascending order."""
     if strengths is None:
-        return fraction_grid(positive_integer("n_strengths", n_strengths, MOST_RUNS))
+        count = N_STRENGTHS["log" if likelihood else "cost"]
+        if not is_auto(n_strengths):
+            count = positive_integer("n_strengths", n_strengths, MOST_RUNS)
+        return fraction_grid(count, counted=likelihood)
     given = _values("strengths", strengths)
     values = sorted({positive_number("strengths", s, zero=True) for s in given})
     return tuple(value / unit for value in values)
@@ -89,8 +137,8 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
 
 
 def different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
-    """Leaves out "quantile" where it does what "minmax" does: no column has three values."""
-    if not {"minmax", "quantile"} <= set(scales):
+    """Leaves out "quantile" where it does what others do: no column has three values."""
+    if "quantile" not in scales or not {"minmax", "standard"} & set(scales):
         return scales
     if not np.all((X.min(axis=0) == X) | (X.max(axis=0) == X)):
         return scales

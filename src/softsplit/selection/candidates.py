@@ -3,7 +3,8 @@
 A grid of all settings would cost their product. Instead one setting after the other is varied
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is better by more than one standard error, then steepness. The best one or
-two candidates are then judged at all strengths.
+two candidates are then judged at all strengths. By likelihood, where elimination gives the trees of
+all strengths at once, all are judged at once, and the ridge is varied last.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Search:
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
-        for name in ("scale", "penalty", "scope", "depth", "steepness"):
+        for name in ("scale", "penalty", "scope", "depth", "steepness", "ridge"):
             if name == "depth":
                 self._deepen(first, axes["depth"])
             else:
@@ -78,7 +79,13 @@ class Search:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        self._evaluate(new, _screen(self.fractions))
+        self._evaluate(new, self._screen(new))
+
+    def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
+        """A few strengths from the middle; all of them where one elimination serves them all."""
+        if all(candidate.penalty == "count" for candidate in candidates):
+            return self.fractions
+        return _screen(self.fractions)
 
     def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
         """One depth after the other, for as long as that pays."""
@@ -86,7 +93,8 @@ class Search:
             leader = self._leader(first)
             if leader.depth != shallow or not self._pays(leader):
                 return
-            self._evaluate([leader._replace(depth=deep)], _screen(self.fractions))
+            deeper = [leader._replace(depth=deep)]
+            self._evaluate(deeper, self._screen(deeper))
 
     def _pays(self, leader: Candidate) -> bool:
         """Whether a depth is better than the one before it by more than one standard error."""
@@ -94,6 +102,8 @@ class Search:
         if not before:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
+        if leader.loss == "log":  # a deeper tree costs no features: it need only be better
+            return True
         return not self.board.close(self.board.best(before), best)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:

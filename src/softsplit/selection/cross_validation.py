@@ -18,9 +18,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.selection.folds import Split
-from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
+from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
+from softsplit.selection.scoring import valued_samples
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start, Status
+from softsplit.solvers.base import Follower
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
@@ -28,7 +30,7 @@ from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepar
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import predicted_classes
+from softsplit.tree.routing import leaf_probabilities, predicted_classes, split_scores
 from softsplit.tree.scaling import scaled_rows
 
 PATH_ITERATIONS = 200
@@ -47,10 +49,15 @@ Task = tuple[Candidate, int]
 
 @dataclass(frozen=True)
 class Scoring:
-    """How trees are scored: by accuracy, or by a scorer of scikit-learn's kind."""
+    """How trees are scored: by accuracy, or by a scorer of scikit-learn's kind.
+
+    ``samplewise``: left-out samples get values of their own (scoring.py), by which trees are
+    compared.
+    """
 
     scorer: Scorer | None = None
     estimator: MakeEstimator | None = None
+    samplewise: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +147,7 @@ class FoldTrainer:
                     float(np.sum(~np.all(zero, axis=1))),
                     float(np.sum(~zero)),
                     (time.perf_counter() - began) / len(fractions),
+                    tested.valued(solution),
                 )
             )
         return scores
@@ -173,6 +181,8 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
         depth=candidate.depth,
         steepness=candidate.steepness,
         penalty=candidate.penalty,
+        loss=candidate.loss,
+        ridge=candidate.ridge,
     )
 
 
@@ -190,7 +200,12 @@ def prepare_fold(settings: ModelSettings, rows: Rows) -> Prepared:
 
 
 def walk_fold(
-    prepared: Prepared, shares: Pair, fractions: Sequence[float], run: Run
+    prepared: Prepared,
+    shares: Pair,
+    fractions: Sequence[float],
+    run: Run,
+    *,
+    thorough: bool = False,
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
@@ -208,7 +223,7 @@ def walk_fold(
             n_starts=n_starts,
             seed=run.seed,
             budget=_path_budget(run),
-            thorough=False,
+            thorough=thorough,
         )
 
     try:
@@ -231,6 +246,8 @@ def refit_from(
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run)
     found: list[Solution] = []
+    if isinstance(run.solver, Follower) and run.solver.follows(problem):
+        found += walk_fold(prepared, shares, [fraction], run, thorough=True)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))
@@ -284,6 +301,17 @@ class _TestRows:
         found = predicted_classes(tree, self.scaled, self.prepared.problem.steepness)
         called = self.prepared.classes[found]
         return float(np.average(called == self.rows.y, weights=self.rows.weight))
+
+    def valued(self, solution: Solution) -> Valued | None:
+        """The value of a tree on each of the rows, if that is asked for."""
+        if not self.scoring.samplewise:
+            return None
+        tree, steepness = solution.parameters, self.prepared.problem.steepness
+        leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
+        known = np.isin(self.rows.classes, self.prepared.classes)
+        shares = np.zeros((len(known), leaves.shape[1]))
+        shares[known] = tree.leaf_classes @ leaves
+        return valued_samples(shares, self.rows.labels, self.rows.weight)
 
 
 def takes_weights(scorer: Scorer) -> bool:

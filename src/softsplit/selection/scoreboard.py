@@ -10,6 +10,9 @@ and a row must be within both: that of the best score itself, and that of the di
 with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
 so that the luck of a fold falls on both and their difference is mostly known better than a score;
 but a row that is good on some folds and fails on others would pass by the second error alone.
+
+Where every left-out sample has a value of its own (scoring.py), the mean is that over all samples,
+and the error that of the difference of their values: samples are many where folds are few.
 """
 
 from __future__ import annotations
@@ -33,17 +36,28 @@ class Candidate(NamedTuple):
 
     scale: str
     depth: int
-    steepness: float
+    steepness: Any
     penalty: str
     scope: str
+    loss: Any = "cost"
+    ridge: float = 0.0
 
     @property
     def label(self) -> str:
         """The settings in words."""
-        return (
-            f"{self.scale} scaling, depth {self.depth}, steepness {self.steepness:g}, "
-            f"{self.scope} {self.penalty}"
-        )
+        if self.loss == "log":
+            last = f"ridge {self.ridge:g}"
+        else:
+            last = f"steepness {self.steepness:g}"
+        return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
+
+
+class Valued(NamedTuple):
+    """Left-out samples of a fold: the value of the tree on each, its weight, and the log-loss."""
+
+    values: FloatArray
+    weights: FloatArray
+    log_loss: float
 
 
 class FoldScore(NamedTuple):
@@ -54,6 +68,7 @@ class FoldScore(NamedTuple):
     n_features: float
     n_coefficients: float
     seconds: float
+    samples: Valued | None = None
 
 
 Key = tuple[Candidate, float]
@@ -100,11 +115,26 @@ class Scoreboard:
         values = _numbers(self.values(key, name))
         return float(np.mean(values)) if len(values) else -np.inf
 
+    def worth(self, key: Key) -> float:
+        """What rows are compared by: the mean value of left-out samples, or the mean score."""
+        found = self._samples(key)
+        return self.mean(key) if found is None else float(np.average(found[0], weights=found[1]))
+
+    def _samples(self, key: Key) -> tuple[FloatArray, FloatArray] | None:
+        """Values and weights of all left-out samples, fold by fold; None if they have none."""
+        folds = self.folds[key]
+        known = [folds[f].samples for f in sorted(folds)]
+        parts = [one for one in known if one is not None]
+        if not parts or len(parts) < len(known):
+            return None
+        values, weights = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
+        return values, weights
+
     def best(self, keys: Sequence[Key] | None = None) -> Key:
         """The highest mean score; the sparsest of equals."""
         return min(
             self.rows() if keys is None else keys,
-            key=lambda key: (-round(self.mean(key), 12), *self._sparsity(key)),
+            key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
         )
 
     def one_se(self) -> Key:
@@ -117,6 +147,9 @@ class Scoreboard:
 
     def close(self, key: Key, best: Key) -> bool:
         """Whether a row is within one standard error of the best."""
+        ours, theirs = self._samples(key), self._samples(best)
+        if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
+            return _near(theirs[0] - ours[0], ours[1])
         scores = self.values(best, "score")
         gaps = scores - self.values(key, "score")
         known = np.isfinite(gaps)
@@ -133,7 +166,7 @@ class Scoreboard:
             rows.setdefault(key[0], []).append(key)
         best = sorted(
             (self.best(keys) for keys in rows.values()),
-            key=lambda key: (-round(self.mean(key), 12), *self._sparsity(key)),
+            key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
         )
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
@@ -144,6 +177,14 @@ class Scoreboard:
         may be an optimum hardly better than the empty tree, and lose to it on other rows.
         """
         depth = key[0].depth
+        if self._samples(key) is not None:  # closed branches count nothing
+            return (
+                np.rint(self.mean(key, "n_features")),
+                np.rint(self.mean(key, "n_coefficients")),
+                -round(self.worth(key), 12),
+                depth,
+                key[1],
+            )
         return (
             np.rint(self.mean(key, "n_features")),
             depth,
@@ -168,12 +209,23 @@ class Scoreboard:
         table["mean_test_score"] = np.where(np.isfinite(means), means, np.nan)
         known = [_numbers(row) for row in scores]
         table["std_test_score"] = np.array([np.std(row) if len(row) else np.nan for row in known])
+        losses = [[s.samples.log_loss for s in self.folds[k].values() if s.samples] for k in keys]
+        if any(losses):
+            table["mean_test_log_loss"] = np.array([np.mean(row or [np.nan]) for row in losses])
         for name in ("n_features", "n_coefficients"):
             table[f"mean_{name}"] = np.array([self.mean(key, name) for key in keys])
         table["mean_fit_time"] = np.array([self.mean(key, "seconds") for key in keys])
         table["n_splits_done"] = np.array([len(self.folds[key]) for key in keys])
         table["rank_test_score"] = rankdata(-np.round(means, 12), method="min").astype(np.int64)
         return table
+
+
+def _near(gaps: FloatArray, weights: FloatArray) -> bool:
+    """Whether a mean gap is within its standard error of nothing."""
+    total = float(weights.sum())
+    mean = float(weights @ gaps) / total
+    spread = float(np.sqrt(weights**2 @ (gaps - mean) ** 2)) / total
+    return mean <= spread + 1e-12
 
 
 def _numbers(values: FloatArray) -> FloatArray:

@@ -33,8 +33,17 @@ SMALLEST_PART = 1e-3
 SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
 """Ends of a grid of fractions: from a tree that is hardly penalised to one or two features."""
 
-SHARES: dict[str, Pair] = {"global": (0.0, 1.0), "local": (1.0, 0.0), "both": (0.5, 0.5)}
-"""Parts of the strength that go to the local and to the global penalty, by scope."""
+SIZE_SMALLEST, SIZE_LARGEST = 0.0005, 0.2
+"""The same under the count of coefficients and features, which shrinks nothing."""
+
+SHARES: dict[str, Pair] = {
+    "global": (0.0, 1.0),
+    "local": (1.0, 0.0),
+    "both": (0.5, 0.5),
+    "size": (1 / 3, 2 / 3),
+}
+"""Parts of the strength that go to the local and to the global penalty, by scope; "size" as
+elimination weighs them, a feature twice as much as a coefficient."""
 
 
 # --- units --------------------------------------------------------------------------------------
@@ -65,9 +74,10 @@ def shares_of(local: float, global_: float) -> Pair:
 # --- grids --------------------------------------------------------------------------------------
 
 
-def fraction_grid(count: int) -> tuple[float, ...]:
-    """Fractions of the unit, in ascending order."""
-    return tuple(np.geomspace(SMALLEST_FRACTION, LARGEST_FRACTION, count).tolist())
+def fraction_grid(count: int, *, counted: bool = False) -> tuple[float, ...]:
+    """Fractions of the unit, in ascending order; ``counted`` for the "count" penalty."""
+    ends = (SIZE_SMALLEST, SIZE_LARGEST) if counted else (SMALLEST_FRACTION, LARGEST_FRACTION)
+    return tuple(np.geomspace(*ends, count).tolist())
 
 
 def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:

@@ -279,6 +279,31 @@ class Composed(Protocol):
 
 
 @runtime_checkable
+class Ruled(Protocol):
+    """A solver whose starts depend on the problem."""
+
+    def rule(self, problem: TrainingProblem, number: int) -> str:
+        """Name of the rule of the start with this number."""
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """A solver that can follow a whole path of strengths from one start."""
+
+    def follows(self, problem: TrainingProblem) -> bool:
+        """Whether it does for problems of this kind."""
+
+    def solve_path(
+        self, problems: Sequence[TrainingProblem], start: Start, budget: Budget, *, tight: bool
+    ) -> list[Solution]:
+        """The best tree found for each problem; they differ in strengths and ridge only.
+
+        Fewer come back if the budget ends, but at least one. Without ``tight`` trees are only to be
+        compared.
+        """
+
+
+@runtime_checkable
 class Improver(Protocol):
     """A solver that can also search around the trees it has found."""
 

@@ -17,7 +17,16 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Improver, Solution, Solver, Status, refuse_unsupported
+from softsplit.solvers.base import (
+    Budget,
+    Improver,
+    Ruled,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer
@@ -83,7 +92,7 @@ def _one_after_another(
             if solution is None:
                 continue
             found.append(solution)
-            _tell(observer, solver, i, solution)
+            _tell(observer, problem, solver, i, solution)
             if solution.status is Status.INTERRUPTED:
                 budget.stop()
             if budget.stopped:
@@ -109,7 +118,7 @@ def _side_by_side(
         solution = _run_start(problem, solver, *job, budget)
         if solution is not None:
             finished[job[0]] = solution
-            _tell(observer, solver, job[0], solution)
+            _tell(observer, problem, solver, job[0], solution)
 
     try:
         in_threads(run, jobs, workers, budget.stop)
@@ -135,7 +144,7 @@ def _in_processes(
         for i, solution in ends:
             if solution is not None:
                 finished[i] = solution
-                _tell(observer, solver, i, solution)
+                _tell(observer, problem, solver, i, solution)
     except KeyboardInterrupt:
         budget.stop()
         with warnings.catch_warnings():  # that the rest is dropped is what was asked for
@@ -165,8 +174,7 @@ def _run_start(
 ) -> Solution | None:
     if index > 0 and budget.exhausted:
         return None
-    start = draw_start(_rule(solver, index), problem, np.random.default_rng(child), solver.rivals)
-    start = replace(start, seed=int(child.generate_state(1)[0]))
+    start = numbered_start(problem, solver, index, child)
     if solver.releases_gil:
         return solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own
@@ -174,12 +182,25 @@ def _run_start(
             return solver.solve(problem, start, budget)
 
 
-def _rule(solver: Solver, index: int) -> str:
+def numbered_start(
+    problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
+) -> Start:
+    """The start with this number, from random numbers of its own."""
+    rule = _rule(problem, solver, index)
+    start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
+    return replace(start, seed=int(child.generate_state(1)[0]))
+
+
+def _rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
+    if isinstance(solver, Ruled):
+        return solver.rule(problem, index)
     return solver.start_rules[index % len(solver.start_rules)]
 
 
-def _tell(observer: Observer, solver: Solver, index: int, solution: Solution) -> None:
-    rule = _rule(solver, index)
+def _tell(
+    observer: Observer, problem: TrainingProblem, solver: Solver, index: int, solution: Solution
+) -> None:
+    rule = _rule(problem, solver, index)
     observer.start_ended(index + 1, rule, solution)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",

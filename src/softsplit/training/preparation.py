@@ -24,7 +24,9 @@ from softsplit.reading.importance import feature_importances
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
+from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.training import defaults
 from softsplit.training import settings as parse
 from softsplit.tree.scaling import Scaling, fit_scaling
 
@@ -101,6 +103,7 @@ class ModelSettings:
     scale: Any = "minmax"
     loss: Any = "cost"
     engine: Any = "memory"
+    ridge: Any = 1.0
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -209,10 +212,16 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
 
 def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     """Scale the rows and put the training problem together; one sentence if a setting is wrong."""
-    counted = rows.counted()
-    scaling = fit_scaling(parse.make_scale(settings.scale), counted.X, counted.weight)
-    n_classes = len(rows.classes)
-    samples = Samples.from_arrays(rows.X, rows.labels, n_classes, rows.weight, scaling.transform)
+    counted, n_classes = rows.counted(), len(rows.classes)
+    settings = defaults.resolved(settings, n_classes)
+    kind = parse.make_scale(settings.scale)
+    scaling = fit_scaling(kind, counted.X, counted.weight)
+    likelihood = parse.is_likelihood(settings.loss)
+    weight = rows.weight
+    if likelihood and settings.class_weight is not None:
+        totals = np.bincount(rows.labels, weight, n_classes)
+        weight = weight * parse.class_weights(settings.class_weight, rows.classes, totals)[rows.labels]
+    samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
     topology = parse.make_topology(settings.depth, n_classes)
     engine = make_engine(settings.engine)(samples)
     if not isinstance(settings.engine, str):
@@ -226,20 +235,29 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
+    settings = defaults.auto_strengths(settings, loss.featureless(samples.class_totals))
+    penalties = parse.make_penalties(
+        settings.penalty,
+        settings.local_strength,
+        settings.global_strength,
+        sharpness=settings.sharpness,
+        exponent=settings.exponent,
+        offset=settings.offset,
+    )
+    rates = parse.make_rates(settings.min_class_rate, rows.classes)
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
         loss=loss,
-        penalties=parse.make_penalties(
-            settings.penalty,
-            settings.local_strength,
-            settings.global_strength,
-            sharpness=settings.sharpness,
-            exponent=settings.exponent,
-            offset=settings.offset,
+        penalties=penalties,
+        minimum_rates=rates,
+        steepness=(
+            defaults.UNITS[kind] * samples.n_features
+            if likelihood
+            else parse.make_steepness(settings.steepness)
         ),
-        minimum_rates=parse.make_rates(settings.min_class_rate, rows.classes),
-        steepness=parse.make_steepness(settings.steepness),
+        bound=np.inf if likelihood else 1.0,
+        ridge=positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(settings, rows.classes, rows.names, scaling, problem, summary)

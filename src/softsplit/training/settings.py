@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsplit.problem.loss import ExpectedCost, Loss
+from softsplit.problem.loss import ExpectedCost, LogLoss, Loss
 from softsplit.problem.penalties import (
     PenaltyPair,
     Surrogate,
+    counting,
     exponential,
     inverse_power,
     linear,
@@ -25,6 +26,7 @@ from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
+from softsplit.training.defaults import is_auto
 from softsplit.tree.parameters import Topology
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
@@ -47,7 +49,7 @@ LOSS_PARTS = (
 )  # fmt: skip
 """What a loss of the user's own must have."""
 
-PENALTIES = ("l1", "l0", "power", "inverse_power", "log", None)
+PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 
 
 def make_topology(depth: Any, n_classes: int) -> Topology:
@@ -61,13 +63,15 @@ def make_topology(depth: Any, n_classes: int) -> Topology:
     return Topology(int(depth))
 
 
-def make_scale(scale: Any) -> str:
-    """The kind of scaling that ``scale`` names."""
+def make_scale(scale: Any, *, auto: bool = False) -> str:
+    """The kind of scaling that ``scale`` names; with ``auto`` that word is no mistake."""
+    if auto and is_auto(scale):
+        return "auto"
     if scale is None or isinstance(scale, bool | np.bool_):
         return "minmax" if scale else "identity"
     if not isinstance(scale, str) or scale not in SCALES:
         raise ValueError(
-            f"scale must be one of {', '.join(map(repr, SCALES))}, True, False or None, "
+            f"scale must be 'auto', one of {', '.join(map(repr, SCALES))}, True, False or None, "
             f"got {shown(scale)}."
         )
     return SCALES[scale]
@@ -111,9 +115,16 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
     if penalty in ("power", "inverse_power"):
         make = power if penalty == "power" else inverse_power
         return make(positive_number("exponent", exponent), positive_number("offset", offset))
+    if penalty == "count":
+        return counting()
     if penalty == "log":
         return logarithmic(positive_number("offset", offset))
     return linear()
+
+
+def is_likelihood(loss: Any) -> bool:
+    """Whether ``loss`` names the log-loss."""
+    return isinstance(loss, str) and loss == "log"
 
 
 def make_loss(
@@ -123,13 +134,17 @@ def make_loss(
     classes: NDArray[Any],
     class_totals: FloatArray,
 ) -> Loss:
-    """The expected cost, or a loss of the user's own as it is."""
+    """The expected cost, the log-loss, or a loss of the user's own as it is."""
     if isinstance(loss, str) and loss == "cost":
         return expected_cost(cost_matrix, class_weight, classes, class_totals)
+    if is_likelihood(loss):
+        if cost_matrix is not None:
+            makemake_costs(cost_matrix, len(classes))  # they decide at prediction
+        return LogLoss.counted(class_totals)
     missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
     if missing or isinstance(loss, type):
         raise ValueError(
-            f"loss must be 'cost' or an object with {', '.join(missing or LOSS_PARTS)}, got "
+            f"loss must be 'log', 'cost' or an object with {', '.join(missing or LOSS_PARTS)}, got "
             f"{shown(loss)}."
         )
     for name, value in (("cost_matrix", cost_matrix), ("class_weight", class_weight)):
@@ -157,9 +172,9 @@ def expected_cost(
     if cost_matrix is None:
         loss = ExpectedCost.uniform(n_classes)
     else:
-        loss = ExpectedCost(_costs(cost_matrix, n_classes))
+        loss = ExpectedCost(make_costs(cost_matrix, n_classes))
     with np.errstate(over="ignore"):
-        costs = loss.weighted(_class_weights(class_weight, classes, class_totals)).costs
+        costs = loss.weighted(class_weights(class_weight, classes, class_totals)).costs
         largest = float(np.max(costs) * np.max(class_totals))
     if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
         raise ValueError(
@@ -170,7 +185,8 @@ def expected_cost(
     return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
 
 
-def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
+def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
+    """Checked costs of calling a class (row) another (column)."""
     try:
         costs = np.array(cost_matrix, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -185,9 +201,10 @@ def _costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
     return costs
 
 
-def _class_weights(
+def class_weights(
     class_weight: Any, classes: NDArray[Any], class_totals: FloatArray
 ) -> FloatArray:
+    """Factor of each class; ``class_totals`` is the sample weight of each."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str):

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
+
+import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
+from softsplit.solvers.base import (
+    Budget,
+    Follower,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.multistart import best_solution, distinct, hop, multistart
+from softsplit.training.multistart import (
+    best_solution,
+    distinct,
+    hop,
+    multistart,
+    numbered_start,
+)
 from softsplit.training.observer import Observer
 
 
@@ -34,6 +51,8 @@ def walk(
     be compared, and each path must be cheap.
     """
     budget, observer = budget or Budget(), observer or Observer()
+    if isinstance(solver, Follower) and solver.follows(problems[0]):
+        return _follow(problems, solver, n_starts, seed, budget, observer, thorough)
     first = multistart(
         problems[0],
         solver,
@@ -76,6 +95,35 @@ def walk(
     except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
         budget.stop()
     return path
+
+
+def _follow(
+    problems: Sequence[TrainingProblem],
+    solver: Solver,
+    n_starts: int,
+    seed: int,
+    budget: Budget,
+    observer: Observer,
+    thorough: bool,
+) -> list[Solution]:
+    """The same with a solver that follows the whole path from each start."""
+    assert isinstance(solver, Follower)
+    refuse_unsupported(solver, problems[0])
+    best: list[Solution] = []
+    observer.starting(n_starts)
+    with one_blas_thread():
+        for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
+            if best and budget.exhausted:
+                break
+            start = numbered_start(problems[0], solver, number, child)
+            found = solver.solve_path(problems, start, budget, tight=thorough)
+            whole = not budget.exhausted or not best
+            if whole:  # what a cut start has reached is no better than what is there
+                pairs = zip_longest(best, found)
+                best = [best_solution([s for s in pair if s], budget) for pair in pairs]
+    for problem, solution in zip(problems, best, strict=False):
+        observer.point_ended(problem, solution)
+    return best
 
 
 def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> Solution:

@@ -34,7 +34,7 @@ ON_KINK, NEAR_KINK = 1e-9, 1e-6
 
 
 class Sparse(NamedTuple):
-    """Both penalties: kind and two numbers of each surrogate, and the strengths."""
+    """Both penalties, kind and two numbers of each surrogate and the strengths; and the box."""
 
     local_kind: int
     local_first: float
@@ -44,6 +44,7 @@ class Sparse(NamedTuple):
     global_first: float
     global_second: float
     global_strength: float
+    bound: float = 1.0  # half the width of the box
 
 
 @compiled
@@ -105,8 +106,8 @@ def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ig
         slope[t, width - 1] = gradient[t, width - 1]
         state[t, width - 1] = FREE
         for j in range(width):
-            outward = (theta[t, j] >= 1.0 and slope[t, j] < 0.0) or (
-                theta[t, j] <= -1.0 and slope[t, j] > 0.0
+            outward = (theta[t, j] >= sparse.bound and slope[t, j] < 0.0) or (
+                theta[t, j] <= -sparse.bound and slope[t, j] > 0.0
             )
             if outward or not free[t]:
                 slope[t, j] = 0.0
@@ -235,10 +236,10 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
             kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
             if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
                 new = 0.0
-            moved[t, j] = min(1.0, max(-1.0, new))
+            moved[t, j] = min(sparse.bound, max(-sparse.bound, new))
             if state[t, j] == TIED:
                 tied = max(tied, abs(moved[t, j]))
-        cap = 1.0 if tied < 0.0 else max(tied, floor[j])
+        cap = sparse.bound if tied < 0.0 else max(tied, floor[j])
         for t in range(n_branches):
             if state[t, j] == TIED and tied > floor[j]:
                 moved[t, j] = np.copysign(tied, moved[t, j])  # nearly tied becomes tied

@@ -44,6 +44,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
                 scale[v] += 1.0 / state.diagonal[j]
                 matrix[v, v] += terms.proximal
                 if j < width - 1:
+                    matrix[v, v] += terms.ridge
                     matrix[v, v] += curvature(theta, sparse, state.floor, state.faces, t, j)
         add_branch(index, signs, passes, least, t, matrix)
     if passes.bends.size > 0:

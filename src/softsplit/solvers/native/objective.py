@@ -7,7 +7,8 @@ correctly, which every engine returns, the total n_k of the class and r_k = righ
     term_k       = (multiplier_k^2 - m_k^2) / (2 weight)
 
 whose derivative is that of the same sums with the price multiplier_k / n_k on a unit of right_k.
-The proximal term is psi / 2 |theta - centre|^2 over the free branches.
+The proximal term is psi / 2 |theta - centre|^2 over the free branches, and the ridge term
+ridge / 2 |weights|^2, thresholds left out.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Terms(NamedTuple):
     rate_weight: float  # 0 turns the rate terms off
     proximal: float  # psi; 0 turns the proximal term off
     centre: FloatArray  # (n_branches, n_features + 1), or (0, 0) without a proximal term
+    ridge: float = 0.0
 
 
 @compiled
@@ -51,7 +53,21 @@ def smooth_value(theta, passes, terms, free, active, gradient):  # type: ignore[
     gather_gradient(passes, free, gradient)
     if terms.proximal > 0.0:
         value += proximal_term(theta, terms, free, gradient)
+    if terms.ridge > 0.0:
+        value += ridge_term(theta, terms.ridge, free, gradient)
     return value
+
+
+@compiled
+def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
+    """The ridge term over the free branches; its derivative is added."""
+    total = 0.0
+    for t in range(theta.shape[0]):
+        if free[t]:
+            for j in range(theta.shape[1] - 1):
+                total += 0.5 * ridge * theta[t, j] * theta[t, j]
+                gradient[t, j] += ridge * theta[t, j]
+    return total
 
 
 @compiled
@@ -136,6 +152,8 @@ class RemoteObjective:
         gradient[...] = np.where(self.free[:, None], by_split, 0.0)
         if terms.proximal > 0:
             value += proximal_term(theta, terms, self.free, gradient)
+        if terms.ridge > 0:
+            value += ridge_term(theta, terms.ridge, self.free, gradient)
         return float(value)
 
     def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
@@ -154,7 +172,9 @@ class RemoteObjective:
             table[k] = leaves[k] / terms.class_totals[k]
             slope = self._sums(theta, table, IDENTITY).splits.ravel()
             found = found + terms.rate_weight * np.outer(slope, slope)
-        return found + terms.proximal * np.eye(theta.size)
+        ridged = np.full(theta.shape, terms.ridge)
+        ridged[:, -1] = 0.0
+        return found + np.diag(terms.proximal + ridged.ravel())
 
     def _sums(self, theta: FloatArray, table: FloatArray, outer: int) -> Sums:
         return self.rows.evaluate(theta, table, outer, self.steepness)

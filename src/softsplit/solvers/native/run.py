@@ -124,6 +124,7 @@ class DescentRun:
             self.rate_weight,
             0.0 if problem.proximal is None else problem.proximal.strength,
             centre,
+            problem.ridge,
         )
         self.passes: Passes | None = None
         self._last: tuple[Passes, PassesReference] | None = None
@@ -258,6 +259,7 @@ class DescentRun:
         return Sparse(
             one.kind, one.first, one.second, float(fraction * local.strength),
             two.kind, two.first, two.second, float(fraction * global_.strength),
+            float(self.problem.bound),
         )  # fmt: skip
 
     def _referenced(self, passes: Passes) -> PassesReference:

@@ -5,7 +5,8 @@ to the expected cost at full steepness; a random one is first warmed up with the
 start comes with rivals, a race of short descents decides which one is run to the end. A tree of
 one branch is run to the end twice, once after a warm-up: where one hyperplane must fit all rows
 closely, neither way is always the better one. Every run ends with the polish and the exact leaf
-step, so that the tree is feasible.
+step, so that the tree is feasible. Problems of likelihood go to a solver of their own
+(solvers/likelihood).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
+from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status, silent
 from softsplit.solvers.native.moves import Point, Warmed
 from softsplit.solvers.native.run import DescentRun, Meter, OutOfBudget
@@ -88,6 +90,8 @@ class NativeSolver:
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
+        if likelihood.by_likelihood(problem):
+            return likelihood.solve(problem, start, budget)
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (start.parameters.splits, start.parameters.leaf_classes)
@@ -107,8 +111,28 @@ class NativeSolver:
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
+    def rule(self, problem: TrainingProblem, number: int) -> str:
+        """Mixtures for training by likelihood."""
+        if likelihood.by_likelihood(problem):
+            return "mixtures"
+        return self.start_rules[number % len(self.start_rules)]
+
+    def follows(self, problem: TrainingProblem) -> bool:
+        """Elimination gives trees for all strengths at once."""
+        return likelihood.by_likelihood(problem)
+
+    def solve_path(
+        self, problems: Sequence[TrainingProblem], start: Start, budget: Budget, *, tight: bool
+    ) -> list[Solution]:
+        return likelihood.solve_path(problems, start, budget, tight=tight)
+
     def hops(self, problem: TrainingProblem) -> int:
-        """Many on a small problem, where they cost little; none on one of a million rows."""
+        """Many on a small problem, where they cost little; none on one of a million rows.
+
+        None by likelihood, where every start goes over many supports.
+        """
+        if likelihood.by_likelihood(problem):
+            return 0
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
 
@@ -124,8 +148,10 @@ class NativeSolver:
 
         The result is no worse than the all-zero tree either.
         """
-        began = time.perf_counter()
         best = front[0]
+        if likelihood.by_likelihood(problem):
+            return best
+        began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, report)

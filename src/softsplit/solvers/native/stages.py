@@ -85,8 +85,9 @@ def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParamet
         weights = moved.weights.copy()
         weights[used] += step[: np.sum(used)]
         thresholds = moved.thresholds + step[np.sum(used) :]
+        box = problem.bound
         moved = replace(
-            moved, weights=np.clip(weights, -1, 1), thresholds=np.clip(thresholds, -1, 1)
+            moved, weights=np.clip(weights, -box, box), thresholds=np.clip(thresholds, -box, box)
         )
     return tree
 

@@ -3,6 +3,8 @@
 uniform   weights and thresholds uniform in the box, as in the paper. At steepness 512 most such
           hyperplanes lie outside the data, which is why so many of the paper's runs fail.
 points    random directions through random training rows: every split cuts the data.
+mixtures  gentle random splits and leaves with distributions, for training by likelihood
+          (solvers/starts/mixtures.py); each start is a race of several.
 groups    at each branch the classes that arrive are parted into two groups and a ridge logistic
           regression separates them (solvers/grouping.py); leaves end up with a class each.
 
@@ -20,6 +22,7 @@ from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Draw, Start
 from softsplit.solvers.starts.grouping import grouped_trees
+from softsplit.solvers.starts.mixtures import mixture_trees
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -92,4 +95,5 @@ RULES: dict[str, Callable[[TrainingProblem, np.random.Generator, int], list[Tree
     "uniform": uniform_trees,
     "points": points_trees,
     "groups": grouped_trees,
+    "mixtures": mixture_trees,
 }

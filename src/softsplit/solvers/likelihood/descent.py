@@ -1,0 +1,181 @@
+"""L-BFGS on the smooth log-loss: splits and leaves move together, what is not free stays.
+
+A descent keeps all that it knows in its memory, so that one cut into slices, between which a clock
+is looked at, takes the same steps as a whole one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.solvers.likelihood.objective import Field, Smoothing, value_and_gradient
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
+
+PAIRS = 8
+"""Curvature pairs kept."""
+
+FIRST_MOVE = 0.2
+"""Largest change of a number while no curvature is known."""
+
+SUFFICIENT, MAX_CUTS = 1e-4, 20
+STALLS = 2
+"""Steps in a row that lower the function by too little, after which a descent ends."""
+
+BEGUN, STORED, STALLED, ENDED, STEPS = range(5)
+"""Counters: whether the first point is evaluated, pairs ever stored, stalled steps in a row,
+whether the descent ended by itself, and steps so far."""
+
+
+class Memory(NamedTuple):
+    """What a descent knows."""
+
+    gradient: FloatArray  # (n,)
+    steps: FloatArray  # (PAIRS, n)
+    changes: FloatArray  # (PAIRS, n)
+    inverses: FloatArray  # (PAIRS,): 1 / (step . change)
+    value: FloatArray  # (1,)
+    counters: NDArray[np.int64]  # see BEGUN
+
+
+def new_memory(size: int) -> Memory:
+    return Memory(
+        np.zeros(size), np.zeros((PAIRS, size)), np.zeros((PAIRS, size)), np.zeros(PAIRS),
+        np.zeros(1), np.zeros(5, dtype=np.int64),
+    )  # fmt: skip
+
+
+@compiled
+def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol):  # type: ignore[no-untyped-def]
+    """Up to ``max_iter`` steps from ``x``, in place; the value at the end.
+
+    A descent ends by itself where two steps in a row lower the value by less than ``decrease`` of
+    it, or where no derivative is larger than ``tol``. ``shape`` is (n_branches, n_classes).
+    """
+    n_branches, n_classes = shape
+    size, counters = x.size, memory.counters
+    scores = np.empty((n_branches, field.features.shape[1]))
+    mass = np.empty((n_classes, n_branches + 1))
+    moved, fresh, direction = np.empty(size), np.empty(size), np.empty(size)
+    if counters[BEGUN] == 0:
+        counters[BEGUN] = 1
+        memory.value[0] = value_and_gradient(
+            x, field, smoothing, free, memory.gradient, scores, mass
+        )
+    for _ in range(max_iter):
+        if counters[ENDED] > 0 or _largest(memory.gradient) <= tol:
+            counters[ENDED] = 1
+            break
+        fall = _direction(memory, direction)
+        if not fall < 0.0:
+            counters[STORED] = 0
+            fall = _direction(memory, direction)
+        length = 1.0
+        if counters[STORED] == 0:
+            length = min(1.0, FIRST_MOVE / max(_largest(direction), 1e-300))
+        value, found = memory.value[0], False
+        for _ in range(MAX_CUTS):
+            for i in range(size):
+                moved[i] = x[i] + length * direction[i]
+            new = value_and_gradient(moved, field, smoothing, free, fresh, scores, mass)
+            if new <= value + SUFFICIENT * length * fall:
+                found = True
+                break
+            length *= _shorter(value, new, length * fall)
+        counters[STEPS] += 1
+        if not found:
+            # No step leads down: once more without the pairs, then it is the end.
+            if counters[STORED] == 0:
+                counters[ENDED] = 1
+            counters[STORED] = 0
+            continue
+        _keep(x, moved, fresh, memory)
+        small = value - new <= decrease * max(abs(new), 1.0)
+        counters[STALLED] = counters[STALLED] + 1 if small else 0
+        if counters[STALLED] >= STALLS:
+            counters[ENDED] = 1
+        memory.value[0] = new
+    return memory.value[0]
+
+
+@compiled
+def _shorter(value, new, fall):  # type: ignore[no-untyped-def]
+    """Minimum of the parabola through both values and the slope, kept within sight."""
+    if not new < np.inf:
+        return 0.1
+    return min(0.5, max(0.1, 0.5 * fall / (fall + value - new)))
+
+
+@compiled
+def _largest(vector):  # type: ignore[no-untyped-def]
+    found = 0.0
+    for i in range(vector.size):
+        found = max(found, abs(vector[i]))
+    return found
+
+
+@compiled
+def _dot(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(first.size):
+        total += first[i] * second[i]
+    return total
+
+
+@compiled
+def _direction(memory, direction):  # type: ignore[no-untyped-def]
+    """Minus the inverse Hessian estimate times the gradient; the slope along it."""
+    gradient, steps, changes = memory.gradient, memory.steps, memory.changes
+    inverses, stored = memory.inverses, memory.counters[STORED]
+    size, used = gradient.size, min(stored, PAIRS)
+    shares = np.empty(PAIRS)
+    for i in range(size):
+        direction[i] = -gradient[i]
+    for back in range(used):
+        k = (stored - 1 - back) % PAIRS
+        shares[k] = _dot(steps[k], direction) * inverses[k]
+        for i in range(size):
+            direction[i] -= shares[k] * changes[k, i]
+    if used > 0:
+        last = (stored - 1) % PAIRS
+        scale = 1.0 / (inverses[last] * max(_dot(changes[last], changes[last]), 1e-300))
+        for i in range(size):
+            direction[i] *= scale
+    for back in range(used):
+        k = (stored - used + back) % PAIRS
+        share = shares[k] - _dot(changes[k], direction) * inverses[k]
+        for i in range(size):
+            direction[i] += share * steps[k, i]
+    return _dot(gradient, direction)
+
+
+@compiled
+def _keep(x, moved, fresh, memory):  # type: ignore[no-untyped-def]
+    """Go to ``moved``; keep the pair if it shows positive curvature."""
+    k = memory.counters[STORED] % PAIRS
+    step, change = memory.steps[k], memory.changes[k]
+    for i in range(x.size):
+        step[i] = moved[i] - x[i]
+        change[i] = fresh[i] - memory.gradient[i]
+        x[i] = moved[i]
+        memory.gradient[i] = fresh[i]
+    curvature = _dot(step, change)
+    if curvature > 1e-10 * np.sqrt(_dot(step, step) * _dot(change, change)):
+        memory.inverses[k] = 1.0 / curvature
+        memory.counters[STORED] += 1
+
+
+def steps_of(memory: Memory) -> int:
+    """Steps that a descent has made."""
+    return int(memory.counters[STEPS])
+
+
+def ended(memory: Memory) -> bool:
+    """Whether a descent has ended by itself."""
+    return bool(memory.counters[ENDED])
+
+
+__all__ = ["Field", "Memory", "Smoothing", "descend", "ended", "new_memory", "steps_of"]

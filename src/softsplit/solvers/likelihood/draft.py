@@ -1,0 +1,153 @@
+"""A tree in the units of a descent: some columns of standardised rows, and what may move.
+
+A problem routes rows by steepness (x . a / p - mu) on scaled features x. With unit = steepness / p
+and z = unit (x - 1/2) that is z . a + b: weights are log-odds per unit, the same in both, and
+
+    b = unit / 2 sum_j a_j - steepness mu
+
+A branch whose rows all go one way is *closed*: it has no weights, an intercept of +-FAR, and does
+not move. What lies on its other side has no weights either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+FAR = 40.0
+"""Log-odds of a closed branch: what goes the other way is lost in rounding."""
+
+SMALLEST_SHARE = 1e-12
+"""Shares of a leaf below this start from here: their logarithm must be finite."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A tree on some columns.
+
+    Attributes
+    ----------
+    splits : array (n_branches, n_columns + 1), intercept last
+    log_odds : array (n_classes, n_leaves)
+    columns : int array (n_columns,)
+        Which features they are.
+    kept : bool array (n_branches, n_columns)
+        The coefficients that there are; all others are zero.
+    open : bool array (n_branches,)
+        Branches that are not closed.
+    """
+
+    splits: FloatArray
+    log_odds: FloatArray
+    columns: NDArray[np.intp]
+    kept: NDArray[np.bool_]
+    open: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, tree: TreeParameters, problem: TrainingProblem) -> Draft:
+        """All columns of a tree; coefficients that are zero are not there."""
+        unit = problem.steepness / problem.n_features
+        weights = tree.weights.T
+        intercepts = 0.5 * unit * weights.sum(axis=1) - problem.steepness * tree.thresholds
+        return cls(
+            np.column_stack([weights, intercepts]),
+            np.log(np.maximum(tree.leaf_classes, SMALLEST_SHARE)),
+            np.arange(problem.n_features),
+            weights != 0,
+            np.ones(len(weights), dtype=bool),
+        )
+
+    def tree(self, problem: TrainingProblem) -> TreeParameters:
+        """The tree in the units of a problem."""
+        unit = problem.steepness / problem.n_features
+        weights = np.zeros((problem.n_features, len(self.splits)))
+        weights[self.columns] = np.where(self.kept, self.splits[:, :-1], 0.0).T
+        thresholds = (0.5 * unit * weights.sum(axis=0) - self.splits[:, -1]) / problem.steepness
+        shares = np.exp(self.log_odds - self.log_odds.max(axis=0))
+        return TreeParameters(weights, thresholds, shares / shares.sum(axis=0))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of branches and classes."""
+        return len(self.splits), len(self.log_odds)
+
+    @property
+    def n_coefficients(self) -> int:
+        return int(self.kept.sum())
+
+    @property
+    def n_features(self) -> int:
+        return int(self.kept.any(axis=0).sum())
+
+    @property
+    def size(self) -> int:
+        """Coefficients, and twice the features: what elimination lowers."""
+        return self.n_coefficients + 2 * self.n_features
+
+    @property
+    def vector(self) -> FloatArray:
+        """All numbers in the order of objective.py; a copy."""
+        return np.concatenate([self.splits.ravel(), self.log_odds.ravel()])
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Which of them may move."""
+        splits = np.column_stack([self.kept, self.open])
+        return np.concatenate([splits.ravel(), np.ones(self.log_odds.size, dtype=bool)])
+
+    def moved_to(self, vector: FloatArray) -> Draft:
+        """The same with other numbers."""
+        splits, log_odds = np.split(vector, [self.splits.size])
+        return replace(
+            self,
+            splits=splits.reshape(self.splits.shape),
+            log_odds=log_odds.reshape(self.log_odds.shape),
+        )
+
+    def compact(self) -> Draft:
+        """Without the columns that no coefficient is left of."""
+        used = self.kept.any(axis=0)
+        splits = self.splits.copy()
+        splits[:, :-1] *= self.kept
+        return replace(
+            self,
+            splits=splits[:, np.append(used, True)],
+            columns=self.columns[used],
+            kept=self.kept[:, used],
+        )
+
+    def without(self, branch: int, column: int) -> Draft:
+        """Less one coefficient, or with a negative branch less all those of a column."""
+        kept, splits = self.kept.copy(), self.splits.copy()
+        rows = slice(None) if branch < 0 else branch
+        kept[rows, column] = False
+        splits[rows, column] = 0.0
+        return replace(self, kept=kept, splits=splits)
+
+    def closed(self, branch: int, goes_left: bool) -> Draft:
+        """All rows of a branch to one side; what lies on the other side goes."""
+        kept, splits, open_ = self.kept.copy(), self.splits.copy(), self.open.copy()
+        lost = [branch, *below(2 * branch + 2 if goes_left else 2 * branch + 1, len(splits))]
+        kept[lost], open_[lost], splits[lost] = False, False, 0.0
+        splits[lost, -1] = FAR if goes_left else -FAR
+        return replace(self, kept=kept, splits=splits, open=open_)
+
+    def featureless(self, shares: FloatArray) -> Draft:
+        """The tree that gives all rows the same answer."""
+        splits = np.zeros((len(self.splits), 1))
+        leaves = np.repeat(np.log(shares)[:, None], len(splits) + 1, axis=1)
+        none = np.zeros((len(splits), 0), dtype=bool)
+        return Draft(splits, leaves, self.columns[:0], none, np.zeros(len(splits), dtype=bool))
+
+
+def below(node: int, n_branches: int) -> list[int]:
+    """A branch and all branches under it; nothing for a leaf."""
+    if node >= n_branches:
+        return []
+    return [node, *below(2 * node + 1, n_branches), *below(2 * node + 2, n_branches)]

@@ -1,0 +1,161 @@
+"""Trees of all sizes from one: what is worth least goes first, and the rest is fitted again.
+
+The size of a tree is the number of its coefficients plus twice the number of its features. One
+round takes away what costs least for the size it saves (prices.py), until SHARE of the size is
+gone, and refits what is left. Moves are single coefficients, whole features, and branches, which
+are replaced by one of their children; so is a branch that has lost its last coefficient.
+
+The trees make a path: with a price of ``local`` for a coefficient and ``global_`` for a feature the
+best of them is the one with the least
+
+    value + local x coefficients + global_ x features
+
+which is the objective under the "count" penalty at these strengths. As the strength grows the best
+size falls; the tree without features, the last of the path, wins in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from softsplit.solvers.likelihood.descent import Field, Smoothing
+from softsplit.solvers.likelihood.draft import Draft, below
+from softsplit.solvers.likelihood.prices import branch_rises, coefficient_rises
+from softsplit.solvers.likelihood.search import Descents, OutOfBudget
+from softsplit.support.arrays import FloatArray
+
+SHARE = 0.13
+"""Part of the size that goes in a round."""
+
+RIDGE = Smoothing(0.3)
+"""While features are weighed against one another."""
+
+REFIT_STEPS, REFIT_DECREASE = 12, 1e-5
+
+NEGLIGIBLE = 0.02
+"""Weights below this, in log-odds per unit, are left out before the first round."""
+
+SMALLEST = 3
+"""Size of a tree of one coefficient."""
+
+EXACT, MORE = 3.0, 12
+"""Exact prices are worked out for this many times the moves that a round needs, and a few more."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A tree of the path and the value of the log-loss with prior and ridge there."""
+
+    draft: Draft
+    value: float
+
+    def price(self, local: float, global_: float) -> float:
+        """Its objective at two strengths of the count."""
+        return self.value + local * self.draft.n_coefficients + global_ * self.draft.n_features
+
+
+@dataclass(frozen=True)
+class Move:
+    """What may go, and what that costs for the size it saves."""
+
+    price: float
+    branch: int
+    column: int = -1
+    goes_left: bool = False
+
+    def apply(self, draft: Draft) -> Draft:
+        if self.column < 0:
+            return draft.closed(self.branch, self.goes_left)
+        return draft.without(self.branch, self.column)
+
+
+def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
+    """The path from ``draft`` down to the tree without features; shorter if the budget ends."""
+    stages: list[Stage] = []
+    with suppress(OutOfBudget):
+        draft = without_negligible(draft)
+        while draft.n_coefficients:
+            draft = close_idle(descents, draft).compact()
+            if not draft.n_coefficients:
+                break
+            rows = descents.on(draft)
+            draft, value, _ = descents.descend(
+                draft, RIDGE, REFIT_STEPS, REFIT_DECREASE, rows=rows
+            )
+            stages.append(Stage(draft, value))
+            if draft.size <= SMALLEST:
+                break
+            lighter = lightened(draft, rows)
+            if lighter is draft:
+                break
+            draft = lighter
+    empty = draft.featureless(shares)
+    return [*stages, Stage(empty, featureless_value(descents.field, shares, empty.shape[0]))]
+
+
+def featureless_value(field: Field, shares: FloatArray, n_branches: int) -> float:
+    """Log-loss and prior of the tree that gives all rows the class shares."""
+    totals = np.add.reduceat(field.weights, field.starts[:-1])
+    return -float((totals + (n_branches + 1) * field.pseudo) @ np.log(shares))
+
+
+def without_negligible(draft: Draft) -> Draft:
+    """Less the coefficients that are next to nothing; at least one stays."""
+    sizes = np.abs(draft.splits[:, :-1]) * draft.kept
+    kept = sizes > min(NEGLIGIBLE, 0.999 * float(sizes.max(initial=0.0)))
+    splits = draft.splits.copy()
+    splits[:, :-1] *= kept
+    return Draft(splits, draft.log_odds, draft.columns, kept, draft.open)
+
+
+def close_idle(descents: Descents, draft: Draft) -> Draft:
+    """Replace every branch without coefficients by the child that serves the rows better."""
+    while np.any(idle := draft.open & ~draft.kept.any(axis=1)):
+        branch = int(np.argmax(idle))
+        below_it = below(branch, len(draft.splits))[1:]
+        goes_left = draft.splits[branch, -1] > 0
+        if draft.kept[below_it].any():
+            rises = branch_rises(draft.vector, descents.on(draft), draft.shape)[branch]
+            goes_left = bool(rises[0] <= rises[1])
+        draft = draft.closed(branch, bool(goes_left))
+    return draft
+
+
+def lightened(draft: Draft, rows: Field) -> Draft:
+    """Less what costs least, until SHARE of the size is gone."""
+    wanted, gone = max(1.0, SHARE * draft.size), 0
+    begun = draft
+    for move in moves(draft, rows, int(EXACT * wanted) + MORE):
+        lighter = move.apply(draft)
+        saved = draft.size - lighter.size
+        # Prices are of single moves: after another move a branch may have changed altogether.
+        late = gone > 0 and (move.column < 0 or gone + saved > 2 * wanted)
+        if saved <= 0 or late or not lighter.n_coefficients:
+            continue
+        draft, gone = lighter, gone + saved
+        if gone >= wanted:
+            break
+    return draft if gone else begun
+
+
+def moves(draft: Draft, rows: Field, n_exact: int) -> Sequence[Move]:
+    """All that may go, the cheapest first."""
+    vector, shape = draft.vector, draft.shape
+    branches, columns, rises, saved = coefficient_rises(
+        vector, rows, shape, draft.kept, RIDGE.ridge, n_exact
+    )
+    known = np.flatnonzero(np.isfinite(rises))
+    found = [Move(rises[m] / saved[m], int(branches[m]), int(columns[m])) for m in known.tolist()]
+    if draft.open.sum() > 1:
+        by_branch = branch_rises(vector, rows, shape)
+        for t in np.flatnonzero(draft.open).tolist():
+            for goes_left in (True, False):
+                fewer = draft.size - draft.closed(t, goes_left).size
+                if fewer > 0:
+                    rise = by_branch[t, 0 if goes_left else 1]
+                    found.append(Move(rise / fewer, t, goes_left=goes_left))
+    return sorted(found, key=lambda move: move.price)

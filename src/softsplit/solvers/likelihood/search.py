@@ -1,0 +1,151 @@
+"""Descents on the rows of one problem, within a budget, and the race between starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from softsplit.engines.samples import Samples
+from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Budget
+from softsplit.solvers.likelihood.descent import (
+    Field,
+    Smoothing,
+    descend,
+    ended,
+    new_memory,
+    steps_of,
+)
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.support.arrays import FloatArray
+
+SLICE_SECONDS = 0.2
+"""Compiled code cannot look at the clock: long descents return to Python this often."""
+
+PACE = 3e-8
+"""Seconds of a step for each row and branch, until one has been measured."""
+
+SUPPORT_ROWS = 20_000
+"""Rows on which features are looked for; the tree that is found descends on all rows."""
+
+SCOUT = 0.0075
+"""Strength, as a part of the total weight, at which starts are raced: a middle one."""
+
+RACE_STEPS, PURE_STEPS, WINNER_STEPS = 12, 6, 40
+FINALISTS = 3
+
+WEAKER, WEAKER_STEPS = 0.2, 30
+"""The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
+
+RACE_RIDGE = 0.1
+
+
+class OutOfBudget(Exception):
+    """The time of a run is used up, or it was interrupted."""
+
+
+class Descents:
+    """Descents over the rows of a problem, or over some of them.
+
+    Attributes
+    ----------
+    steps : int
+        Steps so far.
+    """
+
+    def __init__(self, problem: TrainingProblem, budget: Budget, samples: Samples) -> None:
+        rule = problem.loss.leaf_rule
+        assert isinstance(rule, CountedDistributions)
+        unit = problem.steepness / problem.n_features
+        self.problem, self.budget = problem, budget
+        self.total = float(samples.weights.sum())
+        self.field = Field(
+            unit * (samples.features - 0.5), samples.starts, samples.weights, rule.pseudo_counts
+        )
+        self.steps = 0
+        self._pace = 0.0
+
+    def on(self, draft: Draft) -> Field:
+        """The rows of the columns of a draft."""
+        if len(draft.columns) == len(self.field.features):
+            return self.field
+        return self.field._replace(
+            features=np.ascontiguousarray(self.field.features[draft.columns])
+        )
+
+    def descend(
+        self,
+        draft: Draft,
+        smoothing: Smoothing,
+        max_iter: int,
+        decrease: float,
+        *,
+        tol: float = 0.0,
+        leaves: bool = True,
+        rows: Field | None = None,
+    ) -> tuple[Draft, float, bool]:
+        """Where a descent leads, its value, and whether it ended by itself.
+
+        Without ``leaves`` only splits move. ``rows`` are those of the draft's columns, if known.
+        """
+        field = self.on(draft) if rows is None else rows
+        vector, free = draft.vector, draft.free
+        if not leaves:
+            free[draft.splits.size :] = False
+        memory, value = new_memory(len(vector)), np.inf
+        allowed = min(max_iter, self.budget.max_iter or max_iter)
+        while True:
+            if self.budget.exhausted:
+                raise OutOfBudget
+            done = steps_of(memory)
+            size = field.features.shape[1] * len(draft.splits)
+            part = min(allowed - done, max(1, int(SLICE_SECONDS / (self._pace or PACE * size))))
+            began = time.perf_counter()
+            value = descend(
+                vector, field, smoothing, free, draft.shape, memory, part, decrease, tol
+            )
+            made = steps_of(memory) - done
+            self.steps += made
+            self._pace = (time.perf_counter() - began) / max(made, 1) if size > 1e5 else 0.0
+            if ended(memory) or steps_of(memory) >= allowed:
+                return draft.moved_to(vector), float(value), ended(memory)
+
+    def race(self, starts: Sequence[Draft]) -> Draft:
+        """The start that leads furthest: short descents from all, longer ones from the best.
+
+        Every other one first descends with its leaves held: where leaves are free at once, some
+        settle for the same answer on both sides of a split.
+        """
+        scout = SCOUT * self.total
+        smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
+        runs: list[tuple[float, Draft]] = []
+        with suppress(OutOfBudget):
+            for number, start in enumerate(starts):
+                if number % 2 == 1:
+                    start, _, _ = self.descend(start, smoothing, PURE_STEPS, 1e-4, leaves=False)
+                draft, value, _ = self.descend(start, smoothing, RACE_STEPS, 1e-4)
+                runs.append((value, draft))
+        if not runs:
+            return starts[0]
+        runs.sort(key=lambda run: run[0])
+        ends: list[tuple[float, Draft]] = []
+        with suppress(OutOfBudget):
+            for _, draft in runs[:FINALISTS]:
+                draft, value, _ = self.descend(draft, smoothing, WINNER_STEPS, 1e-5)
+                ends.append((value, draft))
+        _, winner = min(ends or runs[:1], key=lambda run: run[0])
+        with suppress(OutOfBudget):
+            weak = WEAKER * scout
+            smoothing = Smoothing(RACE_RIDGE, weak / 2, weak / 2)
+            winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, 1e-5)
+        return winner
+
+
+def class_shares(problem: TrainingProblem) -> FloatArray:
+    """Share of each class in the weight of all rows."""
+    totals = problem.rows.class_totals
+    return totals / totals.sum()
