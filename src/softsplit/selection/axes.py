@@ -21,7 +21,7 @@ ROWS_PER_LEAF = 50
 """Beyond one level more than the classes need, trees are not made deeper on their own than leaves
 this number of rows, on average."""
 
-FEWEST_PER_LEAF = 15
+FEWEST_PER_LEAF = 25
 """The same by likelihood, where branches that do not pay leave by elimination."""
 
 N_STRENGTHS = {"cost": 8, "log": 16}

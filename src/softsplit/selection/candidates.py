@@ -4,7 +4,7 @@ A grid of all settings would cost their product. Instead one setting after the o
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is better by more than one standard error, then steepness. The best one or
 two candidates are then judged at all strengths. By likelihood, where elimination gives the trees of
-all strengths at once, all are judged at once, and the ridge is varied last.
+all strengths at once, all are judged at once, with every ridge.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class Search:
     observer : Observer
     seen : set of Candidate
         Those that have been judged.
+    ridges : tuple of float
+        Every candidate is judged with each of them.
     """
 
     trainer: FoldTrainer
@@ -48,6 +50,7 @@ class Search:
     fractions: tuple[float, ...]
     observer: Observer
     seen: set[Candidate] = field(default_factory=set)
+    ridges: tuple[float, ...] = ()
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
         """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
@@ -62,7 +65,8 @@ class Search:
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
-        for name in ("scale", "penalty", "scope", "depth", "steepness", "ridge"):
+        self.ridges = tuple(axes["ridge"])
+        for name in ("scale", "penalty", "scope", "depth", "steepness"):
             if name == "depth":
                 self._deepen(first, axes["depth"])
             else:
@@ -109,6 +113,7 @@ class Search:
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
+        candidates = [c._replace(ridge=ridge) for c in candidates for ridge in self.ridges]
         self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
             keys = [key for key in self.board.folds if key[0] == candidate]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.folds import Split
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.selection.scoring import valued_samples
@@ -44,7 +45,8 @@ Scorer = Callable[..., float]
 MakeEstimator = Callable[[Prepared, Solution], Any]
 """A fitted estimator with a tree, for scorers, which know nothing else."""
 
-Task = tuple[Candidate, int]
+Task = tuple[tuple[Candidate, ...], int]
+"""A family of candidates, and a fold."""
 
 
 @dataclass(frozen=True)
@@ -88,19 +90,23 @@ class FoldTrainer:
     ) -> None:
         """Add the scores of every candidate at every fraction to the board.
 
-        A candidate that has scores at other strengths goes on from the trees there.
+        A candidate that has scores at other strengths goes on from the trees there. Candidates
+        that differ in their ridge only are a family, whose trees are found together.
         """
-        tasks = [(c, f) for f in range(len(self.splits)) for c in candidates]
+        families: dict[Candidate, list[Candidate]] = {}
+        for candidate in candidates:
+            families.setdefault(candidate._replace(ridge=0.0), []).append(candidate)
+        tasks = [(tuple(f), fold) for fold in range(len(self.splits)) for f in families.values()]
         finished = self._run(tasks, tuple(fractions), board)
-        for candidate, fold in tasks:  # in this order, whichever ended first
-            scores = finished.get((candidate, fold), [])
-            for fraction, score in zip(fractions, scores, strict=False):
-                board.add(candidate, fraction, fold, score)
+        for family, fold in tasks:  # in this order, whichever ended first
+            pairs = [(fraction, one) for fraction in fractions for one in family]
+            for (fraction, one), score in zip(pairs, finished.get((family, fold), []), strict=False):
+                board.add(one, fraction, fold, score)
 
     def _run(
         self, tasks: Sequence[Task], fractions: tuple[float, ...], board: Scoreboard
     ) -> dict[Task, list[FoldScore]]:
-        known = {task: board.known(*task) for task in tasks}
+        known = {task: board.known(task[0][0], task[1]) for task in tasks}
         finished: dict[Task, list[FoldScore]] = {}
 
         def run(task: Task) -> None:
@@ -122,49 +128,56 @@ class FoldTrainer:
 
     def scores(
         self,
-        candidate: Candidate,
+        family: Sequence[Candidate],
         fold: int,
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[FoldScore]:
-        """Scores of the trees of one path on one fold; fewer if the budget ran out.
+        """Scores of the trees of a path on one fold; fewer if the budget ran out.
 
-        With trees ``known`` at other strengths, each tree starts from the nearest of them.
+        At each fraction there is a tree for each candidate of the family. With trees ``known`` at
+        other strengths, each tree starts from the nearest of them.
         """
         if self.run.budget.exhausted:
             return []
         train, test = self.splits[fold]
-        prepared = prepare_fold(configured(self.settings, candidate), self.rows.part(train))
+        prepared = prepare_fold(configured(self.settings, family[0]), self.rows.part(train))
         tested = _TestRows.of(prepared, self.rows.part(test), self.scoring)
-        scores = []
+        scores: list[FoldScore] = []
         began = time.perf_counter()
-        for solution in self._path(prepared, SHARES[candidate.scope], fractions, known):
-            zero = np.abs(solution.parameters.weights) <= self.run.solver.zero_threshold
-            scores.append(
-                FoldScore(
+        seen: dict[bytes, FoldScore] = {}
+        for solution in self._path(prepared, family, fractions, known):
+            weights = solution.parameters.weights
+            # Neighbouring strengths often have the same tree.
+            key = weights.tobytes() + solution.parameters.thresholds.tobytes()
+            if key not in seen:
+                zero = np.abs(weights) <= self.run.solver.zero_threshold
+                seen[key] = FoldScore(
                     solution.parameters,
                     tested.score(solution),
                     float(np.sum(~np.all(zero, axis=1))),
                     float(np.sum(~zero)),
-                    (time.perf_counter() - began) / len(fractions),
+                    0.0,
                     tested.valued(solution),
                 )
-            )
-        return scores
+            scores.append(seen[key])
+        each = (time.perf_counter() - began) / max(len(scores), 1)
+        return [score._replace(seconds=each) for score in scores]
 
     def _path(
         self,
         prepared: Prepared,
-        shares: Pair,
+        family: Sequence[Candidate],
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[Solution]:
         """Trees to score, up to the first strength at which none meets the class rates."""
         run = self.run.adapted(prepared, self.check)
+        shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
         found: list[Solution] = []
         with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
             if not known:
-                return whole_trees(walk_fold(prepared, shares, fractions, run))
+                return whole_trees(walk_fold(prepared, shares, fractions, run, ridges=ridges))
             for fraction in fractions:
                 if run.budget.exhausted:
                     break
@@ -205,15 +218,23 @@ def walk_fold(
     fractions: Sequence[float],
     run: Run,
     *,
+    ridges: Sequence[float] | None = None,
     thorough: bool = False,
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
+
+    With ``ridges``, at each strength one for each of them; else with the ridge of the problem.
 
     If no start meets the class rates, more of them are made.
     """
     problem = prepared.problem
     pairs = [strengths_at(problem, shares, fraction) for fraction in fractions]
-    problems = [prepared.with_strengths(*pair).problem for pair in pairs]
+    along = [prepared.with_strengths(*pair).problem for pair in pairs]
+    problems = [
+        one if ridge is None else replace(one, ridge=ridge)
+        for one in along
+        for ridge in ridges or [None]
+    ]
 
     def walked(n_starts: int) -> list[Solution]:
         return walk(
@@ -222,7 +243,7 @@ def walk_fold(
             keep=1,
             n_starts=n_starts,
             seed=run.seed,
-            budget=_path_budget(run),
+            budget=_path_budget(run, problem),
             thorough=thorough,
         )
 
@@ -244,7 +265,7 @@ def refit_from(
     If none of them meets the class rates, fresh starts are made.
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
-    budget = _path_budget(run)
+    budget = _path_budget(run, problem)
     found: list[Solution] = []
     if isinstance(run.solver, Follower) and run.solver.follows(problem):
         found += walk_fold(prepared, shares, [fraction], run, thorough=True)
@@ -259,7 +280,9 @@ def refit_from(
         return walk_fold(prepared, shares, [fraction], run)[0]
 
 
-def _path_budget(run: Run) -> Budget:
+def _path_budget(run: Run, problem: TrainingProblem) -> Budget:
+    if isinstance(run.solver, Follower) and run.solver.follows(problem):
+        return run.budget  # it knows itself when trees are only compared
     return replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
 
 

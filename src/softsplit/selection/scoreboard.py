@@ -81,8 +81,10 @@ class Scoreboard:
 
     n_folds: int
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
+    _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
 
     def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
+        self._pooled.pop((candidate, fraction), None)
         self.folds.setdefault((candidate, fraction), {})[fold] = found
 
     def rows(self) -> list[Key]:
@@ -122,13 +124,15 @@ class Scoreboard:
 
     def _samples(self, key: Key) -> tuple[FloatArray, FloatArray] | None:
         """Values and weights of all left-out samples, fold by fold; None if they have none."""
-        folds = self.folds[key]
-        known = [folds[f].samples for f in sorted(folds)]
-        parts = [one for one in known if one is not None]
-        if not parts or len(parts) < len(known):
-            return None
-        values, weights = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
-        return values, weights
+        if key not in self._pooled:
+            folds = self.folds[key]
+            known = [folds[f].samples for f in sorted(folds)]
+            parts = [one for one in known if one is not None]
+            self._pooled[key] = None
+            if parts and len(parts) == len(known):
+                values, weights = (np.concatenate([one[i] for one in parts]) for i in (0, 1))
+                self._pooled[key] = values, weights
+        return self._pooled[key]
 
     def best(self, keys: Sequence[Key] | None = None) -> Key:
         """The highest mean score; the sparsest of equals."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,8 +27,8 @@ from softsplit.solvers.likelihood.penalised import STEPS, Penalised
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
-COMPARED_DECREASE = 1e-7
-"""Where trees are only compared a descent ends when it falls by less than this part."""
+COMPARED_STEPS, COMPARED_DECREASE = 40, 1e-6
+"""Where trees are only compared."""
 
 
 def by_likelihood(problem: TrainingProblem) -> bool:
@@ -65,6 +66,9 @@ class _Run:
         self.problem, self.start, self.budget, self.tight = problem, start, budget, tight
         self.began = time.perf_counter()
         self.few = Descents(problem, budget, problem.rows.sample(SUPPORT_ROWS))
+        self.measured: dict[int, Solution] = {}
+        self.last: dict[int, Draft] = {}
+        self.ends: dict[tuple[int, float], tuple[Draft, Status]] = {}
         self.trees = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
 
     def along(self, problems: Sequence[TrainingProblem]) -> list[Solution]:
@@ -105,16 +109,25 @@ class _Run:
             steps = Penalised(whole, winner, problem.penalties, problem.ridge)
             draft, over = steps.descend(self.budget.max_iter or STEPS, tol)
             return draft, Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
-        draft = self._picked(problem, stages) if stages else winner
-        if not draft.n_coefficients:
-            return draft, Status.ACCEPTABLE
-        decrease = POLISH_DECREASE if self.tight else COMPARED_DECREASE
+        picked = self._picked(problem, stages) if stages else winner
+        if not picked.n_coefficients:
+            return picked, Status.ACCEPTABLE
+        steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
+        if self.tight:
+            steps, decrease = POLISH_STEPS, POLISH_DECREASE
         smoothing, small = Smoothing(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
-        draft, _, over = whole.descend(draft, smoothing, POLISH_STEPS, decrease, tol=small)
+        known = self.ends.get((id(picked), problem.ridge))
+        if known is not None:
+            return known
+        begin = self.last.get(id(picked), picked)  # another ridge has been there
+        draft, _, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
         if self.tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
         self.few.steps += 0 if whole is self.few else whole.steps
-        return draft, Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
+        status = Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
+        self.last[id(picked)] = draft
+        self.ends[id(picked), problem.ridge] = draft, status
+        return draft, status
 
     def _on_all_rows(self, problem: TrainingProblem) -> Descents:
         samples = samples_of(problem.rows)
@@ -129,6 +142,16 @@ class _Run:
         return min(stages, key=lambda stage: stage.price(local, global_)).draft
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
+        """A tree may be the best at several strengths: it is measured once."""
+        known = self.measured.get(id(draft))
+        if known is not None and _counts(problem):
+            weights = known.parameters.weights
+            return replace(known, objective=known.cost + problem.penalties.value(weights))
+        found = self._measure(problem, draft, status)
+        self.measured[id(draft)] = found
+        return found
+
+    def _measure(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         return Solution.measure(
             problem,
             draft.tree(problem),
