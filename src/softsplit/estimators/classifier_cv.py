@@ -226,9 +226,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             self.depths, len(rows.classes), whole.n_rows, likelihood=likelihood
         )
         unit = strength_unit(whole.problem)
-        fractions = make_fractions(
-            self.strengths, self.n_strengths, unit, likelihood=likelihood
-        )
+        fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
         run = run.ready()

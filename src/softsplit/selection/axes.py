@@ -72,7 +72,9 @@ def make_axes(
             raise ValueError(f"penalties holds {shown(penalty)}, which has no strength to choose.")
     for scope in found["scopes"]:
         if scope not in SHARES:
-            raise ValueError(f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}.")
+            raise ValueError(
+                f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}."
+            )
     gammas = found["steepnesses"]
     if not likelihood:
         gammas = [settings.make_steepness(s) for s in gammas]
@@ -87,9 +89,7 @@ def make_axes(
     }
 
 
-def make_depths(
-    depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = False
-) -> list[int]:
+def make_depths(depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = False) -> list[int]:
     """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):

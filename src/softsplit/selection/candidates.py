@@ -4,7 +4,7 @@ A grid of all settings would cost their product. Instead one setting after the o
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is better by more than one standard error, then steepness. The best one or
 two candidates are then judged at all strengths. By likelihood, where elimination gives the trees of
-all strengths at once, all are judged at once, with every ridge.
+all strengths at once, every other strength is judged, and the best get the others and all ridges.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Search:
     seen : set of Candidate
         Those that have been judged.
     ridges : tuple of float
-        Every candidate is judged with each of them.
+        The last ones are judged with each of them; all others with the first.
     """
 
     trainer: FoldTrainer
@@ -74,6 +74,8 @@ class Search:
         for candidate in self.board.leaders(FINALISTS):
             missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
             self._evaluate([candidate], tuple(missing))
+            others = [candidate._replace(ridge=ridge) for ridge in self.ridges]
+            self._evaluate([one for one in others if one not in self.seen], self.fractions)
 
     def _leader(self, first: Candidate) -> Candidate:
         leaders = self.board.leaders(1)
@@ -86,9 +88,9 @@ class Search:
         self._evaluate(new, self._screen(new))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
-        """A few strengths from the middle; all of them where one elimination serves them all."""
+        """A few strengths from the middle; every other where one elimination serves them all."""
         if all(candidate.penalty == "count" for candidate in candidates):
-            return self.fractions
+            return self.fractions[::2]
         return _screen(self.fractions)
 
     def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
@@ -113,7 +115,6 @@ class Search:
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
-        candidates = [c._replace(ridge=ridge) for c in candidates for ridge in self.ridges]
         self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
             keys = [key for key in self.board.folds if key[0] == candidate]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
@@ -23,10 +23,10 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Val
 from softsplit.selection.scoring import valued_samples
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start, Status
-from softsplit.solvers.base import Follower
+from softsplit.solvers.base import Follower, Path, refuse_unsupported
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
-from softsplit.training.multistart import NoFeasibleTreeError, best_solution
+from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
 from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepare
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
@@ -62,6 +62,14 @@ class Scoring:
     samplewise: bool = False
 
 
+@dataclass
+class FoldMemory:
+    """What candidates that come back find again: problems of folds, and paths on them."""
+
+    prepared: dict[tuple[Candidate, int], tuple[Prepared, Any]] = field(default_factory=dict)
+    paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class FoldTrainer:
     """Walks the paths of candidates on the folds and scores the trees.
@@ -84,6 +92,19 @@ class FoldTrainer:
     scoring: Scoring
     run: Run
     check: CheckRows
+    memory: FoldMemory = field(default_factory=lambda: FoldMemory())
+
+    def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, _TestRows]:
+        """The problem of a fold and its test rows; made once for a candidate."""
+        key = (candidate, fold)
+        if key not in self.memory.prepared:
+            train, test = self.splits[fold]
+            prepared = prepare_fold(configured(self.settings, candidate), self.rows.part(train))
+            tested = _TestRows.of(prepared, self.rows.part(test), self.scoring)
+            if candidate.loss != "log":
+                return prepared, tested
+            self.memory.prepared[key] = prepared, tested
+        return self.memory.prepared[key]
 
     def evaluate(
         self, candidates: Sequence[Candidate], fractions: Sequence[float], board: Scoreboard
@@ -100,7 +121,9 @@ class FoldTrainer:
         finished = self._run(tasks, tuple(fractions), board)
         for family, fold in tasks:  # in this order, whichever ended first
             pairs = [(fraction, one) for fraction in fractions for one in family]
-            for (fraction, one), score in zip(pairs, finished.get((family, fold), []), strict=False):
+            for (fraction, one), score in zip(
+                pairs, finished.get((family, fold), []), strict=False
+            ):
                 board.add(one, fraction, fold, score)
 
     def _run(
@@ -140,13 +163,11 @@ class FoldTrainer:
         """
         if self.run.budget.exhausted:
             return []
-        train, test = self.splits[fold]
-        prepared = prepare_fold(configured(self.settings, family[0]), self.rows.part(train))
-        tested = _TestRows.of(prepared, self.rows.part(test), self.scoring)
+        prepared, tested = self._on_fold(family[0]._replace(ridge=0.0), fold)
         scores: list[FoldScore] = []
         began = time.perf_counter()
         seen: dict[bytes, FoldScore] = {}
-        for solution in self._path(prepared, family, fractions, known):
+        for solution in self._path(prepared, family, fold, fractions, known):
             weights = solution.parameters.weights
             # Neighbouring strengths often have the same tree.
             key = weights.tobytes() + solution.parameters.thresholds.tobytes()
@@ -168,6 +189,7 @@ class FoldTrainer:
         self,
         prepared: Prepared,
         family: Sequence[Candidate],
+        fold: int,
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[Solution]:
@@ -175,9 +197,15 @@ class FoldTrainer:
         run = self.run.adapted(prepared, self.check)
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
         found: list[Solution] = []
+        if isinstance(run.solver, Follower) and run.solver.follows(prepared.problem):
+            key = (family[0]._replace(ridge=0.0), fold)
+            if key not in self.memory.paths:
+                self.memory.paths[key] = fold_paths(prepared, run)
+            problems = problems_along(prepared, shares, fractions, ridges)
+            return whole_trees(best_trees(self.memory.paths[key], problems, run.budget))
         with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
             if not known:
-                return whole_trees(walk_fold(prepared, shares, fractions, run, ridges=ridges))
+                return whole_trees(walk_fold(prepared, shares, fractions, run))
             for fraction in fractions:
                 if run.budget.exhausted:
                     break
@@ -212,29 +240,59 @@ def prepare_fold(settings: ModelSettings, rows: Rows) -> Prepared:
     return prepare(settings, rows)
 
 
+def problems_along(
+    prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
+) -> list[TrainingProblem]:
+    """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
+    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
+    along = [prepared.with_strengths(*pair).problem for pair in pairs]
+    return [replace(one, ridge=r) for one in along for r in ridges or (one.ridge,)]
+
+
+def fold_paths(prepared: Prepared, run: Run) -> list[Path]:
+    """A path from each start of a run, for a solver that follows paths."""
+    problem, solver = prepared.problem, run.solver
+    assert isinstance(solver, Follower)
+    refuse_unsupported(solver, problem)
+    children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
+    return [
+        solver.follow(problem, numbered_start(problem, solver, number, child), run.budget)
+        for number, child in enumerate(children)
+    ]
+
+
+def best_trees(
+    paths: Sequence[Path], problems: Sequence[TrainingProblem], budget: Budget
+) -> list[Solution]:
+    """For each problem the best tree of several paths, to be compared with others."""
+    found = [path.trees(problems, tight=False) for path in paths]
+    if any(len(one) < len(problems) for one in found):
+        return max(found, key=len)  # the budget has ended
+    return [best_solution(trees, budget) for trees in zip(*found, strict=True)]
+
+
+def _best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -> Solution:
+    """The tree of the path that leads furthest, and its last digits."""
+    found: list[tuple[float, int]] = []
+    for number, path in enumerate(paths):
+        if not budget.exhausted or not found:
+            found.append((path.trees([problem], tight=False)[0].objective, number))
+    return paths[min(found)[1]].trees([problem], tight=True)[0]
+
+
 def walk_fold(
     prepared: Prepared,
     shares: Pair,
     fractions: Sequence[float],
     run: Run,
-    *,
-    ridges: Sequence[float] | None = None,
-    thorough: bool = False,
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
-    With ``ridges``, at each strength one for each of them; else with the ridge of the problem.
 
     If no start meets the class rates, more of them are made.
     """
     problem = prepared.problem
-    pairs = [strengths_at(problem, shares, fraction) for fraction in fractions]
-    along = [prepared.with_strengths(*pair).problem for pair in pairs]
-    problems = [
-        one if ridge is None else replace(one, ridge=ridge)
-        for one in along
-        for ridge in ridges or [None]
-    ]
+    problems = problems_along(prepared, shares, fractions)
 
     def walked(n_starts: int) -> list[Solution]:
         return walk(
@@ -244,7 +302,7 @@ def walk_fold(
             n_starts=n_starts,
             seed=run.seed,
             budget=_path_budget(run, problem),
-            thorough=thorough,
+            thorough=False,
         )
 
     try:
@@ -268,7 +326,8 @@ def refit_from(
     budget = _path_budget(run, problem)
     found: list[Solution] = []
     if isinstance(run.solver, Follower) and run.solver.follows(problem):
-        found += walk_fold(prepared, shares, [fraction], run, thorough=True)
+        own = [run.solver.follow(problem, Start(tree), budget) for tree in starts]
+        return _best_path([*fold_paths(prepared, run), *own], problem, budget)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))

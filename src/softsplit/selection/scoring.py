@@ -22,9 +22,7 @@ LEAST = 1e-15
 """Probabilities below this count as this."""
 
 
-def valued_samples(
-    shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray
-) -> Valued:
+def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
     """Values of samples with these class probabilities, (n_classes, n_samples), and labels."""
     probable = np.clip(shares[labels, np.arange(len(labels))], LEAST, 1.0)
     losses = -np.log(probable)

@@ -286,6 +286,17 @@ class Ruled(Protocol):
         """Name of the rule of the start with this number."""
 
 
+class Path(Protocol):
+    """What one start has led to: trees for problems that differ in strengths and ridge only."""
+
+    def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
+        """The best tree found for each problem.
+
+        Fewer come back if the budget ends, but at least one. Without ``tight`` trees are only to be
+        compared.
+        """
+
+
 @runtime_checkable
 class Follower(Protocol):
     """A solver that can follow a whole path of strengths from one start."""
@@ -293,14 +304,8 @@ class Follower(Protocol):
     def follows(self, problem: TrainingProblem) -> bool:
         """Whether it does for problems of this kind."""
 
-    def solve_path(
-        self, problems: Sequence[TrainingProblem], start: Start, budget: Budget, *, tight: bool
-    ) -> list[Solution]:
-        """The best tree found for each problem; they differ in strengths and ridge only.
-
-        Fewer come back if the budget ends, but at least one. Without ``tight`` trees are only to be
-        compared.
-        """
+    def follow(self, problem: TrainingProblem, start: Start, budget: Budget) -> Path:
+        """The path from a start; its work is done when trees are asked for."""
 
 
 @runtime_checkable

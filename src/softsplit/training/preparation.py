@@ -220,7 +220,8 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
         totals = np.bincount(rows.labels, weight, n_classes)
-        weight = weight * parse.class_weights(settings.class_weight, rows.classes, totals)[rows.labels]
+        factors = parse.class_weights(settings.class_weight, rows.classes, totals)
+        weight = weight * factors[rows.labels]
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
     topology = parse.make_topology(settings.depth, n_classes)
     engine = make_engine(settings.engine)(samples)

@@ -139,7 +139,7 @@ def make_loss(
         return expected_cost(cost_matrix, class_weight, classes, class_totals)
     if is_likelihood(loss):
         if cost_matrix is not None:
-            makemake_costs(cost_matrix, len(classes))  # they decide at prediction
+            make_costs(cost_matrix, len(classes))  # they decide at prediction
         return LogLoss.counted(class_totals)
     missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
     if missing or isinstance(loss, type):
@@ -201,9 +201,7 @@ def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:
     return costs
 
 
-def class_weights(
-    class_weight: Any, classes: NDArray[Any], class_totals: FloatArray
-) -> FloatArray:
+def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatArray) -> FloatArray:
     """Factor of each class; ``class_totals`` is the sample weight of each."""
     if class_weight is None:
         return np.ones(len(classes))

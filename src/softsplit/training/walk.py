@@ -116,7 +116,7 @@ def _follow(
             if best and budget.exhausted:
                 break
             start = numbered_start(problems[0], solver, number, child)
-            found = solver.solve_path(problems, start, budget, tight=thorough)
+            found = solver.follow(problems[0], start, budget).trees(problems, tight=thorough)
             whole = not budget.exhausted or not best
             if whole:  # what a cut start has reached is no better than what is there
                 pairs = zip_longest(best, found)

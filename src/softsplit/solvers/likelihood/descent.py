@@ -38,13 +38,20 @@ class Memory(NamedTuple):
     changes: FloatArray  # (PAIRS, n)
     inverses: FloatArray  # (PAIRS,): 1 / (step . change)
     value: FloatArray  # (1,)
+    inverse: FloatArray  # (n_free, n_free): where estimates begin; (0, 0) for a multiple of one
+    places: NDArray[np.int64]  # (n_free,): the free numbers
     counters: NDArray[np.int64]  # see BEGUN
 
 
-def new_memory(size: int) -> Memory:
+NO_INVERSE = np.zeros((0, 0))
+
+
+def new_memory(free: NDArray[np.bool_], inverse: FloatArray = NO_INVERSE) -> Memory:
+    """The memory of a descent of the free numbers, before its first point."""
+    size = len(free)
     return Memory(
         np.zeros(size), np.zeros((PAIRS, size)), np.zeros((PAIRS, size)), np.zeros(PAIRS),
-        np.zeros(1), np.zeros(5, dtype=np.int64),
+        np.zeros(1), inverse, np.flatnonzero(free), np.zeros(5, dtype=np.int64),
     )  # fmt: skip
 
 
@@ -74,7 +81,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
             counters[STORED] = 0
             fall = _direction(memory, direction)
         length = 1.0
-        if counters[STORED] == 0:
+        if counters[STORED] == 0 and memory.inverse.size == 0:
             length = min(1.0, FIRST_MOVE / max(_largest(direction), 1e-300))
         value, found = memory.value[0], False
         for _ in range(MAX_CUTS):
@@ -139,17 +146,38 @@ def _direction(memory, direction):  # type: ignore[no-untyped-def]
         shares[k] = _dot(steps[k], direction) * inverses[k]
         for i in range(size):
             direction[i] -= shares[k] * changes[k, i]
+    scale = 1.0
     if used > 0:
         last = (stored - 1) % PAIRS
-        scale = 1.0 / (inverses[last] * max(_dot(changes[last], changes[last]), 1e-300))
-        for i in range(size):
-            direction[i] *= scale
+        scratch = changes[last].copy()
+        _precondition(memory, scratch)
+        scale = 1.0 / (inverses[last] * max(_dot(changes[last], scratch), 1e-300))
+    _precondition(memory, direction)
+    for i in range(size):
+        direction[i] *= scale
     for back in range(used):
         k = (stored - used + back) % PAIRS
         share = shares[k] - _dot(changes[k], direction) * inverses[k]
         for i in range(size):
             direction[i] += share * steps[k, i]
     return _dot(gradient, direction)
+
+
+@compiled
+def _precondition(memory, vector):  # type: ignore[no-untyped-def]
+    """vector = inverse vector over the free numbers; nothing where there is no inverse."""
+    inverse, places = memory.inverse, memory.places
+    if inverse.size == 0:
+        return
+    count = places.size
+    part = np.empty(count)
+    for a in range(count):
+        part[a] = vector[places[a]]
+    for a in range(count):
+        total = 0.0
+        for b in range(count):
+            total += inverse[a, b] * part[b]
+        vector[places[a]] = total
 
 
 @compiled

@@ -34,7 +34,7 @@ SHARE = 0.13
 RIDGE = Smoothing(0.3)
 """While features are weighed against one another."""
 
-REFIT_STEPS, REFIT_DECREASE = 12, 1e-5
+REFIT_STEPS, REFIT_DECREASE = 6, 1e-5
 
 NEGLIGIBLE = 0.02
 """Weights below this, in log-odds per unit, are left out before the first round."""
@@ -83,9 +83,7 @@ def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stag
             if not draft.n_coefficients:
                 break
             rows = descents.on(draft)
-            draft, value, _ = descents.descend(
-                draft, RIDGE, REFIT_STEPS, REFIT_DECREASE, rows=rows
-            )
+            draft, value, _ = descents.descend(draft, RIDGE, REFIT_STEPS, REFIT_DECREASE, rows=rows)
             stages.append(Stage(draft, value))
             if draft.size <= SMALLEST:
                 break

@@ -47,8 +47,8 @@ def _lift(gates, leaves, i, label, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _routed(x, field, shape):  # type: ignore[no-untyped-def]
-    """scores, gates and D (n_branches, n_rows), V (n_rows,), and the leaves' distributions."""
+def routed(x, field, shape):  # type: ignore[no-untyped-def]
+    """scores, gates and D (n_branches, n_rows), V (n_rows,), the leaves' distributions, and P."""
     n_branches, n_classes = shape
     features, starts = field.features, field.starts
     n_columns, n_rows = features.shape
@@ -61,7 +61,7 @@ def _routed(x, field, shape):  # type: ignore[no-untyped-def]
     for t in range(n_branches):
         for i in range(n_rows):
             gates[t, i] = _gate(scores[t, i])
-    root = np.empty(n_rows)
+    root, arriving = np.empty(n_rows), np.empty((n_branches + 1, n_rows))
     values, reach = np.empty(2 * n_branches + 1), np.empty(2 * n_branches + 1)
     for k in range(n_classes):
         for i in range(starts[k], starts[k + 1]):
@@ -72,7 +72,9 @@ def _routed(x, field, shape):  # type: ignore[no-untyped-def]
                 reach[2 * t + 1] = reach[t] * gates[t, i]
                 reach[2 * t + 2] = reach[t] * (1.0 - gates[t, i])
                 gains[t, i] = reach[t] * (values[2 * t + 1] - values[2 * t + 2])
-    return scores, gates, gains, root, leaves
+            for leaf in range(n_branches + 1):
+                arriving[leaf, i] = reach[n_branches + leaf]
+    return scores, gates, gains, root, leaves, arriving
 
 
 @compiled
@@ -89,7 +91,7 @@ def coefficient_rises(x, field, shape, kept, ridge, n_exact):  # type: ignore[no
     goes with it.
     """
     n_branches, n_columns = kept.shape
-    scores, gates, gains, root, leaves = _routed(x, field, shape)
+    scores, gates, gains, root, leaves, _ = routed(x, field, shape)
     splits = x[: n_branches * (n_columns + 1)].reshape(n_branches, n_columns + 1)
     branches, columns, rises, saved = _estimates(splits, field, kept, gates, gains, root)
     order = np.argsort(rises / saved)
@@ -166,7 +168,7 @@ def _feature_rise(splits, j, field, scores, root, leaves, ridge):  # type: ignor
 @compiled
 def branch_rises(x, field, shape):  # type: ignore[no-untyped-def]
     """Rise if all rows go left, and if all go right, at each branch, (n_branches, 2)."""
-    _, gates, gains, root, _ = _routed(x, field, shape)
+    _, gates, gains, root, _, _ = routed(x, field, shape)
     rises = np.zeros((shape[0], 2))
     for t in range(shape[0]):
         for i in range(root.size):

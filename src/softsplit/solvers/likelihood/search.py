@@ -13,6 +13,7 @@ from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.descent import (
+    NO_INVERSE,
     Field,
     Smoothing,
     descend,
@@ -21,6 +22,7 @@ from softsplit.solvers.likelihood.descent import (
     steps_of,
 )
 from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.fisher import inverse_fisher, pays
 from softsplit.support.arrays import FloatArray
 
 SLICE_SECONDS = 0.2
@@ -96,7 +98,10 @@ class Descents:
         vector, free = draft.vector, draft.free
         if not leaves:
             free[draft.splits.size :] = False
-        memory, value = new_memory(len(vector)), np.inf
+        inverse = NO_INVERSE
+        if smoothing.entry == 0.0 and pays(int(np.sum(free)), len(draft.splits), max_iter):
+            inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
+        memory, value = new_memory(free, inverse), np.inf
         allowed = min(max_iter, self.budget.max_iter or max_iter)
         while True:
             if self.budget.exhausted:

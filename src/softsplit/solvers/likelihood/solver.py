@@ -21,13 +21,13 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import Stage, close_idle, eliminate
+from softsplit.solvers.likelihood.elimination import Stage, eliminate
 from softsplit.solvers.likelihood.newton import sharpened
 from softsplit.solvers.likelihood.penalised import STEPS, Penalised
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
-COMPARED_STEPS, COMPARED_DECREASE = 40, 1e-6
+COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
 
 
@@ -43,44 +43,36 @@ def by_likelihood(problem: TrainingProblem) -> bool:
 
 def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
     """The best tree found from a start."""
-    return solve_path([problem], start, budget, tight=True)[0]
+    return Elimination(problem, start, budget).trees([problem], tight=True)[0]
 
 
-def solve_path(
-    problems: Sequence[TrainingProblem], start: Start, budget: Budget, *, tight: bool = False
-) -> list[Solution]:
-    """The best tree found for each of some problems that differ in strengths and ridge only.
+class Elimination:
+    """What one start leads to: a path of trees from which those of all strengths are taken.
 
-    They share starts and elimination. Fewer come back if the budget ends, but at least one. Without
-    ``tight`` the descents end where trees can be compared.
+    The path is found when trees are first asked for. What has descended before goes on from there.
     """
-    return _Run(problems[0], start, budget, tight).along(problems)
 
-
-class _Run:
-    """One start on one problem."""
-
-    def __init__(
-        self, problem: TrainingProblem, start: Start, budget: Budget, tight: bool
-    ) -> None:
-        self.problem, self.start, self.budget, self.tight = problem, start, budget, tight
+    def __init__(self, problem: TrainingProblem, start: Start, budget: Budget) -> None:
+        self.problem, self.start, self.budget = problem, start, budget
         self.began = time.perf_counter()
         self.few = Descents(problem, budget, problem.rows.sample(SUPPORT_ROWS))
-        self.measured: dict[int, Solution] = {}
-        self.last: dict[int, Draft] = {}
-        self.ends: dict[tuple[int, float], tuple[Draft, Status]] = {}
-        self.trees = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
+        self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
+        self._won: Draft | None = None
+        self._stages: list[Stage] = []
+        self._last: dict[int, Draft] = {}
+        self._ends: dict[tuple[int, float, bool], tuple[Draft, Status]] = {}
+        self._measured_before: dict[int, Solution] = {}
 
-    def along(self, problems: Sequence[TrainingProblem]) -> list[Solution]:
-        status, winner = Status.ACCEPTABLE, self.trees[0]
-        stages: list[Stage] = []
-        found: list[Solution] = []
+    def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
+        """The best tree for each problem; fewer if the budget ends, but at least one."""
+        status, found = Status.ACCEPTABLE, []
         try:
-            winner = self._winner()
-            if any(_counts(problem) for problem in problems):
-                stages = eliminate(self.few, winner, class_shares(self.problem))
+            if self._won is None:
+                self._won = self._winner()
+            if not self._stages and any(_counts(problem) for problem in problems):
+                self._stages = eliminate(self.few, self._won, class_shares(self.problem))
             for problem in problems:
-                draft, status = self._finished(problem, winner, stages)
+                draft, status = self._finished(problem, self._won, tight)
                 found.append(self._measured(problem, draft, status))
         except OutOfBudget:
             status = self.budget.verdict
@@ -88,20 +80,23 @@ class _Run:
             self.budget.stop()
             status = Status.INTERRUPTED
         if not found:
-            draft = self._picked(problems[0], stages) if stages else winner
+            draft = self._won or self._starts[0]
+            if self._stages:
+                draft = self._picked(problems[0])
             found.append(self._measured(problems[0], draft, status))
         return found
 
     def _winner(self) -> Draft:
         """Where the race ends; a tree that was given keeps its zeros."""
-        if len(self.trees) > 1:
-            return self.few.race(self.trees)
-        draft = self.trees[0]
+        if len(self._starts) > 1:
+            return self.few.race(self._starts)
+        draft = self._starts[0]
         return draft if self.start.rule == "given" else self.few.race([draft])
 
     def _finished(
-        self, problem: TrainingProblem, winner: Draft, stages: Sequence[Stage]
+        self, problem: TrainingProblem, winner: Draft, tight: bool
     ) -> tuple[Draft, Status]:
+        """The tree for a problem after its descent on all rows."""
         whole = self._on_all_rows(problem)
         tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
@@ -109,24 +104,24 @@ class _Run:
             steps = Penalised(whole, winner, problem.penalties, problem.ridge)
             draft, over = steps.descend(self.budget.max_iter or STEPS, tol)
             return draft, Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
-        picked = self._picked(problem, stages) if stages else winner
+        picked = self._picked(problem) if self._stages else winner
         if not picked.n_coefficients:
             return picked, Status.ACCEPTABLE
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
-        if self.tight:
+        if tight:
             steps, decrease = POLISH_STEPS, POLISH_DECREASE
         smoothing, small = Smoothing(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
-        known = self.ends.get((id(picked), problem.ridge))
+        known = self._ends.get((id(picked), problem.ridge, tight))
         if known is not None:
             return known
-        begin = self.last.get(id(picked), picked)  # another ridge has been there
+        begin = self._last.get(id(picked), picked)  # another ridge has been there
         draft, _, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
-        if self.tight and over:
+        if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
         self.few.steps += 0 if whole is self.few else whole.steps
         status = Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
-        self.last[id(picked)] = draft
-        self.ends[id(picked), problem.ridge] = draft, status
+        self._last[id(picked)] = draft
+        self._ends[id(picked), problem.ridge, tight] = draft, status
         return draft, status
 
     def _on_all_rows(self, problem: TrainingProblem) -> Descents:
@@ -135,20 +130,19 @@ class _Run:
             return self.few
         return Descents(problem, self.budget, samples)
 
-    @staticmethod
-    def _picked(problem: TrainingProblem, stages: Sequence[Stage]) -> Draft:
+    def _picked(self, problem: TrainingProblem) -> Draft:
         """The tree of the path whose objective is least at the strengths of a problem."""
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        return min(stages, key=lambda stage: stage.price(local, global_)).draft
+        return min(self._stages, key=lambda stage: stage.price(local, global_)).draft
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         """A tree may be the best at several strengths: it is measured once."""
-        known = self.measured.get(id(draft))
+        known = self._measured_before.get(id(draft))
         if known is not None and _counts(problem):
             weights = known.parameters.weights
             return replace(known, objective=known.cost + problem.penalties.value(weights))
         found = self._measure(problem, draft, status)
-        self.measured[id(draft)] = found
+        self._measured_before[id(draft)] = found
         return found
 
     def _measure(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
@@ -170,6 +164,3 @@ def _counts(problem: TrainingProblem) -> bool:
     return any(
         part.strength > 0 and part.surrogate.kind == COUNT for part in (pair.local, pair.global_)
     )
-
-
-__all__ = ["by_likelihood", "close_idle", "solve", "solve_path"]

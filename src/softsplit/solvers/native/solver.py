@@ -20,8 +20,8 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
+from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
 from softsplit.solvers.likelihood import solver as likelihood
-from softsplit.solvers.base import Budget, Draw, Report, Solution, Start, Status, silent
 from softsplit.solvers.native.moves import Point, Warmed
 from softsplit.solvers.native.run import DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import Hops
@@ -121,10 +121,8 @@ class NativeSolver:
         """Elimination gives trees for all strengths at once."""
         return likelihood.by_likelihood(problem)
 
-    def solve_path(
-        self, problems: Sequence[TrainingProblem], start: Start, budget: Budget, *, tight: bool
-    ) -> list[Solution]:
-        return likelihood.solve_path(problems, start, budget, tight=tight)
+    def follow(self, problem: TrainingProblem, start: Start, budget: Budget) -> Path:
+        return likelihood.Elimination(problem, start, budget)
 
     def hops(self, problem: TrainingProblem) -> int:
         """Many on a small problem, where they cost little; none on one of a million rows.

@@ -1,0 +1,77 @@
+"""Curvature from the rows: the empirical Fisher information of a tree by likelihood.
+
+With J_i the derivative of -log V_i by the numbers that are free, the Hessian of the log-loss is
+near sum_i weight_i J_i J_i' where the tree fits. Of the splits and of the log-odds of the leaves,
+
+    J_i by s_it   = - D_it p_it (1 - p_it) / V_i              (prices.py), times z_ij or 1
+    J_i by v_kl   = - r_il ([y_i = k] - c_kl)                 r_il = P_il c_{y_i l} / V_i
+
+Its inverse, with ridge and prior, is what a descent on a support begins from: it ends in a third of
+the steps, and further down.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.solvers.likelihood.prices import routed
+from softsplit.support.compiling import compiled
+
+MOST_NUMBERS = 160
+WORTH = 50.0
+"""Products of the matrix, for each row, that a step and branch less are worth."""
+
+DAMPING = 1e-6
+"""Added to the diagonal, as a part of its mean."""
+
+
+def pays(n_numbers: int, n_branches: int, max_iter: int) -> bool:
+    """Whether the matrix costs less than the steps that it saves."""
+    return n_numbers <= MOST_NUMBERS and n_numbers**2 <= WORTH * n_branches * max_iter
+
+
+@compiled
+def inverse_fisher(x, field, ridge, free, shape):  # type: ignore[no-untyped-def]
+    """Inverse of the Fisher information of the free numbers, ridge and prior included."""
+    n_branches, n_classes = shape
+    n_columns, n_rows = field.features.shape
+    size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
+    _, gates, gains, root, leaves, reach = routed(x, field, shape)
+    count = 0
+    for i in range(free.size):
+        count += 1 if free[i] else 0
+    slopes = np.empty((count, n_rows))
+    added, root_weights = np.zeros(count), np.sqrt(field.weights)
+    total = 0.0
+    for k in range(n_classes):
+        total += field.pseudo[k]
+    line = 0
+    for number in range(free.size):
+        if not free[number]:
+            continue
+        if number < size:
+            t, j = number // (n_columns + 1), number % (n_columns + 1)
+            for i in range(n_rows):
+                p = gates[t, i]
+                slopes[line, i] = root_weights[i] * gains[t, i] * p * (1.0 - p) / root[i]
+            if j < n_columns:
+                added[line] = ridge
+                for i in range(n_rows):
+                    slopes[line, i] *= field.features[j, i]
+        else:
+            k, leaf = (number - size) // n_leaves, (number - size) % n_leaves
+            added[line] = total * leaves[k, leaf]
+            for c in range(n_classes):
+                share = leaves[c, leaf] * ((1.0 if c == k else 0.0) - leaves[k, leaf])
+                for i in range(field.starts[c], field.starts[c + 1]):
+                    slopes[line, i] = root_weights[i] * reach[leaf, i] * share / root[i]
+        line += 1
+    matrix = np.empty((count, count))
+    np.dot(slopes, slopes.T, matrix)
+    trace = 0.0
+    for line in range(count):
+        matrix[line, line] += added[line]
+        trace += matrix[line, line]
+    for line in range(count):
+        matrix[line, line] += DAMPING * trace / count + 1e-12
+    return np.linalg.inv(matrix)
