@@ -25,13 +25,12 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS
-from softsplit.problem.leaves import (
-    ASSIGNMENT,
+from softsplit.problem.distributions import (
     DISTRIBUTIONS,
     ClassDistributions,
     CountedDistributions,
-    LeafRule,
 )
+from softsplit.problem.leaves import ASSIGNMENT, LeafRule
 from softsplit.support.arrays import FloatArray
 
 RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")

@@ -143,7 +143,7 @@ def logarithmic(offset: float = 1e-5) -> Surrogate:
 
 
 def counting() -> Surrogate:
-    """phi(u) = 1 where u > 0: the number of nonzero coefficients (local) or of features (global)."""
+    """phi(u) = 1 where u > 0: the number of coefficients (local) or of features (global)."""
     return Surrogate("count", COUNT)
 
 

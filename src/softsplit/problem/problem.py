@@ -26,7 +26,8 @@ from softsplit.engines.base import RowEngine, Sums, samples_of
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import RATE_SLACK, LeafPrior, Violation, violation
+from softsplit.problem.distributions import LeafPrior
+from softsplit.problem.leaves import RATE_SLACK, Violation, violation
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.proximal import Proximal

@@ -167,8 +167,9 @@ def _most(cells: int, X: NDArray[Any]) -> int:
 
 def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
     """Strengths as they are for all rows, for a tree of a sample."""
+    strengths = {name: getattr(tree, name) for name in ("local_strength", "global_strength")}
     return tree.set_params(
-        local_strength=factor * tree.local_strength, global_strength=factor * tree.global_strength
+        **{n: s if isinstance(s, str) else factor * s for n, s in strengths.items()}
     )
 
 

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.folds import Split
+from softsplit.selection.paths import best_path, best_trees, fold_paths, problems_along
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.selection.scoring import valued_samples
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
@@ -240,46 +241,6 @@ def prepare_fold(settings: ModelSettings, rows: Rows) -> Prepared:
     return prepare(settings, rows)
 
 
-def problems_along(
-    prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
-) -> list[TrainingProblem]:
-    """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
-    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
-    along = [prepared.with_strengths(*pair).problem for pair in pairs]
-    return [replace(one, ridge=r) for one in along for r in ridges or (one.ridge,)]
-
-
-def fold_paths(prepared: Prepared, run: Run) -> list[Path]:
-    """A path from each start of a run, for a solver that follows paths."""
-    problem, solver = prepared.problem, run.solver
-    assert isinstance(solver, Follower)
-    refuse_unsupported(solver, problem)
-    children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
-    return [
-        solver.follow(problem, numbered_start(problem, solver, number, child), run.budget)
-        for number, child in enumerate(children)
-    ]
-
-
-def best_trees(
-    paths: Sequence[Path], problems: Sequence[TrainingProblem], budget: Budget
-) -> list[Solution]:
-    """For each problem the best tree of several paths, to be compared with others."""
-    found = [path.trees(problems, tight=False) for path in paths]
-    if any(len(one) < len(problems) for one in found):
-        return max(found, key=len)  # the budget has ended
-    return [best_solution(trees, budget) for trees in zip(*found, strict=True)]
-
-
-def _best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -> Solution:
-    """The tree of the path that leads furthest, and its last digits."""
-    found: list[tuple[float, int]] = []
-    for number, path in enumerate(paths):
-        if not budget.exhausted or not found:
-            found.append((path.trees([problem], tight=False)[0].objective, number))
-    return paths[min(found)[1]].trees([problem], tight=True)[0]
-
-
 def walk_fold(
     prepared: Prepared,
     shares: Pair,
@@ -327,7 +288,7 @@ def refit_from(
     found: list[Solution] = []
     if isinstance(run.solver, Follower) and run.solver.follows(problem):
         own = [run.solver.follow(problem, Start(tree), budget) for tree in starts]
-        return _best_path([*fold_paths(prepared, run), *own], problem, budget)
+        return best_path([*fold_paths(prepared, run), *own], problem, budget)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))

@@ -45,10 +45,8 @@ class Candidate(NamedTuple):
     @property
     def label(self) -> str:
         """The settings in words."""
-        if self.loss == "log":
-            last = f"ridge {self.ridge:g}"
-        else:
-            last = f"steepness {self.steepness:g}"
+        likelihood = self.loss == "log"
+        last = f"ridge {self.ridge:g}" if likelihood else f"steepness {self.steepness:g}"
         return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
 
 

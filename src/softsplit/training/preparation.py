@@ -219,7 +219,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     likelihood = parse.is_likelihood(settings.loss)
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
-        totals = np.bincount(rows.labels, weight, n_classes)
+        totals = np.bincount(rows.labels, weight, n_classes).astype(float)
         factors = parse.class_weights(settings.class_weight, rows.classes, totals)
         weight = weight * factors[rows.labels]
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)

@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 
 from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.descent import (

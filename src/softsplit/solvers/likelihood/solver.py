@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from softsplit.engines.base import samples_of
-from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.penalties import COUNT
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
@@ -101,8 +101,8 @@ class Elimination:
         tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not _counts(problem) and local.strength + global_.strength > 0:
-            steps = Penalised(whole, winner, problem.penalties, problem.ridge)
-            draft, over = steps.descend(self.budget.max_iter or STEPS, tol)
+            proximal = Penalised(whole, winner, problem.penalties, problem.ridge)
+            draft, over = proximal.descend(self.budget.max_iter or STEPS, tol)
             return draft, Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
         picked = self._picked(problem) if self._stages else winner
         if not picked.n_coefficients:

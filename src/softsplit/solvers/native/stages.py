@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from softsplit.problem.distributions import DISTRIBUTIONS
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
@@ -108,7 +109,7 @@ class LogWarmUp:
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, small = run.problem, run.on_few_rows(self.rows)
-        leaves = LOG_LOSS.leaf_rule.soften(leaf_classes)
+        leaves = DISTRIBUTIONS.soften(leaf_classes)
         for steepness in self.steepness:
             if steepness > problem.steepness:
                 break

@@ -10,6 +10,7 @@ expected cost (grouping.py).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.grouping import grouped_trees
@@ -61,7 +62,7 @@ def _softened(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
 def _random_tree(
     problem: TrainingProblem,
     rows: FloatArray,
-    starts: FloatArray,
+    starts: NDArray[np.int64],
     rng: np.random.Generator,
     leaning: bool,
 ) -> TreeParameters:

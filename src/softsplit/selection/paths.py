@@ -1,0 +1,56 @@
+"""Paths of strengths for solvers that follow a whole one from each start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.selection.strengths import Pair, strengths_at
+from softsplit.solvers import Budget, Solution
+from softsplit.solvers.base import Follower, Path, refuse_unsupported
+from softsplit.training.multistart import best_solution, numbered_start
+from softsplit.training.preparation import Prepared
+from softsplit.training.run import Run
+
+
+def problems_along(
+    prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
+) -> list[TrainingProblem]:
+    """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
+    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
+    along = [prepared.with_strengths(*pair).problem for pair in pairs]
+    return [replace(one, ridge=r) for one in along for r in ridges or (one.ridge,)]
+
+
+def fold_paths(prepared: Prepared, run: Run) -> list[Path]:
+    """A path from each start of a run, for a solver that follows paths."""
+    problem, solver = prepared.problem, run.solver
+    assert isinstance(solver, Follower)
+    refuse_unsupported(solver, problem)
+    children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
+    return [
+        solver.follow(problem, numbered_start(problem, solver, number, child), run.budget)
+        for number, child in enumerate(children)
+    ]
+
+
+def best_trees(
+    paths: Sequence[Path], problems: Sequence[TrainingProblem], budget: Budget
+) -> list[Solution]:
+    """For each problem the best tree of several paths, to be compared with others."""
+    found = [path.trees(problems, tight=False) for path in paths]
+    if any(len(one) < len(problems) for one in found):
+        return max(found, key=len)  # the budget has ended
+    return [best_solution(trees, budget) for trees in zip(*found, strict=True)]
+
+
+def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -> Solution:
+    """The tree of the path that leads furthest, and its last digits."""
+    found: list[tuple[float, int]] = []
+    for number, path in enumerate(paths):
+        if not budget.exhausted or not found:
+            found.append((path.trees([problem], tight=False)[0].objective, number))
+    return paths[min(found)[1]].trees([problem], tight=True)[0]
