@@ -28,8 +28,9 @@ SHUT = 700.0
 def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The tree as an ONNX model, written to ``path`` if one is given.
 
-    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, and
-    ``probabilities``, doubles, (n, n_classes). Needs the extra ``softsplit[onnx]``.
+    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, as
+    ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). Needs the extra
+    ``softsplit[onnx]``.
 
     Parameters
     ----------
@@ -79,8 +80,11 @@ class _Graph:
     def build(self) -> Any:
         from onnx import TensorProto, helper
 
-        probabilities = self._probabilities(self._leaves(self._scores()))
-        best = self.add("ArgMax", probabilities, axis=1, keepdims=0)
+        leaves = self._leaves(self._scores())
+        votes = self._probabilities(leaves)
+        if self.tree.leaf_votes is not self.tree.leaf_shares:
+            votes = self.add("MatMul", leaves, self.constant(self.tree.leaf_votes.T))
+        best = self.add("ArgMax", votes, axis=1, keepdims=0)
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
@@ -163,8 +167,7 @@ class _Graph:
         return self.constant(np.array([value], np.int64))
 
     def _probabilities(self, leaves: str) -> str:
-        classes = self.tree.parameters.leaf_classes.T
-        raw = self.add("MatMul", leaves, self.constant(classes))
+        raw = self.add("MatMul", leaves, self.constant(self.tree.leaf_shares.T))
         total = self.add("ReduceSum", raw, self._ints(1), keepdims=1)
         return self.add("Div", raw, total, name="probabilities")
 

@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
+from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
+from softsplit.reading.leaf_shares import smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.training import settings as parse
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 
 
@@ -175,13 +178,19 @@ class Prepared:
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
-        """The tree of a solution; the importances of its features take a pass over the rows."""
+        """The tree of a solution; the importances of its features take a pass over the rows.
+
+        Leaves that carry classes get the class shares of the rows in them besides. Where leaves
+        are distributions already, the cost matrix decides which class they call.
+        """
         found, shares = solution.parameters, None
         if importances:
             samples = self.problem.rows.sample()
             shares = feature_importances(
                 found, self.problem.steepness, samples.features, samples.weights
             )
+        assigned = isinstance(self.problem.loss.leaf_rule, ClassAssignment)
+        costs = None if assigned else self.settings.cost_matrix
         return TreeModel(
             parameters=found,
             steepness=self.problem.steepness,
@@ -193,7 +202,14 @@ class Prepared:
             importances=None if shares is None else used_shares(shares, found.weights),
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
+            distributions=self._shares(found) if assigned else None,
+            call_costs=None if costs is None else np.array(costs, dtype=float),
         )
+
+    def _shares(self, tree: TreeParameters) -> FloatArray:
+        """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
+        rows, mass = self.problem.rows, self.problem.evaluate_cost(tree).mass
+        return smoothed_shares(mass, rows.class_totals, rows.mean_weight)
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:

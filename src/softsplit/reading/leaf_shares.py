@@ -1,0 +1,51 @@
+"""What leaves say: the class shares of the rows that reach them, and which class they call.
+
+With M_kl the weight of the training rows of class k that reach leaf l and n_k that of all rows of
+class k, a leaf of a tree that was trained for costs is filled with the shares
+
+    c_kl = (M_kl + pi_k s) / (sum_k M_kl + s),      pi_k = n_k / sum_k n_k
+
+so that every leaf has seen s more rows than it has, with the classes of the whole. No share is
+zero, and a leaf that no row reaches knows nothing but pi. Class weights and costs take no part:
+shares are estimates of what a row there is, not of what to call it.
+
+To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
+
+    sum_y q_y cost[y, k],
+
+which is least where the votes sum_y q_y gain[y, k] are largest; gain[y, k] is what k costs less
+than the dearest call of y. They are linear in q, so that leaves have votes as they have shares.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+
+
+def smoothed_shares(mass: FloatArray, class_totals: FloatArray, pseudo: float) -> FloatArray:
+    """Class shares of every leaf, (n_classes, n_leaves), from the masses that reach it.
+
+    Parameters
+    ----------
+    mass : array of shape (n_classes, n_leaves)
+    class_totals : array of shape (n_classes,)
+    pseudo : float
+        s, in the unit of the masses.
+    """
+    prior = class_totals / class_totals.sum()
+    made: FloatArray = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
+    return made
+
+
+def call_gains(costs: FloatArray) -> FloatArray:
+    """gain[y, k], numbers from 0 to 1; for equal costs of all errors the identity.
+
+    A class that costs the same whatever it is called has gain 1 throughout: no decision depends on
+    it, and a row that is surely of this class still has votes.
+    """
+    gains = costs.max(axis=1, keepdims=True) - costs
+    largest = gains.max()
+    gains = gains / largest if largest > 0 else gains
+    return np.where(np.any(gains > 0, axis=1, keepdims=True), gains, 1.0)
