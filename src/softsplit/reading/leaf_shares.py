@@ -7,7 +7,9 @@ class k, a leaf of a tree that was trained for costs is filled with the shares
 
 so that every leaf has seen s more rows than it has, with the classes of the whole. No share is
 zero, and a leaf that no row reaches knows nothing but pi. Class weights and costs take no part:
-shares are estimates of what a row there is, not of what to call it.
+shares are estimates of what a row there is, not of what to call it. Leaves below a branch that all
+carry the same class count as one leaf, which has the rows of all of them: costs gave that branch
+nothing to decide, and so it decides nothing here either.
 
 To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
 
@@ -23,20 +25,39 @@ import numpy as np
 
 from softsplit.support.arrays import FloatArray
 
+ALIKE = 0.005
+"""Leaves whose classes differ by no more carry the same: solvers may end near a class only."""
 
-def smoothed_shares(mass: FloatArray, class_totals: FloatArray, pseudo: float) -> FloatArray:
+
+def smoothed_shares(
+    mass: FloatArray, leaf_classes: FloatArray, class_totals: FloatArray, pseudo: float
+) -> FloatArray:
     """Class shares of every leaf, (n_classes, n_leaves), from the masses that reach it.
 
     Parameters
     ----------
-    mass : array of shape (n_classes, n_leaves)
+    mass, leaf_classes : array of shape (n_classes, n_leaves)
     class_totals : array of shape (n_classes,)
     pseudo : float
         s, in the unit of the masses.
     """
+    mass = _pooled(mass, leaf_classes)
     prior = class_totals / class_totals.sum()
     made: FloatArray = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
     return made
+
+
+def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    """For leaves that count as one, the mass of all of them; from pairs of leaves upwards."""
+    n_classes, n_leaves = mass.shape
+    pooled, width = np.array(mass, order="C"), 2
+    while width <= n_leaves:
+        below = leaf_classes.reshape(n_classes, -1, width)
+        one = np.all(np.abs(below - below[:, :, :1]) <= ALIKE, axis=(0, 2))
+        sums = mass.reshape(n_classes, -1, width).sum(axis=2, keepdims=True)
+        pooled.reshape(n_classes, -1, width)[:, one] = sums[:, one]
+        width *= 2
+    return pooled
 
 
 def call_gains(costs: FloatArray) -> FloatArray:

@@ -209,7 +209,7 @@ class Prepared:
     def _shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
         rows, mass = self.problem.rows, self.problem.evaluate_cost(tree).mass
-        return smoothed_shares(mass, rows.class_totals, rows.mean_weight)
+        return smoothed_shares(mass, tree.leaf_classes, rows.class_totals, rows.mean_weight)
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
