@@ -34,26 +34,31 @@ def as_called(tree, X):
 
 
 def shares_by_hand(tree, X, y, weight):
-    """The formula in plain loops, for leaves that all have different classes."""
-    reach = tree.leaf_proba(X)
-    shares = np.empty_like(tree.leaf_classes_)
-    for leaf in range(shares.shape[1]):
-        for k, label in enumerate(tree.classes_):
-            prior = weight[y == label].sum() / weight.sum()
-            own = (weight * reach[:, leaf])[y == label].sum()
-            shares[k, leaf] = (own + prior * weight.mean()) / (
-                (weight * reach[:, leaf]).sum() + weight.mean()
-            )
+    """The formulas in plain loops, for leaves that all have different classes."""
+    n_classes, n_leaves = tree.leaf_classes_.shape
+    reach, shares = tree.leaf_proba(X), np.ones((n_classes, n_leaves))
+    for _ in range(4):  # equal shares: the first step counts masses
+        mass = np.zeros((n_classes, n_leaves))
+        for i, k in enumerate(np.searchsorted(tree.classes_, y)):
+            mass[k] += weight[i] * reach[i] * shares[k] / (reach[i] @ shares[k])
+        prior = mass.sum(axis=1) / weight.sum()
+        for leaf in range(n_leaves):
+            added = mass[:, leaf] + prior * weight.mean()
+            shares[:, leaf] = added / (mass[:, leaf].sum() + weight.mean())
     return shares
 
 
 # --- what the shares are ----------------------------------------------------------------------
 
 
-def test_shares_are_those_of_the_rows_whatever_the_costs():
+@pytest.mark.parametrize("steepness", [20.0, 512.0])
+def test_shares_are_those_of_the_rows_whatever_the_costs(steepness):
     X, y = load_breast_cancer(return_X_y=True)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    tree = quick(class_weight="balanced", cost_matrix=[[0, 1], [9, 0]], min_class_rate=0.3)
+    tree = quick(
+        class_weight="balanced", cost_matrix=[[0, 1], [9, 0]], min_class_rate=0.3,
+        steepness=steepness,
+    )  # fmt: skip
     tree.fit(X, y, sample_weight=weight)
     assert_allclose(tree.leaf_distributions_, shares_by_hand(tree, X, y, weight), atol=1e-9)
     assert_allclose(tree.leaf_distributions_.sum(axis=0), 1)

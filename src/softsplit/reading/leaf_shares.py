@@ -11,6 +11,11 @@ shares are estimates of what a row there is, not of what to call it. Leaves belo
 carry the same class count as one leaf, which has the rows of all of them: costs gave that branch
 nothing to decide, and so it decides nothing here either.
 
+Where gates are not shut a row is in many leaves at once, and shares of masses would be mixed twice:
+once when leaves are filled, once when they are read. So a few expectation steps follow, in which
+M_kl counts what leaf l is responsible for, sum_i weight_i P_il c_kl / sum_m P_im c_km over the rows
+of class k: the likelihood of the rows rises with each. Where gates are shut they change nothing.
+
 To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
 
     sum_y q_y cost[y, k],
@@ -25,6 +30,9 @@ import numpy as np
 
 from softsplit.support.arrays import FloatArray
 
+EXPECTATION_STEPS = 3
+"""More than these three gain nothing on rows left out."""
+
 ALIKE = 0.005
 """Leaves whose classes differ by no more carry the same: solvers may end near a class only."""
 
@@ -32,7 +40,7 @@ ALIKE = 0.005
 def smoothed_shares(
     mass: FloatArray, leaf_classes: FloatArray, class_totals: FloatArray, pseudo: float
 ) -> FloatArray:
-    """Class shares of every leaf, (n_classes, n_leaves), from the masses that reach it.
+    """Class shares of every leaf, (n_classes, n_leaves), from the masses it is responsible for.
 
     Parameters
     ----------

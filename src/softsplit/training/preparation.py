@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import ClassAssignment
@@ -22,7 +23,7 @@ from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
-from softsplit.reading.leaf_shares import smoothed_shares
+from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
@@ -208,8 +209,15 @@ class Prepared:
 
     def _shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
-        rows, mass = self.problem.rows, self.problem.evaluate_cost(tree).mass
-        return smoothed_shares(mass, tree.leaf_classes, rows.class_totals, rows.mean_weight)
+        rows, steepness = self.problem.rows, self.problem.steepness
+        splits, classes = tree.splits, tree.leaf_classes
+        known = classes, rows.class_totals, rows.mean_weight
+        mass = rows.evaluate(splits, classes, IDENTITY, steepness).mass
+        shares = smoothed_shares(mass, *known)
+        for _ in range(EXPECTATION_STEPS):
+            slope = rows.evaluate(splits, shares, LOGARITHM, steepness).table
+            shares = smoothed_shares(-shares * slope, *known)
+        return shares
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
