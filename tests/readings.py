@@ -52,8 +52,8 @@ def random_model(
 ):
     """A tree anywhere in the box over rows of every kind, and the rows.
 
-    ``leaves`` say class shares, have classes besides as after training for costs, or are called by
-    a cost matrix.
+    ``leaves`` say class shares, have classes besides as after training for costs (for odd seeds
+    their most frequent one), or are called by a cost matrix.
     """
     rng = np.random.default_rng([seed, depth, n_classes, KINDS.index(kind)])
     X = random_rows(rng, n_rows, n_features)
@@ -71,7 +71,9 @@ def random_model(
     said = {}
     if leaves == "classes":
         said["distributions"] = leaf_classes
-        leaf_classes = np.eye(n_classes)[rng.integers(n_classes, size=topology.n_leaves)].T
+        anyhow = rng.integers(n_classes, size=topology.n_leaves)
+        calls = leaf_classes.argmax(axis=0) if seed % 2 else anyhow
+        leaf_classes = np.eye(n_classes)[calls].T
     elif leaves == "costs":
         said["call_costs"] = rng.uniform(0, 9, (n_classes, n_classes)) * (1 - np.eye(n_classes))
     y = rng.integers(0, n_classes, n_rows)

@@ -62,17 +62,43 @@ def test_shares_are_those_of_the_rows_whatever_the_costs(steepness):
     tree.fit(X, y, sample_weight=weight)
     assert_allclose(tree.leaf_distributions_, shares_by_hand(tree, X, y, weight), atol=1e-9)
     assert_allclose(tree.leaf_distributions_.sum(axis=0), 1)
-    mixture = tree.leaf_proba(X) @ tree.leaf_distributions_.T
-    assert_allclose(tree.predict_proba(X), mixture, atol=1e-12)
-    assert_array_equal(tree.predict(X), tree.classes_[as_called(tree, X).argmax(axis=1)])
+    called = as_called(tree, X).argmax(axis=1)
+    assert_array_equal(tree.predict(X), tree.classes_[called])
+    mixture, proba = tree.leaf_proba(X) @ tree.leaf_distributions_.T, tree.predict_proba(X)
+    agree = mixture.argmax(axis=1) == called
+    assert_allclose(proba[agree], mixture[agree], atol=1e-12)
+    assert_array_equal(proba.argmax(axis=1), called)
+    assert_allclose(proba[~agree], 0.5, atol=1e-9)  # no class above the one that is called
+    assert agree.mean() > 0.9
     assert set(np.unique(tree.leaf_classes_)) == {0.0, 1.0}
+
+
+def test_levelling_touches_no_row_whose_class_is_called():
+    """The bound that spares most rows a second pass misses none that needs it."""
+    for seed in range(1, 60, 2):
+        model, X = random_model(seed, 3, 2 + seed % 4, steepness=8.0, leaves="classes")
+        assert model.levels
+        mixture = model.leaf_proba(X) @ model.distributions.T
+        called, proba = model.predict_index(X), model.predict_proba(X)
+        assert_array_equal(proba.argmax(axis=1), called)
+        assert_allclose(proba.sum(axis=1), 1)
+        agree = mixture.argmax(axis=1) == called
+        assert_allclose(proba[agree], mixture[agree], atol=1e-12)
+        order = np.argsort(mixture, axis=1)
+        assert np.all(np.diff(np.take_along_axis(proba, order, axis=1)[agree], axis=1) >= -1e-12)
+    model, X = random_model(4, 3, 3, steepness=8.0, leaves="classes")
+    assert not model.levels
+    assert_allclose(model.predict_proba(X), model.leaf_proba(X) @ model.distributions.T)
 
 
 def test_a_leaf_without_rows_knows_the_classes_of_the_whole():
     mass, totals = np.array([[6.0, 0.0], [2.0, 0.0]]), np.array([6.0, 2.0])
     shares = smoothed_shares(mass, np.eye(2), totals, 1.0)
-    assert_allclose(shares, [[0.75, 0.75], [0.25, 0.25]])
+    assert_allclose(shares, [[0.75, 0.5], [0.25, 0.5]])  # and nothing against its class
+    assert shares[1, 1] > shares[0, 1]
     assert_allclose(smoothed_shares(8 * mass, np.eye(2), 8 * totals, 8.0), shares)
+    other = smoothed_shares(mass, np.eye(2)[::-1], totals, 1.0)
+    assert_allclose(other, [[0.75, 0.75], [0.25, 0.25]])
 
 
 def test_leaves_that_are_one_have_the_rows_of_all():

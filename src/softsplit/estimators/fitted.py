@@ -138,20 +138,23 @@ class FittedTree(TreeHolder, BaseEstimator):
 
         They belong to ``predict``, which says the second of two classes where they are positive,
         and of several the one where they are largest. For a tree that says the most probable class
-        they are those of ``predict_proba``, shifted by the costs where a cost matrix decides. A
-        tree trained for costs says the class of its leaves: there they are log-odds or logarithms
-        of the probabilities of being called each class.
+        they are those of ``predict_proba``, shifted by the costs where a cost matrix decides. Where
+        costs or class rates of the training call a leaf by another class than its most frequent
+        one, they are those of being called each class.
         """
         rows = checked_rows(self, X)
-        votes = np.maximum(self.tree_.votes(rows), np.finfo(float).tiny)
+        tree = self.tree_
+        clear = tree.predict_proba(rows) if tree.levels else tree.votes(rows)
+        clear = np.maximum(clear, np.finfo(float).tiny)
         # A quotient of different numbers is never rounded to one: signs are those of ``predict``.
-        return np.log(votes[:, 1] / votes[:, 0] if votes.shape[1] == 2 else votes)
+        return np.log(clear[:, 1] / clear[:, 0] if clear.shape[1] == 2 else clear)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each sample: that of least expected cost, or the most probable one.
 
-        A tree trained with ``loss="cost"`` says the class that its leaves were given in training,
-        where costs and class rates count, and this need not be the largest of ``predict_proba``.
+        A tree trained with ``loss="cost"`` says the class that its leaves were given in training.
+        Where costs or class rates gave a leaf another class than its most frequent one, this need
+        not be the largest of ``predict_proba``.
         """
         rows = checked_rows(self, X)
         labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]

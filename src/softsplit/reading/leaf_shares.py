@@ -16,6 +16,12 @@ once when leaves are filled, once when they are read. So a few expectation steps
 M_kl counts what leaf l is responsible for, sum_i weight_i P_il c_kl / sum_m P_im c_km over the rows
 of class k: the likelihood of the rows rises with each. Where gates are shut they change nothing.
 
+A row between two leaves is called by the larger reach, while its mixture of shares may lean to the
+other side by a hair. Where all leaves are called by the largest of their shares, rows are to be as
+well, as scikit-learn has it: classes above the one that is called are lowered to it. Of a tree with
+a leaf that is called against its shares, by costs or class rates, mixtures stay as they are. A leaf
+with less than a row has no evidence against its class, and no share above that of its class.
+
 To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
 
     sum_y q_y cost[y, k],
@@ -27,11 +33,15 @@ than the dearest call of y. They are linear in q, so that leaves have votes as t
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 
 EXPECTATION_STEPS = 3
 """More than these three gain nothing on rows left out."""
+
+BELOW = 1.0 - 1e-9
+"""A class that was lowered to the one that is called stays below it by a hair."""
 
 ALIKE = 0.005
 """Leaves whose classes differ by no more carry the same: solvers may end near a class only."""
@@ -51,8 +61,9 @@ def smoothed_shares(
     """
     mass = _pooled(mass, leaf_classes)
     prior = class_totals / class_totals.sum()
-    made: FloatArray = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
-    return made
+    made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
+    level = levelled(made.T, np.argmax(leaf_classes, axis=0)).T
+    return np.where(mass.sum(axis=0) < pseudo, level, made)
 
 
 def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
@@ -66,6 +77,25 @@ def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         pooled.reshape(n_classes, -1, width)[:, one] = sums[:, one]
         width *= 2
     return pooled
+
+
+def largest_unsure(shares: FloatArray, calls: NDArray[np.intp]) -> float:
+    """What the largest probability of a row exceeds only if its class is called.
+
+    The reach of leaves that call another class is at least one half otherwise.
+    """
+    own = np.arange(len(shares))[:, None] == calls
+    inside, outside = shares[own].max(), shares[~own].max()
+    return float(max(inside, outside) + outside) / 2
+
+
+def levelled(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
+    """Probabilities (n_rows, n_classes) in which no class is above the one that is called."""
+    rows = np.arange(len(proba))
+    own = proba[rows, called]
+    made = np.minimum(proba, BELOW * own[:, None])
+    made[rows, called] = own
+    return made / made.sum(axis=1, keepdims=True)
 
 
 def call_gains(costs: FloatArray) -> FloatArray:

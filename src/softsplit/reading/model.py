@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.leaf_shares import call_gains
+from softsplit.reading.leaf_shares import call_gains, largest_unsure, levelled
 from softsplit.reading.row_plan import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
@@ -171,7 +171,25 @@ class TreeModel:
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        return self._plan.class_proba(X, self.leaf_shares)
+        proba = self._plan.class_proba(X, self.leaf_shares)
+        if self.levels:
+            unsure = np.flatnonzero(proba.max(axis=1) <= self._largest_unsure)
+            called = self.predict_index(X[unsure])
+            apart = np.argmax(proba[unsure], axis=1) != called
+            proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
+        return proba
+
+    @cached_property
+    def levels(self) -> bool:
+        """Whether no class is to be more probable than the predicted one, as in every leaf."""
+        if self.distributions is None:
+            return False
+        own = self.leaf_shares[self.leaf_calls, np.arange(len(self.leaf_calls))]
+        return bool(np.all(own >= self.leaf_shares.max(axis=0)))
+
+    @cached_property
+    def _largest_unsure(self) -> float:
+        return largest_unsure(self.leaf_shares, self.leaf_calls) + 1e-9
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Shares of the votes for each class, (n_rows, n_classes)."""
