@@ -41,10 +41,7 @@ def wine() -> tuple[Any, ...]:
 
 def breast() -> tuple[Any, ...]:
     data = load_breast_cancer(as_frame=True)
-    labels = np.array(["malignant", "benign"])[data.target]
-    return tuple(
-        train_test_split(data.data, labels, test_size=0.4, stratify=labels, random_state=0)
-    )
+    return data.data, np.array(["malignant", "benign"])[data.target]
 
 
 def draw_wine() -> dict[str, Any]:
@@ -73,17 +70,17 @@ def draw_wine() -> dict[str, Any]:
 
 
 def draw_breast() -> dict[str, Any]:
-    X, X_test, y, y_test = breast()
+    X, y = breast()
     trees = {
         f"seed {seed}": SoftTreeClassifier(global_strength=2.0, n_starts=20, random_state=seed).fit(
             X, y
         )
         for seed in (0, 1)
     }
-    soft = SoftTreeClassifier(global_strength=0.5, steepness=64, random_state=0).fit(X, y)
+    one = SoftTreeClassifier(global_strength=0.5, random_state=0)
     return {
         "starts": StartsDisplay.from_estimator(trees),
-        "reliability": ReliabilityDisplay.from_estimator(soft, X_test, y_test),
+        "reliability": ReliabilityDisplay.from_folds(one, X, y),
     }
 
 

@@ -1,8 +1,8 @@
 """How sure is the tree, and is it right to be?
 
-`steepness` says how sharply a split decides. At the default of 512 nearly all rows get a
-probability of 0 or 1. Lower values give probabilities with shades; whether they come true is
-what the diagram shows. The classes are often the same.
+`steepness` says how sharply a split decides. At the default of 512 most rows end in one leaf and
+get its class shares. Lower values mix leaves and give probabilities with more shades; whether
+they come true is what the diagram shows. The classes are often the same.
 """
 
 import matplotlib.pyplot as plt

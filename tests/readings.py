@@ -17,6 +17,8 @@ from softsplit.reading.summary import FeatureSummary
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import KINDS, fit_scaling
 
+LEAVES = ("shares", "classes", "costs")
+
 LABELS = {
     "string": ["$x_1$", "a, b", "high risk", "naïve €", "p", "q", "r", "\U0001f333"],
     "integer": [-3, 0, 2, 5, 8, 9, 11, 2**40],
@@ -46,8 +48,13 @@ def random_model(
     steepness=64.0,
     labels="string",
     n_rows=60,
+    leaves="shares",
 ):
-    """A tree anywhere in the box over rows of every kind, and the rows."""
+    """A tree anywhere in the box over rows of every kind, and the rows.
+
+    ``leaves`` say class shares, have classes besides as after training for costs (for odd seeds
+    their most frequent one), or are called by a cost matrix.
+    """
     rng = np.random.default_rng([seed, depth, n_classes, KINDS.index(kind)])
     X = random_rows(rng, n_rows, n_features)
     if kind == "identity":
@@ -61,6 +68,14 @@ def random_model(
     thresholds = np.einsum("tj,jt->t", through, weights) / n_features
     mixed = rng.dirichlet(np.full(n_classes, 0.3), topology.n_leaves).T
     leaf_classes = mixed / mixed.sum(axis=0)
+    said = {}
+    if leaves == "classes":
+        said["distributions"] = leaf_classes
+        anyhow = rng.integers(n_classes, size=topology.n_leaves)
+        calls = leaf_classes.argmax(axis=0) if seed % 2 else anyhow
+        leaf_classes = np.eye(n_classes)[calls].T
+    elif leaves == "costs":
+        said["call_costs"] = rng.uniform(0, 9, (n_classes, n_classes)) * (1 - np.eye(n_classes))
     y = rng.integers(0, n_classes, n_rows)
     samples = Samples.from_arrays(X, y, n_classes, np.ones(n_rows), scaling.transform)
     model = TreeModel(
@@ -70,6 +85,7 @@ def random_model(
         classes=np.array(LABELS[labels][:n_classes]),
         feature_names=tuple(f"feature {j}" for j in range(n_features)),
         summary=FeatureSummary.of(X, np.ones(n_rows), samples.mean),
+        **said,
     )
     return model, X
 
@@ -102,6 +118,7 @@ def classifier_and_frame(seed, depth, kind, labels):
     """A random tree by the draws of ``TREES``, and rows for it."""
     n_classes = 2 if labels == "boolean" else 2 + seed % 5
     tree, X = random_classifier(
-        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0
-    )
+        seed, depth=depth, n_classes=n_classes, kind=kind, labels=labels, steepness=512.0,
+        leaves=LEAVES[seed % 3],
+    )  # fmt: skip
     return tree, pd.DataFrame(X, columns=tree.feature_names_in_)

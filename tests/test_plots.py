@@ -260,11 +260,11 @@ def test_reliability_counts_bins_by_hand():
     assert np.all((low >= 0) & (high <= 1))
 
 
-def test_reliability_of_many_classes_is_that_of_the_predicted_one():
+def test_reliability_of_many_classes_is_that_of_the_most_probable_one():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(12), 200)
     display = ReliabilityDisplay.from_estimator(Fixed(proba), None, rng.integers(0, 12, 200))
-    assert [curve.label for curve in display.curves] == ["predicted class"]
+    assert [curve.label for curve in display.curves] == ["most probable class"]
     each = ReliabilityDisplay.from_estimator(
         Fixed(proba), None, rng.integers(0, 12, 200), kind="classes"
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
-from readings import random_classifier, random_model
+from readings import LEAVES, random_classifier, random_model
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -24,7 +24,7 @@ from softsplit.reading import importance
 from softsplit.reading.changes import class_changes
 from softsplit.reading.equations import number, read_split
 from softsplit.reading.importance import feature_importances
-from softsplit.reading.pruning import simplified
+from softsplit.reading.pruning import simplified, simplified_model
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.scaling import KINDS
 
@@ -81,7 +81,9 @@ def test_numbers_are_written_without_exponents_where_that_helps():
 
 @given(**trees)
 def test_an_explanation_adds_up(seed, depth, n_classes, kind):
-    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind)
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, leaves=LEAVES[seed % 3]
+    )
     x = X[seed % len(X)]
     names = tree.feature_names_in_
     frame = pd.DataFrame([x], columns=names)
@@ -101,6 +103,9 @@ def test_an_explanation_adds_up(seed, depth, n_classes, kind):
             assert reading.total == pytest.approx(sum(t.amount for t in reading.contributions))
     text = str(found)
     assert text.startswith(f"class {found.label}")
+    most = max(found.probabilities.values())
+    assert bool(found.note) == (found.probabilities[found.label] < most)
+    assert found.note in text
     assert set(found.to_dict()) >= {"label", "probabilities", "branches", "changes"}
 
 
@@ -138,7 +143,9 @@ def test_no_smaller_change_of_one_feature_changes_the_class(
     seed, depth, n_classes, kind, steepness
 ):
     """Every change is confirmed by the tree, and a dense scan finds none nearer."""
-    model, X = random_model(seed, depth, n_classes, kind, steepness=steepness)
+    model, X = random_model(
+        seed, depth, n_classes, kind, steepness=steepness, leaves=LEAVES[seed % 3]
+    )
     x = X[seed % len(X)]
     current = model.predict_index(x[None, :])[0]
     found, undecided = class_changes(model, x)
@@ -315,7 +322,9 @@ def test_hard_tree_follows_the_signs(wine):
 
 @given(**trees)
 def test_hard_and_soft_trees_agree_where_gates_are_shut(seed, depth, n_classes, kind):
-    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind, steepness=1e9)
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, steepness=1e9, leaves=LEAVES[seed % 3]
+    )
     X = pd.DataFrame(X, columns=tree.feature_names_in_)
     gates = tree.decision_path(X)
     shut = np.all((gates > 1 - 1e-9) | (gates < 1e-9), axis=1)
@@ -332,7 +341,9 @@ def with_idle_parts(model, rng):
     """Equal leaves here, a branch without features there, equal subtrees elsewhere."""
     tree = model.parameters
     weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
-    leaves = tree.leaf_classes.copy()
+    # Classes of the leaves, and below them their shares if they have any besides.
+    parts = [tree.leaf_classes, *([] if model.distributions is None else [model.distributions])]
+    leaves = np.vstack(parts)
     for t in range(len(thresholds)):
         what = rng.integers(4)
         below = list(tree.topology.leaves_below(t))
@@ -345,31 +356,38 @@ def with_idle_parts(model, rng):
             a, b = 2 * t + 1, 2 * t + 2
             weights[:, b], thresholds[b] = weights[:, a], thresholds[a]
             leaves[:, below[half:]] = leaves[:, below[:half]]
-    return replace(model, parameters=TreeParameters(weights, thresholds, leaves))
+    classes, *shares = np.split(leaves, len(parts))
+    made = TreeParameters(weights, thresholds, classes)
+    return replace(model, parameters=made, distributions=shares[0] if shares else None)
 
 
 @given(**trees, steepness=st.sampled_from([8.0, 512.0]))
 def test_a_simpler_tree_answers_the_same_everywhere(seed, depth, n_classes, kind, steepness):
-    model, X = random_model(seed, depth, n_classes, kind, steepness=steepness)
+    model, X = random_model(
+        seed, depth, n_classes, kind, steepness=steepness, leaves=LEAVES[seed % 3]
+    )
     rng = np.random.default_rng(seed)
     model = with_idle_parts(model, rng)
-    small = replace(model, parameters=simplified(model.parameters, steepness))
+    small = simplified_model(model, 1e-9)
     span = np.ptp(X, axis=0) + 1.0
     anywhere = X[rng.integers(len(X), size=400)] + rng.normal(size=(400, X.shape[1])) * span
     before, after = model.predict_proba(anywhere), small.predict_proba(anywhere)
     np.testing.assert_allclose(after, before, atol=1e-9)
-    top = np.sort(before, axis=1)
-    clear = top[:, -1] - top[:, -2] > 2e-9
-    np.testing.assert_array_equal(after.argmax(1)[clear], before.argmax(1)[clear])
+    top = np.sort(model.votes(anywhere), axis=1)
+    clear = top[:, -1] - top[:, -2] > 2e-8
+    said, says = model.predict_index(anywhere), small.predict_index(anywhere)
+    np.testing.assert_array_equal(says[clear], said[clear])
     assert small.topology.depth <= model.topology.depth
     assert np.count_nonzero(small.parameters.weights) <= np.count_nonzero(model.parameters.weights)
-    again = simplified(small.parameters, steepness)
-    np.testing.assert_array_equal(again.weights, small.parameters.weights)
+    again = simplified_model(small, 1e-9)
+    np.testing.assert_array_equal(again.parameters.weights, small.parameters.weights)
 
 
 @given(**trees)
 def test_with_rows_their_answers_stay(seed, depth, n_classes, kind):
-    tree, X = random_classifier(seed, depth=depth, n_classes=n_classes, kind=kind, steepness=512.0)
+    tree, X = random_classifier(
+        seed, depth=depth, n_classes=n_classes, kind=kind, steepness=512.0, leaves=LEAVES[seed % 3]
+    )
     X = pd.DataFrame(X, columns=tree.feature_names_in_)
     small = tree.simplify(X.iloc[:20], tol=0.05)
     rows = X.iloc[:20]

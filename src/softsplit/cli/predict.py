@@ -74,11 +74,10 @@ def _answers(tree: Any, frame: Any, complete: Any, drop: bool) -> list[tuple[int
     """Number of the row, its class, its probabilities."""
     if len(frame) == 0:
         return []
-    chances = tree.predict_proba(frame)
-    best = chances.argmax(axis=1)
+    chances, called = tree.predict_proba(frame), tree.predict(frame)
     names = [str(label) for label in tree.classes_]
     return [
-        (i + 1, names[best[i]] if complete[i] else None, dict(zip(names, chances[i], strict=True)))
+        (i + 1, str(called[i]) if complete[i] else None, dict(zip(names, chances[i], strict=True)))
         for i in range(len(frame))
         if complete[i] or not drop
     ]

@@ -107,6 +107,10 @@ class SoftTreeClassifier(SoftTreeBase):
     leaf_classes_ : array of shape (n_classes, n_leaves)
         The tree in the units the solver saw, in heap order: the children of branch t are 2t + 1
         (left) and 2t + 2; leaves from left to right.
+    leaf_distributions_ : array of shape (n_classes, n_leaves)
+        Class shares in each leaf, of which ``predict_proba`` is a mixture: those of the training
+        rows that reach it, with one row of the overall shares added. After training by likelihood
+        ``leaf_classes_`` itself.
     coef_ : array of shape (n_branches, n_features)
     intercept_ : array of shape (n_branches,)
         The splits in original units: a sample goes left at branch t with probability

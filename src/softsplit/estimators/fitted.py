@@ -18,7 +18,7 @@ from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
-from softsplit.reading.pruning import simplified
+from softsplit.reading.pruning import simplified_model
 from softsplit.solvers import Status
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import made_floats, refuse_infinite, refuse_masked, refuse_text
@@ -55,8 +55,13 @@ class FittedTree(TreeHolder, BaseEstimator):
 
     @property
     def leaf_classes_(self) -> FloatArray:
-        """Share of each class in each leaf, (n_classes, n_leaves)."""
+        """What training put in each leaf: its class, or class shares, (n_classes, n_leaves)."""
         return self.tree_.parameters.leaf_classes
+
+    @property
+    def leaf_distributions_(self) -> FloatArray:
+        """Share of each class in each leaf, which probabilities are made of."""
+        return self.tree_.leaf_shares
 
     @property
     def coef_(self) -> FloatArray:
@@ -128,8 +133,29 @@ class FittedTree(TreeHolder, BaseEstimator):
         """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
+    def decision_function(self, X: Any) -> FloatArray:
+        """How clearly each class is predicted: log-odds of the second of two, else logarithms.
+
+        They belong to ``predict``, which says the second of two classes where they are positive,
+        and of several the one where they are largest. For a tree that says the most probable class
+        they are those of ``predict_proba``, shifted by the costs where a cost matrix decides. Where
+        costs or class rates of the training call a leaf by another class than its most frequent
+        one, they are those of being called each class.
+        """
+        rows = checked_rows(self, X)
+        tree = self.tree_
+        clear = tree.predict_proba(rows) if tree.levels else tree.votes(rows)
+        clear = np.maximum(clear, np.finfo(float).tiny)
+        # A quotient of different numbers is never rounded to one: signs are those of ``predict``.
+        return np.log(clear[:, 1] / clear[:, 0] if clear.shape[1] == 2 else clear)
+
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each sample."""
+        """Class of each sample: that of least expected cost, or the most probable one.
+
+        A tree trained with ``loss="cost"`` says the class that its leaves were given in training.
+        Where costs or class rates gave a leaf another class than its most frequent one, this need
+        not be the largest of ``predict_proba``.
+        """
         rows = checked_rows(self, X)
         labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]
         return labels
@@ -179,11 +205,7 @@ class FittedTree(TreeHolder, BaseEstimator):
             raise ValueError(f"tol must be a number from 0 to 1, got {shown(tol)}.")
         rows = None if X is None else checked_rows(self, X)
         twin = copy.copy(holder_of(self))
-        model: TreeModel = twin.tree_
-        scaled = None if rows is None else model.scaled(rows).T
-        twin.tree_ = model.with_parameters(
-            simplified(model.parameters, model.steepness, float(tol), scaled)
-        )
+        twin.tree_ = simplified_model(twin.tree_, float(tol), rows)
         return twin
 
     def _check(self, X: Any) -> FloatArray:

@@ -27,31 +27,22 @@ from softsplit.persistence.reader import (
     text,
     whole,
 )
-from softsplit.reading.model import TreeModel, used_shares
+from softsplit.persistence.tree_section import LARGEST, read_tree, written_tree
+from softsplit.reading.model import used_shares
 from softsplit.reading.summary import KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
-from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 
 FORMAT = "softsplit-tree"
 VERSION = 1
-
-MAX_COEFFICIENTS = 50_000_000
-"""Features times branches: a small file must not ask for much memory."""
-
-SUM_OF_SHARES = 1e-3
-"""How far the class shares of a leaf may be from adding up to one."""
 
 MAX_LABEL_CHARACTERS = 50_000_000
 """Classes times the longest label: an array of strings gives every label that much room."""
 
 MAX_NESTING = 20
 """Lists in lists among the training parameters; a cost matrix has two."""
-
-LARGEST = 8e307
-"""Numbers of a file may be as large as those of any fitted tree; differences stay finite."""
 
 PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
 
@@ -80,7 +71,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
             "importances": None if importances is None else importances.tolist(),
         },
         "scaling": _written_scaling(model.scaling),
-        "tree": _written_tree(model),
+        "tree": written_tree(model),
         "training": training,
     }
     if hasattr(tree, "input_schema_"):
@@ -106,7 +97,7 @@ def from_document(document: Any) -> SoftTreeClassifier:
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
     scaling = _read_scaling(document["scaling"], len(summary.low))
-    model = _read_tree(document["tree"], scaling, classes, names, summary)
+    model = read_tree(document["tree"], scaling, classes, names, summary)
     parameters, known = _read_training(document["training"])
     if importances is not None:
         known["importances"] = used_shares(importances, model.parameters.weights)
@@ -239,82 +230,6 @@ def _read_scaling(value: Any, n_features: int) -> Scaling:
             f"scaling of the model file is for {made.n_features} features, not {n_features}."
         )
     return made
-
-
-# --- tree ---------------------------------------------------------------------------------------
-
-
-def _written_tree(model: TreeModel) -> dict[str, Any]:
-    weights = model.parameters.weights
-    used = [np.flatnonzero(weights[:, t]) for t in range(weights.shape[1])]
-    return {
-        "depth": model.topology.depth,
-        "steepness": float(model.steepness),
-        "zero_threshold": float(model.zero_threshold),
-        "branches": [
-            {
-                "threshold": float(model.parameters.thresholds[t]),
-                "features": used[t].tolist(),
-                "weights": weights[used[t], t].tolist(),
-            }
-            for t in range(len(used))
-        ],
-        "leaves": model.parameters.leaf_classes.T.tolist(),
-    }
-
-
-def _read_tree(
-    value: Any,
-    scaling: Scaling,
-    classes: NDArray[Any],
-    names: tuple[str, ...],
-    summary: FeatureSummary,
-) -> TreeModel:
-    keys = ("depth", "steepness", "zero_threshold", "branches", "leaves")
-    found = entries(value, "tree", keys)
-    depth = whole(found["depth"], "tree.depth", 1, MAX_DEPTH)
-    n_branches, n_features = 2**depth - 1, len(names)
-    if n_branches * max(n_features, len(classes)) > MAX_COEFFICIENTS:
-        raise ModelFileError(
-            f"the tree of the model file has {n_branches} branches and {n_features} features, "
-            "more than softsplit loads."
-        )
-    listed = items(found["branches"], "tree.branches", n_branches)
-    leaves = items(found["leaves"], "tree.leaves", n_branches + 1)
-    weights, thresholds = np.zeros((n_features, n_branches)), np.zeros(n_branches)
-    for t, branch in enumerate(listed):
-        thresholds[t], used, sizes = _read_branch(branch, f"tree.branches[{t}]", n_features)
-        weights[used, t] = sizes
-    shares = [_read_leaf(leaf, f"tree.leaves[{i}]", len(classes)) for i, leaf in enumerate(leaves)]
-    return TreeModel(
-        parameters=TreeParameters(weights, thresholds, np.array(shares).T),
-        steepness=real(found["steepness"], "tree.steepness", 1e-300, LARGEST),
-        scaling=scaling,
-        classes=classes,
-        feature_names=names,
-        summary=summary,
-        zero_threshold=real(found["zero_threshold"], "tree.zero_threshold", 0.0, 1.0),
-    )
-
-
-def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:
-    branch = entries(value, where, ("threshold", "features", "weights"))
-    used = [
-        whole(j, f"{where}.features", 0, n_features - 1)
-        for j in items(branch["features"], f"{where}.features")
-    ]
-    if len(set(used)) < len(used):
-        raise ModelFileError(f"{where}.features of the model file names a feature twice.")
-    # Interior points may lie outside the box by their tolerance.
-    sizes = reals(branch["weights"], f"{where}.weights", len(used), -1.001, 1.001)
-    return real(branch["threshold"], f"{where}.threshold", -1.001, 1.001), used, sizes
-
-
-def _read_leaf(value: Any, where: str, n_classes: int) -> FloatArray:
-    shares = reals(value, where, n_classes, -SUM_OF_SHARES, 1 + SUM_OF_SHARES)
-    if abs(shares.sum() - 1) > SUM_OF_SHARES:
-        raise ModelFileError(f"the class shares of {where} of the model file do not add up to one.")
-    return shares
 
 
 # --- training -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.persistence.estimators import classifier_in
+from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.output_files import write_file
@@ -28,8 +29,9 @@ SHUT = 700.0
 def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The tree as an ONNX model, written to ``path`` if one is given.
 
-    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, and
-    ``probabilities``, doubles, (n, n_classes). Needs the extra ``softsplit[onnx]``.
+    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, as
+    ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). Needs the extra
+    ``softsplit[onnx]``.
 
     Parameters
     ----------
@@ -79,8 +81,15 @@ class _Graph:
     def build(self) -> Any:
         from onnx import TensorProto, helper
 
-        probabilities = self._probabilities(self._leaves(self._scores()))
-        best = self.add("ArgMax", probabilities, axis=1, keepdims=0)
+        leaves = self._leaves(self._scores())
+        tree, last = self.tree, "probabilities"
+        shares = self._mixture(leaves, None if tree.levels else last)
+        votes = shares
+        if tree.leaf_votes is not tree.leaf_shares:
+            votes = self.add("MatMul", leaves, self.constant(tree.leaf_votes.T))
+        best = self.add("ArgMax", votes, axis=1, keepdims=0)
+        if tree.levels:
+            self._levelled(shares, best, last)
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
@@ -162,11 +171,23 @@ class _Graph:
     def _ints(self, value: int) -> str:
         return self.constant(np.array([value], np.int64))
 
-    def _probabilities(self, leaves: str) -> str:
-        classes = self.tree.parameters.leaf_classes.T
-        raw = self.add("MatMul", leaves, self.constant(classes))
+    def _mixture(self, leaves: str, name: str | None) -> str:
+        raw = self.add("MatMul", leaves, self.constant(self.tree.leaf_shares.T))
+        return self._normalised(raw, name)
+
+    def _normalised(self, raw: str, name: str | None = None) -> str:
         total = self.add("ReduceSum", raw, self._ints(1), keepdims=1)
-        return self.add("Div", raw, total, name="probabilities")
+        return self.add("Div", raw, total, name=name)
+
+    def _levelled(self, shares: str, best: str, name: str) -> str:
+        """As ``levelled`` of reading/leaf_shares.py."""
+        called = self.add("Unsqueeze", best, self._ints(1))
+        own = self.add("GatherElements", shares, called, axis=1)
+        cap = self.add("Mul", own, self.constant(np.float64(BELOW)))
+        places = self.constant(np.arange(len(self.tree.classes))[None, :])
+        is_own = self.add("Equal", called, places)
+        level = self.add("Where", is_own, shares, self.add("Min", shares, cap))
+        return self._normalised(level, name)
 
 
 def _labels(classes: Any) -> Any:

@@ -3,7 +3,7 @@
 Along one feature j everything is a function of one number v: the gates F(steepness z_t(v)) are
 monotone in v because every scaling is, and the lead of the predicted class c over class k,
 
-    g_k(v) = sum over leaves of (share of c - share of k) * probability of the leaf,
+    g_k(v) = sum over leaves of (votes for c - votes for k) * probability of the leaf,
 
 is carried up the tree as V_t = p_t V_left + (1 - p_t) V_right. On an interval of v each gate lies
 between its values at the ends, so that interval arithmetic bounds every g_k, and its derivative
@@ -164,8 +164,8 @@ class _Line:
         at_start = self._scaled(np.array([start]))[0]
         row = _moved(x, feature, np.array([start]))
         self.base = model.scores(row)[:, 0] - self.slope * at_start
-        classes = model.parameters.leaf_classes
-        self.leads = (classes[current] - np.delete(classes, current, axis=0)).T  # (leaves, rivals)
+        votes = model.leaf_votes
+        self.leads = (votes[current] - np.delete(votes, current, axis=0)).T  # (leaves, rivals)
         span = float(model.summary.high[feature] - model.summary.low[feature])
         self.finest = FINEST * span
         self.divisions = 0

@@ -22,7 +22,10 @@ LARGEST = 1e308
 SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Ranks whose values are told, under the quantile scaling."""
 
-MIXED_LEAF = 0.005
+PURE_LEAF = 0.995
+"""From this share on a leaf is of one class to a reader."""
+
+TOLD = 0.02
 """Class shares of a leaf below this are not worth a reader's time."""
 
 
@@ -160,18 +163,22 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:
-    """The class of a leaf, or its classes with their shares, as text."""
+    """The class of a leaf, or its classes with their shares, as text; first the one it calls."""
     labels = model.labels
-    return ", ".join(visible(labels[k]) + share for k, share in _told_classes(model, leaf))
+    return ", ".join(visible(labels[k]) + share for k, share in told_classes(model, leaf))
 
 
-def _told_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
-    """Positions of the classes of a leaf that are told, each with its share as text."""
-    shares = model.parameters.leaf_classes[:, leaf]
-    order = np.argsort(-shares, kind="stable")
-    if shares[order[0]] >= 1 - MIXED_LEAF:
-        return ((int(order[0]), ""),)
-    return tuple((int(k), f" {100 * shares[k]:.0f} %") for k in order if shares[k] >= MIXED_LEAF)
+def told_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
+    """Positions of the classes of a leaf that are told, each with its share as text.
+
+    The class that a row there is called stands first, whatever its share.
+    """
+    shares, called = model.leaf_shares[:, leaf], int(model.leaf_calls[leaf])
+    if shares[called] >= PURE_LEAF:
+        return ((called, ""),)
+    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= TOLD)
+    told = [called, *(k for k in others if k != called)]
+    return tuple((k, f" {100 * shares[k]:.0f} %") for k in told)
 
 
 def common_label(model: TreeModel, node: int) -> str | None:
@@ -180,5 +187,5 @@ def common_label(model: TreeModel, node: int) -> str | None:
     Leaves are told apart by their classes and not by texts, which two classes may share.
     """
     leaves = model.topology.leaves_below(node)
-    told = {_told_classes(model, leaf) for leaf in leaves}
+    told = {told_classes(model, leaf) for leaf in leaves}
     return leaf_label(model, leaves[0]) if len(told) == 1 else None

@@ -97,7 +97,7 @@ class Explanation:
     label : object
         The predicted class.
     probabilities : dict
-        Of every class.
+        Of every class, as ``predict_proba`` has them.
     branches : tuple of BranchReading
         All splits that decide something, from the root down.
     path : tuple of int
@@ -105,7 +105,7 @@ class Explanation:
     leaf : int
         The most probable leaf, counted from the left.
     leaf_label : str
-        The class of that leaf, or its classes with their shares, as text.
+        The class of that leaf, or its classes with their shares, as text; first the one it calls.
     leaf_probability : float
         Of all leaves below the end of the path.
     changes : tuple of Change
@@ -113,6 +113,8 @@ class Explanation:
         training range first; see ``softsplit.reading.changes``.
     undecided : tuple of str
         Features for which the search for a change was given up.
+    note : str
+        Why another class is predicted than the most probable one; empty where it is that.
     """
 
     label: Any
@@ -124,6 +126,7 @@ class Explanation:
     leaf_probability: float
     changes: tuple[Change, ...]
     undecided: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def smallest_change(self) -> Change | None:
@@ -137,7 +140,7 @@ class Explanation:
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
         chances = ", ".join(f"{visible(k)} {_percent(p)}" for k, p in shown if p >= MENTIONED)
-        lines = [f"class {visible(self.label)}   ({chances})", ""]
+        lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note)), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
         for place, branch in enumerate(self.path, start=1):
             lines += _branch_lines(place, by_branch[branch])
@@ -160,9 +163,9 @@ def explain(model: TreeModel, x: FloatArray) -> Explanation:
     path = [step.branch for step in model.topology.path(leaf) if step.branch in set(deciding)]
     end = _below(model, path, leaf)
     changes, undecided = class_changes(model, x)
-    proba = model.predict_proba(row)[0]
+    proba, called = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
-        label=model.labels[int(np.argmax(proba))],
+        label=model.labels[called],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
         branches=tuple(_reading(model, x, t, scores[t], gates[t, 0], reach[t]) for t in deciding),
         path=tuple(path),
@@ -171,7 +174,15 @@ def explain(model: TreeModel, x: FloatArray) -> Explanation:
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
         undecided=tuple(model.feature_names[j] for j in undecided),
+        note="" if proba[called] == proba.max() else _reason(model),
     )
+
+
+def _reason(model: TreeModel) -> str:
+    """Why the tree may say another class than the most probable one."""
+    if model.distributions is None:
+        return "not the most probable class, but the one of least expected cost"
+    return "not the most probable class: leaves are called by the costs and rates of the training"
 
 
 def _below(model: TreeModel, path: list[int], leaf: int) -> range:

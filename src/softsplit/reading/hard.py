@@ -49,8 +49,7 @@ class HardTree:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row's leaf."""
-        best = np.argmax(self.model.parameters.leaf_classes, axis=0)
-        labels: NDArray[Any] = self.model.classes[best[self.apply(X)]]
+        labels: NDArray[Any] = self.model.classes[self.model.leaf_calls[self.apply(X)]]
         return labels
 
     def agreement(self, X: Any) -> float:

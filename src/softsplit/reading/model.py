@@ -4,6 +4,7 @@ score     z_t = a_t . scaled(x) / p - mu_t                    (n_branches, n_row
 gate      p_t = F(steepness z_t), the probability of left
 reach     of a node: the product of the gates above it        (n_nodes, n_rows)
 answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
+class     the one with the most votes, which are mixed like the answer
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.leaf_shares import call_gains, largest_unsure, levelled
 from softsplit.reading.row_plan import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
@@ -45,6 +47,12 @@ class TreeModel:
     objective : float, optional
     n_iter : int, optional
         What training ended with, and after how many iterations, as far as it is known.
+    distributions : array of shape (n_classes, n_leaves), optional
+        Class shares of the training rows that reach each leaf, of a tree whose ``leaf_classes`` say
+        what to call them; see ``softsplit.reading.leaf_shares``. None: ``leaf_classes`` are shares.
+    call_costs : array of shape (n_classes, n_classes), optional
+        What it costs to call class y (row) k (column), where the class is the call of least
+        expected cost. None: costs were part of the training, or it is the most probable class.
     """
 
     parameters: TreeParameters
@@ -57,6 +65,8 @@ class TreeModel:
     importances: FloatArray | None = None
     objective: float | None = None
     n_iter: int | None = None
+    distributions: FloatArray | None = None
+    call_costs: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -91,18 +101,42 @@ class TreeModel:
         """The classes as plain Python values."""
         return list(self.classes.tolist())
 
+    @property
+    def leaf_shares(self) -> FloatArray:
+        """How likely a row in each leaf is of each class, (n_classes, n_leaves)."""
+        return self.parameters.leaf_classes if self.distributions is None else self.distributions
+
+    @cached_property
+    def leaf_votes(self) -> FloatArray:
+        """What each leaf adds to the votes of each class, (n_classes, n_leaves).
+
+        Of a tree trained for costs they are its classes: costs and class rates were part of the
+        training. Otherwise they are the shares, or what each call saves if calls have costs.
+        """
+        if self.distributions is not None or self.call_costs is None:
+            return self.parameters.leaf_classes
+        return call_gains(self.call_costs).T @ self.parameters.leaf_classes
+
+    @cached_property
+    def leaf_calls(self) -> NDArray[np.intp]:
+        """Position of the class that a row in each leaf is called, (n_leaves,)."""
+        best: NDArray[np.intp] = np.argmax(self.leaf_votes, axis=0)
+        return best
+
     def used(self, branch: int) -> NDArray[np.intp]:
         """Features of a split, the weightiest first."""
         size = np.abs(self.parameters.weights[:, branch])
         order = np.argsort(-size, kind="stable")
         return order[size[order] > self.zero_threshold]
 
-    def with_parameters(self, parameters: TreeParameters) -> TreeModel:
+    def with_parameters(
+        self, parameters: TreeParameters, distributions: FloatArray | None = None
+    ) -> TreeModel:
         """Another tree in the place of this one; features that it does not use have no share."""
         shares = self.importances
         if shares is not None:
             shares = used_shares(shares, parameters.weights)
-        return replace(self, parameters=parameters, importances=shares)
+        return replace(self, parameters=parameters, importances=shares, distributions=distributions)
 
     def with_names(self, names: Sequence[str] | None) -> TreeModel:
         """The same tree with other names for its features."""
@@ -137,11 +171,33 @@ class TreeModel:
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        return self._plan.class_proba(X, self.parameters.leaf_classes)
+        proba = self._plan.class_proba(X, self.leaf_shares)
+        if self.levels:
+            unsure = np.flatnonzero(proba.max(axis=1) <= self._largest_unsure)
+            called = self.predict_index(X[unsure])
+            apart = np.argmax(proba[unsure], axis=1) != called
+            proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
+        return proba
+
+    @cached_property
+    def levels(self) -> bool:
+        """Whether no class is to be more probable than the predicted one, as in every leaf."""
+        if self.distributions is None:
+            return False
+        own = self.leaf_shares[self.leaf_calls, np.arange(len(self.leaf_calls))]
+        return bool(np.all(own >= self.leaf_shares.max(axis=0)))
+
+    @cached_property
+    def _largest_unsure(self) -> float:
+        return largest_unsure(self.leaf_shares, self.leaf_calls) + 1e-9
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Shares of the votes for each class, (n_rows, n_classes)."""
+        return self._plan.class_proba(X, self.leaf_votes)
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
-        """Position of the most probable class in ``classes``, (n_rows,)."""
-        return np.argmax(self.predict_proba(X), axis=1)
+        """Position in ``classes`` of the class with the most votes, (n_rows,)."""
+        return np.argmax(self.votes(X), axis=1)
 
 
 def used_shares(shares: FloatArray, weights: FloatArray) -> FloatArray:

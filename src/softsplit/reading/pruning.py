@@ -9,14 +9,19 @@ A branch goes if
 Class probabilities move by no more than the tolerance: each removal moves the answer of its node by
 at most tolerance / depth, and a path from the root meets at most depth of them. The first two hold
 for every input whatever; the third is checked on the rows it was given, classes included.
+
+A tree whose leaves have class shares beside their classes keeps both: leaves are equal if they are
+in shares and in classes. Here they stand below one another, as if shares were further classes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from softsplit.reading.leaf_shares import call_gains
+from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
@@ -38,23 +43,41 @@ class _Branch:
 _Node = _Leaf | _Branch
 
 
+def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) -> TreeModel:
+    """The fitted tree without branches that decide nothing; ``X`` are rows in original units."""
+    tree, n_classes = model.parameters, len(model.classes)
+    features = None if X is None else model.scaled(X).T
+    votes = np.eye(n_classes) if model.call_costs is None else call_gains(model.call_costs).T
+    if model.distributions is None:
+        return model.with_parameters(simplified(tree, model.steepness, tol, features, votes))
+    both = replace(tree, leaf_classes=np.vstack([tree.leaf_classes, model.distributions]))
+    votes = np.eye(n_classes, 2 * n_classes)
+    found = simplified(both, model.steepness, tol, features, votes)
+    classes, shares = np.split(found.leaf_classes, 2)
+    return model.with_parameters(replace(found, leaf_classes=classes), shares)
+
+
 def simplified(
     parameters: TreeParameters,
     steepness: float,
     tol: float = 1e-9,
     features: FloatArray | None = None,
+    votes: FloatArray | None = None,
 ) -> TreeParameters:
     """The smallest complete tree that holds what is left of ``parameters``.
 
-    ``features`` are scaled rows, (n_features, n_rows). Where a complete tree needs a branch above
-    leaves that are one, it gets zero weights and equal leaves.
+    ``features`` are scaled rows, (n_features, n_rows); votes @ answers say their classes, or the
+    answers themselves. Where a complete tree needs a branch above leaves that are one, it gets
+    zero weights and equal leaves.
     """
     allowed = tol / parameters.topology.depth
     root = _pruned(_unpacked(parameters, 0), steepness, allowed)
     found = _packed(root, parameters.n_features)
     if features is None:
         return found
-    return _without_idle(found, steepness, tol, features, _answers(parameters, steepness, features))
+    wanted = _answers(parameters, steepness, features)
+    votes = np.eye(len(wanted)) if votes is None else votes
+    return _without_idle(found, steepness, tol, features, wanted, votes)
 
 
 def _unpacked(parameters: TreeParameters, node: int) -> _Node:
@@ -134,9 +157,10 @@ def _without_idle(
     tol: float,
     features: FloatArray,
     wanted: FloatArray,
+    votes: FloatArray,
 ) -> TreeParameters:
     """Branches one side of which suffices for all rows; from the leaves up, one at a time."""
-    best = parameters
+    best, called = parameters, np.argmax(votes @ wanted, axis=0)
     branch = len(parameters.thresholds) - 1
     while branch >= 0:
         for side in (1, 2):
@@ -144,7 +168,7 @@ def _without_idle(
             if trial is None:
                 continue
             answers = _answers(trial, steepness, features)
-            agree = np.array_equal(answers.argmax(axis=0), wanted.argmax(axis=0))
+            agree = np.array_equal(np.argmax(votes @ answers, axis=0), called)
             if agree and np.max(np.abs(answers - wanted), initial=0.0) <= tol:
                 best = trial
                 # Numbers of branches have changed; what was kept before may be idle now.

@@ -14,12 +14,12 @@ import numpy as np
 
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
-    MIXED_LEAF,
     common_label,
     leaf_label,
     number,
     rank_places,
     read_split,
+    told_classes,
 )
 from softsplit.reading.model import TreeModel
 from softsplit.report.elements import add, element
@@ -146,18 +146,13 @@ def _box(model: TreeModel, flow: FloatArray, node: int, numbers: Any) -> Box:
 
 def _leaf(model: TreeModel, flow: FloatArray, node: int) -> Box:
     leaf = model.topology.leaves_below(node)[0]
-    shares = model.parameters.leaf_classes[:, leaf]
-    order = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= MIXED_LEAF]
-    names = [shortened(model.labels[k]) for k in order]
-    if shares[order[0]] >= 1 - MIXED_LEAF:
-        lines = names[:1]
-    else:
-        shown = zip(names, order, strict=True)
-        lines = [f"{name} {100 * shares[k]:.0f} %" for name, k in shown][:SHOWN_CLASSES]
-        if len(order) > SHOWN_CLASSES:
-            lines.append(f"and {len(order) - SHOWN_CLASSES} more")
-    lines.append(_rows_note(flow[:, node], order[0]))
-    return Box(node, lines, class_colour(order[0]), leaf_label(model, leaf))
+    told = told_classes(model, leaf)
+    lines = [shortened(model.labels[k]) + share for k, share in told[:SHOWN_CLASSES]]
+    if len(told) > SHOWN_CLASSES:
+        lines.append(f"and {len(told) - SHOWN_CLASSES} more")
+    called = told[0][0]
+    lines.append(_rows_note(flow[:, node], called))
+    return Box(node, lines, class_colour(called), leaf_label(model, leaf))
 
 
 def _rows_note(counts: FloatArray, own: int) -> str:

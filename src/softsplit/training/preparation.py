@@ -15,12 +15,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
+from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
+from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
@@ -28,6 +31,7 @@ from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training import defaults
 from softsplit.training import settings as parse
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 
 
@@ -178,13 +182,19 @@ class Prepared:
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
-        """The tree of a solution; the importances of its features take a pass over the rows."""
+        """The tree of a solution; the importances of its features take a pass over the rows.
+
+        Leaves that carry classes get the class shares of the rows in them besides. Where leaves
+        are distributions already, the cost matrix decides which class they call.
+        """
         found, shares = solution.parameters, None
         if importances:
             samples = self.problem.rows.sample()
             shares = feature_importances(
                 found, self.problem.steepness, samples.features, samples.weights
             )
+        assigned = isinstance(self.problem.loss.leaf_rule, ClassAssignment)
+        costs = None if assigned else self.settings.cost_matrix
         return TreeModel(
             parameters=found,
             steepness=self.problem.steepness,
@@ -196,7 +206,21 @@ class Prepared:
             importances=None if shares is None else used_shares(shares, found.weights),
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
+            distributions=self._shares(found) if assigned else None,
+            call_costs=None if costs is None else np.array(costs, dtype=float),
         )
+
+    def _shares(self, tree: TreeParameters) -> FloatArray:
+        """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
+        rows, steepness = self.problem.rows, self.problem.steepness
+        splits, classes = tree.splits, tree.leaf_classes
+        known = classes, rows.class_totals, rows.mean_weight
+        mass = rows.evaluate(splits, classes, IDENTITY, steepness).mass
+        shares = smoothed_shares(mass, *known)
+        for _ in range(EXPECTATION_STEPS):
+            slope = rows.evaluate(splits, shares, LOGARITHM, steepness).table
+            shares = smoothed_shares(-shares * slope, *known)
+        return shares
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:

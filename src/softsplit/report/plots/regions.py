@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.estimators.fitted import checked_rows
 from softsplit.reading.holder import holder_of
@@ -32,6 +33,8 @@ class DecisionRegionsDisplay:
     names : tuple of two str
     points : array of shape (n_rows, 2), optional
     classes_of_points : array of int of shape (n_rows,), optional
+    called : array of int of shape (n_second, n_first), optional
+        Positions of the predicted classes; the most probable ones if not given.
 
     Attributes
     ----------
@@ -46,6 +49,7 @@ class DecisionRegionsDisplay:
         names: tuple[str, str],
         points: FloatArray | None = None,
         classes_of_points: Any = None,
+        called: NDArray[np.intp] | None = None,
     ) -> None:
         self.grid = grid
         self.probabilities = probabilities
@@ -53,6 +57,7 @@ class DecisionRegionsDisplay:
         self.names = names
         self.points = points
         self.classes_of_points = classes_of_points
+        self.called = probabilities.argmax(axis=2) if called is None else called
 
     @classmethod
     def from_estimator(
@@ -105,6 +110,7 @@ class DecisionRegionsDisplay:
             (model.feature_names[first], model.feature_names[second]),
             points,
             known,
+            model.predict_index(plane).reshape(shape[:2]),
         )
         return made.plot(ax)
 
@@ -115,9 +121,10 @@ class DecisionRegionsDisplay:
         ax = axes(ax, (6.4, 4.8))
         self.ax_, self.figure_ = ax, ax.figure
         colours = np.array([to_rgb(c) for c in class_colours(len(self.labels))])
-        best = self.probabilities.argmax(axis=2)
+        best = self.called
         chance = 1 / len(self.labels)
-        sure = (self.probabilities.max(axis=2) - chance) / (1 - chance)
+        own = np.take_along_axis(self.probabilities, best[:, :, None], axis=2)[:, :, 0]
+        sure = np.maximum(own - chance, 0.0) / (1 - chance)
         strength = (0.12 + 0.43 * sure)[:, :, None]
         image = 1 - strength * (1 - colours[best])
         first, second = self.grid

@@ -56,7 +56,8 @@ class ReliabilityDisplay:
     """Reliability diagram: how often what was predicted with probability p came true.
 
     One curve per class, against all others; with more than eight classes a single curve for the
-    predicted class of each row.
+    most probable class of each row. ``from_folds`` judges a classifier on the rows that its
+    training left out, ``from_estimator`` a fitted one on rows it has not seen.
 
     Parameters
     ----------
@@ -89,28 +90,94 @@ class ReliabilityDisplay:
         X, y : rows and their classes
         n_bins : int, default=10
         kind : {"auto", "classes", "confidence"}
-            A curve per class, or one for the predicted classes.
+            A curve per class, or one for the most probable class of each row.
         ax : matplotlib axes, optional
+        """
+        return cls.from_predictions(
+            y, estimator.predict_proba(X), estimator.classes_, n_bins=n_bins, kind=kind, ax=ax
+        )
+
+    @classmethod
+    def from_folds(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        n_bins: int = 10,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of a classifier where there are no rows to spare.
+
+        It is trained once for each fold, on the others, and judged on the rows left out; all rows
+        of X are judged once. The classifier itself need not be fitted and is not changed.
+
+        Parameters
+        ----------
+        estimator : classifier with ``predict_proba``
+        X, y : rows and their classes
+        cv : int, splitter of scikit-learn or iterable, default=5
+            Folds; a number means stratified ones.
+        n_jobs : int, optional
+            Folds trained side by side.
+        n_bins, kind, ax
+            As in ``from_estimator``.
+        """
+        from sklearn.model_selection import cross_val_predict
+
+        labels = np.asarray(y)
+        proba = cross_val_predict(
+            estimator, X, labels, cv=cv, n_jobs=n_jobs, method="predict_proba"
+        )
+        return cls.from_predictions(
+            labels, proba, np.unique(labels), n_bins=n_bins, kind=kind, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        probabilities: Any,
+        classes: Any,
+        *,
+        n_bins: int = 10,
+        kind: str = "auto",
+        ax: Any = None,
+    ) -> ReliabilityDisplay:
+        """Draw the diagram of probabilities, wherever they come from.
+
+        Parameters
+        ----------
+        y : array of shape (n_rows,)
+            The classes of the rows.
+        probabilities : array of shape (n_rows, n_classes)
+        classes : array of shape (n_classes,)
+            Which class each column is.
+        n_bins, kind, ax
+            As in ``from_estimator``.
         """
         if kind not in ("auto", "classes", "confidence"):
             raise ValueError(f"kind must be 'auto', 'classes' or 'confidence', got {shown(kind)}.")
         if not isinstance(n_bins, int) or n_bins < 1:
             raise ValueError(f"n_bins must be an integer >= 1, got {shown(n_bins)}.")
-        proba, classes, y = estimator.predict_proba(X), estimator.classes_, np.asarray(y)
-        if y.shape != (len(proba),):
-            raise ValueError(f"y must hold {len(proba)} labels, one per row of X.")
-        if kind == "auto":
-            kind = "classes" if len(classes) <= CLASSES_SHOWN else "confidence"
-        if kind == "confidence":
-            called = proba.argmax(axis=1)
-            best = proba[np.arange(len(proba)), called]
-            hits = classes[called] == y
-            return cls([ReliabilityCurve.of("predicted class", best, hits, n_bins)]).plot(ax)
+        proba, y = np.asarray(probabilities, dtype=float), np.asarray(y)
+        labels = np.asarray(classes).tolist()
+        if proba.shape != (len(y), len(labels)) or y.ndim != 1:
+            raise ValueError(
+                f"y must hold {len(proba)} labels, one per row, and probabilities {len(labels)} "
+                "columns, one per class."
+            )
+        if kind == "confidence" or (kind == "auto" and len(labels) > CLASSES_SHOWN):
+            hits = np.asarray(classes)[proba.argmax(axis=1)] == y
+            name = "most probable class"
+            return cls([ReliabilityCurve.of(name, proba.max(axis=1), hits, n_bins)]).plot(ax)
         # Of two classes one curve says all: that of the second, as scikit-learn has it.
-        drawn = [1] if len(classes) == 2 else range(len(classes))
-        labels = classes.tolist()
+        drawn = [1] if len(labels) == 2 else range(len(labels))
         curves = [
-            ReliabilityCurve.of(str(labels[k]), proba[:, k], y == classes[k], n_bins) for k in drawn
+            ReliabilityCurve.of(str(labels[k]), proba[:, k], y == labels[k], n_bins) for k in drawn
         ]
         return cls(curves).plot(ax)
 

@@ -111,7 +111,7 @@ class TreeDisplay:
 
     def _class(self, node: int) -> int:
         leaves = list(self.model.topology.leaves_below(node))
-        return int(np.argmax(self.model.parameters.leaf_classes[:, leaves].sum(axis=1)))
+        return int(np.argmax(self.model.leaf_votes[:, leaves].sum(axis=1)))
 
     def _box(self, box: Box, colours: list[Any], scale: float) -> None:
         from matplotlib.patches import FancyBboxPatch

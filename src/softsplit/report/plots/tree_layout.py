@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
-    MIXED_LEAF,
     common_label,
     number,
     rank_places,
     read_split,
+    told_classes,
 )
 from softsplit.reading.model import TreeModel
 from softsplit.report.plots.canvas import minus, plain
@@ -108,12 +106,8 @@ def _footnotes(model: TreeModel, root: Box, precision: int) -> list[str]:
 
 def _leaf_lines(model: TreeModel, node: int) -> list[str]:
     """The class of a leaf, or its classes with their shares, a line each."""
-    shares = model.parameters.leaf_classes[:, model.topology.leaves_below(node)[0]]
-    order = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= MIXED_LEAF]
-    names = [plain(model.labels[k], LONGEST_NAME) for k in order]
-    if shares[order[0]] >= 1 - MIXED_LEAF:
-        return names[:1]
-    lines = [f"{name} {100 * shares[k]:.0f} %" for name, k in zip(names, order, strict=True)]
+    told = told_classes(model, model.topology.leaves_below(node)[0])
+    lines = [plain(model.labels[k], LONGEST_NAME) + share for k, share in told]
     more = len(lines) - CLASSES_OF_LEAF
     return lines if more <= 0 else [*lines[:CLASSES_OF_LEAF], f"and {more} more"]
 

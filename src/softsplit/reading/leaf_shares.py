@@ -1,0 +1,110 @@
+"""What leaves say: the class shares of the rows that reach them, and which class they call.
+
+With M_kl the weight of the training rows of class k that reach leaf l and n_k that of all rows of
+class k, a leaf of a tree that was trained for costs is filled with the shares
+
+    c_kl = (M_kl + pi_k s) / (sum_k M_kl + s),      pi_k = n_k / sum_k n_k
+
+so that every leaf has seen s more rows than it has, with the classes of the whole. No share is
+zero, and a leaf that no row reaches knows nothing but pi. Class weights and costs take no part:
+shares are estimates of what a row there is, not of what to call it. Leaves below a branch that all
+carry the same class count as one leaf, which has the rows of all of them: costs gave that branch
+nothing to decide, and so it decides nothing here either.
+
+Where gates are not shut a row is in many leaves at once, and shares of masses would be mixed twice:
+once when leaves are filled, once when they are read. So a few expectation steps follow, in which
+M_kl counts what leaf l is responsible for, sum_i weight_i P_il c_kl / sum_m P_im c_km over the rows
+of class k: the likelihood of the rows rises with each. Where gates are shut they change nothing.
+
+A row between two leaves is called by the larger reach, while its mixture of shares may lean to the
+other side by a hair. Where all leaves are called by the largest of their shares, rows are to be as
+well, as scikit-learn has it: classes above the one that is called are lowered to it. Of a tree with
+a leaf that is called against its shares, by costs or class rates, mixtures stay as they are. A leaf
+with less than a row has no evidence against its class, and no share above that of its class.
+
+To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
+
+    sum_y q_y cost[y, k],
+
+which is least where the votes sum_y q_y gain[y, k] are largest; gain[y, k] is what k costs less
+than the dearest call of y. They are linear in q, so that leaves have votes as they have shares.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+
+EXPECTATION_STEPS = 3
+"""More than these three gain nothing on rows left out."""
+
+BELOW = 1.0 - 1e-9
+"""A class that was lowered to the one that is called stays below it by a hair."""
+
+ALIKE = 0.005
+"""Leaves whose classes differ by no more carry the same: solvers may end near a class only."""
+
+
+def smoothed_shares(
+    mass: FloatArray, leaf_classes: FloatArray, class_totals: FloatArray, pseudo: float
+) -> FloatArray:
+    """Class shares of every leaf, (n_classes, n_leaves), from the masses it is responsible for.
+
+    Parameters
+    ----------
+    mass, leaf_classes : array of shape (n_classes, n_leaves)
+    class_totals : array of shape (n_classes,)
+    pseudo : float
+        s, in the unit of the masses.
+    """
+    mass = _pooled(mass, leaf_classes)
+    prior = class_totals / class_totals.sum()
+    made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
+    level = levelled(made.T, np.argmax(leaf_classes, axis=0)).T
+    return np.where(mass.sum(axis=0) < pseudo, level, made)
+
+
+def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    """For leaves that count as one, the mass of all of them; from pairs of leaves upwards."""
+    n_classes, n_leaves = mass.shape
+    pooled, width = np.array(mass, order="C"), 2
+    while width <= n_leaves:
+        below = leaf_classes.reshape(n_classes, -1, width)
+        one = np.all(np.abs(below - below[:, :, :1]) <= ALIKE, axis=(0, 2))
+        sums = mass.reshape(n_classes, -1, width).sum(axis=2, keepdims=True)
+        pooled.reshape(n_classes, -1, width)[:, one] = sums[:, one]
+        width *= 2
+    return pooled
+
+
+def largest_unsure(shares: FloatArray, calls: NDArray[np.intp]) -> float:
+    """What the largest probability of a row exceeds only if its class is called.
+
+    The reach of leaves that call another class is at least one half otherwise.
+    """
+    own = np.arange(len(shares))[:, None] == calls
+    inside, outside = shares[own].max(), shares[~own].max()
+    return float(max(inside, outside) + outside) / 2
+
+
+def levelled(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
+    """Probabilities (n_rows, n_classes) in which no class is above the one that is called."""
+    rows = np.arange(len(proba))
+    own = proba[rows, called]
+    made = np.minimum(proba, BELOW * own[:, None])
+    made[rows, called] = own
+    return made / made.sum(axis=1, keepdims=True)
+
+
+def call_gains(costs: FloatArray) -> FloatArray:
+    """gain[y, k], numbers from 0 to 1; for equal costs of all errors the identity.
+
+    A class that costs the same whatever it is called has gain 1 throughout: no decision depends on
+    it, and a row that is surely of this class still has votes.
+    """
+    gains = costs.max(axis=1, keepdims=True) - costs
+    largest = gains.max()
+    gains = gains / largest if largest > 0 else gains
+    return np.where(np.any(gains > 0, axis=1, keepdims=True), gains, 1.0)
