@@ -20,6 +20,9 @@ MAX_COEFFICIENTS = 50_000_000
 SUM_OF_SHARES = 1e-3
 """How far the class shares of a leaf may be from adding up to one."""
 
+STEEPEST = 1e12
+"""Largest size of a weight or threshold: trees by likelihood have no box."""
+
 LARGEST = 8e307
 """Numbers of a file may be as large as those of any fitted tree; differences stay finite."""
 
@@ -100,8 +103,8 @@ def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[i
     if len(set(used)) < len(used):
         raise ModelFileError(f"{where}.features of the model file names a feature twice.")
     # Interior points may lie outside the box by their tolerance.
-    sizes = reals(branch["weights"], f"{where}.weights", len(used), -1.001, 1.001)
-    return real(branch["threshold"], f"{where}.threshold", -1.001, 1.001), used, sizes
+    sizes = reals(branch["weights"], f"{where}.weights", len(used), -STEEPEST, STEEPEST)
+    return real(branch["threshold"], f"{where}.threshold", -STEEPEST, STEEPEST), used, sizes
 
 
 def _read_leaves(value: Any, where: str, n_leaves: int, n_classes: int) -> FloatArray:

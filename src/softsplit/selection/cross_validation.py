@@ -24,10 +24,10 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Val
 from softsplit.selection.scoring import valued_samples
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start, Status
-from softsplit.solvers.base import Follower, Path, refuse_unsupported
+from softsplit.solvers.base import Follower, Path
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
-from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
+from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepare
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
