@@ -251,11 +251,13 @@ def walk_fold(
     shares: Pair,
     fractions: Sequence[float],
     run: Run,
+    *,
+    tight: bool = False,
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
-
-    If no start meets the class rates, more of them are made.
+    If no start meets the class rates, more of them are made. Paths that are followed end
+    ``tight`` where trees are to be kept.
     """
     problem = prepared.problem
     problems = problems_along(prepared, shares, fractions)
@@ -269,6 +271,7 @@ def walk_fold(
             seed=run.seed,
             budget=_path_budget(run, problem),
             thorough=False,
+            tight=tight,
         )
 
     try:
