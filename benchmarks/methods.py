@@ -213,7 +213,7 @@ def work(tasks: Iterable[Task], args: argparse.Namespace) -> None:
     """Fit what is not in the file yet; a line is added after each fit."""
     args.out.parent.mkdir(parents=True, exist_ok=True)
     methods = [method for method in args.methods if installed(method)]
-    rows, warm = list(rows_of(args.out)), False
+    rows, warm = measured(args.out), False
     for task in tasks:
         for method in methods:
             key = task.key | {"method": method}
@@ -241,6 +241,11 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.endswith("}"):  # the last line may have been cut by a stop
                 yield json.loads(line)
+
+
+def measured(path: Path) -> list[dict[str, Any]]:
+    """Rows of ``work``; those of former versions lack figures and are as if they were not there."""
+    return [row for row in rows_of(path) if "log_loss" in row or "error" in row]
 
 
 def sentence(row: dict[str, Any]) -> str:
@@ -317,7 +322,7 @@ MEASURES = {
 
 def read_rows(args: argparse.Namespace, **wanted: Any) -> pd.DataFrame:
     """The rows of the methods asked for; those that failed have no figures."""
-    rows = pd.DataFrame(row for row in rows_of(args.out) if wanted.items() <= row.items())
+    rows = pd.DataFrame(row for row in measured(args.out) if wanted.items() <= row.items())
     if rows.empty:
         raise SystemExit(f"{args.out} holds no such rows; make them with the part 'run' first.")
     if args.datasets:
