@@ -14,6 +14,6 @@ SLOW_TO_READ = "covertype"
 def test_defaults_serve_ordinary_problems(first):
     names = [name for name in shared_names() if name != SLOW_TO_READ]
     numbers = range(first, first + BLOCK)
-    problems = ordinary_problems(numbers, names=names, most_rows=200, most_columns=30)
+    problems = ordinary_problems(numbers, names=names, most_rows=150, most_columns=20)
     found = [(problem.story, complaint(problem)) for problem in problems]
     assert [pair for pair in found if pair[1] is not None] == []
