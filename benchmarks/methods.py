@@ -274,7 +274,8 @@ def measure(
     fit: Callable[[np.ndarray, np.ndarray, int], Fit], task: Task, iterations: int
 ) -> dict[str, Any]:
     """Fit and judge; one thread, since processor time is compared."""
-    facts = {"rows": len(task.y), "columns": task.X.shape[1], "classes": task.n_classes}
+    facts = {"rows": len(task.y), "test_rows": len(task.y_test)}
+    facts |= {"columns": task.X.shape[1], "classes": task.n_classes}
     began, began_cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
@@ -300,7 +301,6 @@ def judge(model: Any, task: Task) -> dict[str, Any]:
     )
     true = np.clip(found[np.arange(len(right)), task.y_test], SMALLEST, 1.0)
     return {
-        "test_rows": len(right),
         "accuracy": float(np.average(right, weights=task.weights)),
         "balanced": float(np.mean(list(rates.values()))),
         "log_loss": float(-np.average(np.log(true), weights=task.weights)),
@@ -321,14 +321,15 @@ MEASURES = {
 
 
 def read_rows(args: argparse.Namespace, **wanted: Any) -> pd.DataFrame:
-    """The rows of the methods asked for; those that failed have no figures."""
+    """The rows of the data sets and methods asked for."""
     rows = pd.DataFrame(row for row in measured(args.out) if wanted.items() <= row.items())
     if rows.empty:
         raise SystemExit(f"{args.out} holds no such rows; make them with the part 'run' first.")
     if args.datasets:
         rows = rows[rows["dataset"].isin(args.datasets)]
     rows = rows[rows["method"].isin(args.methods)]
-    return rows.assign(failed=rows["error"].notna() if "error" in rows else False)
+    columns = dict.fromkeys([*rows, *MEASURES, "error"])  # fits that failed have no figures
+    return rows.reindex(columns=list(columns))
 
 
 def wide(rows: pd.DataFrame, figure: str, by: list[str]) -> pd.DataFrame:
@@ -356,7 +357,7 @@ def beside(
 
 def failures(rows: pd.DataFrame) -> str:
     """A sentence for each fit that raised; empty if none did."""
-    failed = rows[rows["failed"]]
+    failed = rows[rows["error"].notna()]
     return "".join(
         f"- Failed: {sentence(row)}\n" for row in failed.dropna(axis=1).to_dict("records")
     )

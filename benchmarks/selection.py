@@ -80,7 +80,7 @@ def paper_datasets() -> list[str]:
 
 def nested(args: argparse.Namespace) -> Iterator[Task]:
     """Every outer fold of every data set."""
-    for name in args.datasets or paper_datasets():
+    for name in (n for n in args.datasets or paper_datasets() if n not in LARGER):
         X, y = table_of(name)
         for fold, (train, test) in enumerate(outer_folds(y, args.fold_seed)):
             if fold in args.folds:
@@ -90,7 +90,7 @@ def nested(args: argparse.Namespace) -> Iterator[Task]:
 
 def draws(args: argparse.Namespace) -> Iterator[Task]:
     """Rows of the larger data sets, drawn several times."""
-    for name in args.datasets or LARGER:
+    for name in (n for n in LARGER if not args.datasets or n in args.datasets):
         X, y = table_of(name)
         for draw in range(args.draws):
             train, others = train_test_split(
