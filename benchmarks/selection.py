@@ -131,10 +131,9 @@ def summary(rows: pd.DataFrame) -> str:
         for figure in ("accuracy", "log_loss", "features", "coefficients", "seconds")
     }
     accuracy = found["accuracy"]
-    plain = accuracy.drop(PUZZLES, errors="ignore")
     lines = [
-        f"- {method}: accuracy {100 * accuracy[method].mean():.2f} (without Monks-1 and -2 "
-        f"{100 * plain[method].mean():.2f}), log-loss {found['log_loss'][method].mean():.3f}, "
+        f"- {method}: accuracy {with_and_without(accuracy[method])}, "
+        f"log-loss {found['log_loss'][method].mean():.3f}, "
         f"features {found['features'][method].mean():.2f}, coefficients "
         f"{found['coefficients'][method].mean():.2f}, median seconds "
         f"{found['seconds'][method].median():.2f}."
@@ -143,6 +142,15 @@ def summary(rows: pd.DataFrame) -> str:
     if "tree" in accuracy:
         lines += [against(found, other) for other in accuracy if other != "tree"]
     return "\n".join(lines) + "\n" + failures(rows)
+
+
+def with_and_without(figures: pd.Series, form: str = ".2f") -> str:
+    """A mean over data sets in percent, and the mean without those no linear rule can learn."""
+    plain = figures.drop(PUZZLES, errors="ignore")
+    told = f"{100 * figures.mean():{form}}"
+    if len(plain) in (0, len(figures)):
+        return told
+    return f"{told} (without Monks-1 and -2 {100 * plain.mean():{form}})"
 
 
 def against(found: dict[str, pd.DataFrame], other: str) -> str:
@@ -157,8 +165,7 @@ def against(found: dict[str, pd.DataFrame], other: str) -> str:
     higher = both["log_loss"]["tree"].mean() - both["log_loss"][other].mean()
     seconds = both["seconds"]["tree"] / both["seconds"][other]
     return (
-        f"- Tree against {other}, {len(gap)} data sets: accuracy {100 * gap.mean():+.2f} points "
-        f"(without Monks-1 and -2 {100 * gap.drop(PUZZLES, errors='ignore').mean():+.2f}), "
+        f"- Tree against {other}, {len(gap)} data sets: accuracy {with_and_without(gap, '+.2f')}, "
         f"log-loss {higher:+.3f}, {ratio['features']:.2f} of its features, "
         f"{ratio['coefficients']:.2f} of its coefficients, {seconds.median():.2f} of its seconds "
         f"(median); more than {100 * BEHIND:g} points behind on {len(behind)}: "
