@@ -217,6 +217,12 @@ class PenaltyPair:
             Penalty(global_strength, surrogate, "global"),
         )
 
+    @property
+    def counts(self) -> bool:
+        """Whether coefficients or features are counted: a term without slopes."""
+        parts = (self.local, self.global_)
+        return any(part.strength > 0 and part.surrogate.kind == COUNT for part in parts)
+
     def value(self, weights: FloatArray) -> float:
         return self.local.value(weights) + self.global_.value(weights)
 

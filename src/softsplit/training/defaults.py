@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from softsplit.solvers.base import Follower
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import DEVIATIONS
@@ -55,6 +56,13 @@ def resolved(settings: Any, n_classes: int) -> Any:
         smallest = Topology.for_classes(n_classes).depth
         found["depth"] = max(smallest, min(smallest + 1, DEEPER_UP_TO))
     return replace(settings, **found)
+
+
+def auto_penalty(penalty: Any, loss: Any, solver: Any) -> Any:
+    """The penalty for a solver: only one that eliminates features can count them."""
+    counts = isinstance(solver, Follower) or (isinstance(solver, str) and solver == "native")
+    other = isinstance(loss, str) and loss == "log" and not counts
+    return PAPER["penalty"] if other and is_auto(penalty) else penalty
 
 
 def auto_strengths(settings: Any, unit: float) -> Any:

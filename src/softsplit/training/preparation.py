@@ -113,7 +113,9 @@ class ModelSettings:
     def of(cls, parameters: Mapping[str, Any]) -> Self:
         """Those among the parameters of an estimator; defaults for others."""
         names = [field.name for field in fields(cls) if field.name in parameters]
-        return cls(**{name: parameters[name] for name in names})
+        found = cls(**{name: parameters[name] for name in names})
+        solver = parameters.get("solver", "native")
+        return replace(found, penalty=defaults.auto_penalty(found.penalty, found.loss, solver))
 
     def parameters(self) -> dict[str, Any]:
         """The settings by the names of the estimator's parameters."""

@@ -125,7 +125,9 @@ class NodeDecomposition(BaseEstimator):
         return self.initialisation not in (0, "neutral")
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """Its trace tells the accuracy on all training rows."""
+        """The paper's problem; its trace tells the accuracy on all training rows."""
+        if not np.isfinite(problem.bound):
+            return "trains loss='cost' only"
         if getattr(problem.rows, "samples", None) is None:
             return "needs the training rows in the memory of this process"
         return None

@@ -59,12 +59,12 @@ class Progress:
 def tidy(problem: TrainingProblem, parameters: TreeParameters) -> TreeParameters:
     """Remove violations of bounds and of the leaf simplex the size of IPOPT's tolerance."""
     leaf_classes = np.clip(parameters.leaf_classes, 0.0, 1.0)
-    totals = leaf_classes.sum(axis=0)
+    totals, bound = leaf_classes.sum(axis=0), problem.bound
     leaf_classes = leaf_classes / np.where(totals > 0, totals, 1.0)
     return problem.pin(
         TreeParameters(
-            np.clip(parameters.weights, -1.0, 1.0),
-            np.clip(parameters.thresholds, -1.0, 1.0),
+            np.clip(parameters.weights, -bound, bound),
+            np.clip(parameters.thresholds, -bound, bound),
             leaf_classes,
         )
     )

@@ -1,8 +1,9 @@
 """The paper's reference method: the interior-point code IPOPT, on either strategy of section 4.1.
 
-    substituted   leaf probabilities replaced by the product of gates (nlp_substituted.py)
-    explicit      leaf probabilities as variables, one equation each (nlp_explicit.py)
+    substituted   leaf probabilities replaced by the product of gates (substituted.py)
+    explicit      leaf probabilities as variables, one equation each (explicit.py)
 
+The first also solves the problems of loss="log" (likelihood.py), which the paper does not have.
 IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
 bounds the size of rounding removed and nothing else improved. An interior-point method returns no
 exact zeros: count sparsity with a threshold (about 1e-4).
@@ -17,12 +18,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from softsplit.engines.outer import IDENTITY
+from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
 from softsplit.solvers.ipopt.bridge import IpoptRun, import_casadi, run_ipopt
 from softsplit.solvers.ipopt.explicit import ExplicitProgram
+from softsplit.solvers.ipopt.likelihood import LikelihoodProgram
 from softsplit.solvers.ipopt.program import NonlinearProgram
 from softsplit.solvers.ipopt.progress import Outcome, Progress, tidy
 from softsplit.solvers.ipopt.substituted import SubstitutedProgram
@@ -45,6 +48,19 @@ STATUS = {
     "Infeasible_Problem_Detected": Status.INFEASIBLE,
 }
 """IPOPT's return status; anything else is a failure."""
+
+SHARPER = 0.01
+"""IPOPT measures complementarity, and ``kkt`` the slopes: of a flat penalty they are the smaller."""
+
+CLOSE = {
+    "mu_init": 1e-7,
+    "bound_push": 1e-8,
+    "bound_frac": 1e-8,
+    "slack_bound_push": 1e-8,
+    "slack_bound_frac": 1e-8,
+}
+"""For a second run from the end of a first one. Without a box a barrier drives sizes and caps to
+where a concave penalty is flat; close to the tree itself it is too weak for that."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +97,23 @@ class IpoptSolver:
         return "ipopt" if self.strategy == "substituted" else "ipopt-explicit"
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """The paper's problem only: the formulations write the expected cost out."""
-        if problem.loss.outer != IDENTITY or not isinstance(
-            problem.loss.leaf_rule, ClassAssignment
-        ):
+        """The expected cost, and the log-loss if substituted: the programs write them out."""
+        assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
+        if _is_likelihood(problem):
+            if self.strategy == "explicit":
+                return "trains loss='cost' only"
+        elif problem.loss.outer != IDENTITY or not assigned:
             return f"trains the expected cost, not {type(problem.loss).__name__}"
+        if problem.penalties.counts:
+            return "follows slopes, and penalty='count' has none; choose another penalty"
         if getattr(problem.rows, "samples", None) is None:
             return "needs the training rows in the memory of this process"
         return None
+
+    def rule(self, problem: TrainingProblem, number: int) -> str:
+        """Mixtures for the log-loss: the others draw trees for the box."""
+        rules = ("mixtures",) if _is_likelihood(problem) else self.start_rules
+        return rules[number % len(rules)]
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Run IPOPT from ``start``; with a time limit, in a process that can be stopped."""
@@ -120,17 +145,23 @@ class IpoptSolver:
         def report(x: FloatArray, value: float, violation: float) -> None:
             progress.keep(program.tree(x), value, violation)
 
-        x0 = program.start(problem.pin(start.parameters))
-        ended = run_ipopt(program, x0, self._options(budget), report)
+        x0, options = program.start(problem.pin(start.parameters)), self._options(problem, budget)
+        ended = run_ipopt(program, x0, options, report)
+        if not np.isfinite(problem.bound) and STATUS.get(ended.return_status) is Status.OPTIMAL:
+            before, x0 = ended.n_iter, program.start(program.tree(ended.x))
+            ended = run_ipopt(program, x0, options | CLOSE, report)
+            ended.n_iter += before
         return conclude(problem, program, ended, progress)
 
     def program(self, problem: TrainingProblem) -> NonlinearProgram:
         """The nonlinear program of this strategy."""
+        if _is_likelihood(problem):
+            return LikelihoodProgram(problem)
         if self.strategy == "substituted":
             return SubstitutedProgram(problem)
         return ExplicitProgram(problem)
 
-    def _options(self, budget: Budget) -> dict[str, Any]:
+    def _options(self, problem: TrainingProblem, budget: Budget) -> dict[str, Any]:
         options: dict[str, Any] = {
             "print_level": 0,
             "sb": "yes",
@@ -141,7 +172,21 @@ class IpoptSolver:
         }
         if budget.time_limit is not None:
             options["max_wall_time"] = max(budget.remaining, 1e-3)
+        if _is_likelihood(problem):
+            # Shares must stay positive, and the derivatives small in the units of the problem.
+            options |= {
+                "bound_relax_factor": 0.0,
+                "nlp_scaling_method": "none",
+                "tol": SHARPER * budget.tol * min(1.0, problem.cost_unit),
+            }
         return options | self.options
+
+
+def _is_likelihood(problem: TrainingProblem) -> bool:
+    """Whether a problem is one of loss="log"."""
+    return problem.loss.outer == LOGARITHM and isinstance(
+        problem.loss.leaf_rule, CountedDistributions
+    )
 
 
 def conclude(
@@ -153,7 +198,7 @@ def conclude(
         status, message = Status.FAILED, f"{message} ({ended.error})"
     found = program.tree(ended.x)
     if not _finite(found):
-        status, found = Status.FAILED, progress.last or program.tree(program.lower)
+        status, found = Status.FAILED, progress.last or program.tree(np.maximum(program.lower, -1.0))
     if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
         progress.last = found
         return Outcome(progress.pick(problem, found), status, ended.n_iter, message)

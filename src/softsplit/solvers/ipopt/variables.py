@@ -1,16 +1,17 @@
 """The variables both strategies share: split weights, thresholds, leaf classes, global bounds.
 
-    a = a_plus - a_minus,  both in [0, 1]      with a local penalty; otherwise a in [-1, 1]
-    mu in [-1, 1],  c in [0, 1]
-    beta_j in [floor_j, 1],  beta_j >= a_plus_jt + a_minus_jt (or >= a_jt and >= -a_jt)
+    a = a_plus - a_minus,  both in [0, b]      with a local penalty; otherwise a in [-b, b]
+    mu in [-b, b],  c in [0, 1]                b = 1, or no bound at all (problem.bound)
+    beta_j in [floor_j, b],  beta_j >= a_plus_jt + a_minus_jt (or >= a_jt and >= -a_jt)
 
     penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
               + global strength * sum_j phi(beta_j)
               + the proximal term of a decomposition step, in a, mu and c (proximal.py)
 
 Only the variables of free branches and leaves are in x, in the order a_plus (or a), a_minus, mu,
-c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage, beta. Weights
-are split only where the local penalty needs it: twice the columns is twice the time.
+c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage (where leaves
+carry classes), beta. Weights are split only where the local penalty needs it: twice the columns is
+twice the time. Under a prior the shares of a leaf stay above a floor that no best leaf comes near.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import coo_array
 
+from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.ipopt.program import IntArray
 from softsplit.support.arrays import FloatArray
@@ -27,6 +30,9 @@ from softsplit.tree.parameters import TreeParameters
 
 COVERED = 1e-9
 """A class this close to one leaf's worth among the fixed leaves needs no free leaf."""
+
+LOW = 1e-3
+"""Least share of a leaf under a prior, as a part of what an empty leaf would be left with."""
 
 
 class TreeVariables:
@@ -65,12 +71,16 @@ class TreeVariables:
         return np.arange(first, self.size).reshape(n_rows, n_columns)
 
     def _set_bounds(self) -> None:
-        self.lower, self.upper = np.full(self.size, -1.0), np.ones(self.size)
+        bound, rule = self.problem.bound, self.problem.loss.leaf_rule
+        self.lower, self.upper = np.full(self.size, -bound), np.full(self.size, bound)
         if self.negative is not None:
             self.lower[self.weights] = self.lower[self.negative] = 0.0
-        self.lower[self.leaf_classes] = 0.0
+        self.lower[self.leaf_classes], self.upper[self.leaf_classes] = 0.0, 1.0
+        if isinstance(rule, CountedDistributions):
+            counts, total = rule.pseudo_counts, float(self.problem.rows.class_totals.sum())
+            self.lower[self.leaf_classes] = (LOW * counts / (counts.sum() + total))[:, None]
         if len(self.caps):
-            self.lower[self.caps] = np.minimum(self.problem.global_floor, 1.0)
+            self.lower[self.caps] = np.minimum(self.problem.global_floor, bound)
 
     def columns(self, b: int) -> IntArray:
         """Positions of the variables of the b-th free branch: weights, a_minus, threshold."""
@@ -246,8 +256,10 @@ class TreeVariables:
 
         With as many classes as leaves the inequalities leave no interior, which an
         interior-point method cannot bear: they are equations then, and the last one follows
-        from the others.
+        from the others. Leaves with distributions cover nothing.
         """
+        if not isinstance(self.problem.loss.leaf_rule, ClassAssignment):
+            return _no_rows()
         n_classes, n_leaves = self.leaf_classes.shape
         needed = np.ones(n_classes)
         if self.problem.anchor is not None:

@@ -16,7 +16,6 @@ import numpy as np
 
 from softsplit.engines.base import samples_of
 from softsplit.problem.distributions import CountedDistributions
-from softsplit.problem.penalties import COUNT
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
@@ -78,7 +77,7 @@ class Elimination:
         try:
             if self._won is None:
                 self._won = self._winner()
-            if not self._stages and any(_counts(problem) for problem in problems):
+            if not self._stages and any(problem.penalties.counts for problem in problems):
                 self._stages = eliminate(self.few, self._won, class_shares(self.problem))
             for problem in problems:
                 end = self._finished(problem, self._won, tight)
@@ -117,7 +116,7 @@ class Elimination:
         whole = self._on_all_rows(problem)
         tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
-        if not _counts(problem) and local.strength + global_.strength > 0:
+        if not problem.penalties.counts and local.strength + global_.strength > 0:
             proximal = Penalised(whole, winner, problem.penalties, problem.ridge)
             draft, over = proximal.descend(self.budget.max_iter or STEPS, tol)
             return End(draft, problem.cost(draft.tree(problem)), self._status(over))
@@ -164,13 +163,5 @@ class Elimination:
             n_iter=self.few.steps,
             seconds=time.perf_counter() - self.began,
             solver="native",
-            message="elimination" if _counts(problem) else "proximal steps",
+            message="elimination" if problem.penalties.counts else "proximal steps",
         )
-
-
-def _counts(problem: TrainingProblem) -> bool:
-    """Whether a problem counts coefficients or features."""
-    pair = problem.penalties
-    return any(
-        part.strength > 0 and part.surrogate.kind == COUNT for part in (pair.local, pair.global_)
-    )
