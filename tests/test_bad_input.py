@@ -19,7 +19,7 @@ X, Y = load_iris(return_X_y=True)
 
 def fit(X=X, y=Y, sample_weight=None, **parameters):
     settings = {"n_starts": 1, "random_state": 0} | parameters
-    return SoftTreeClassifier(loss="cost", **settings).fit(X, y, sample_weight=sample_weight)
+    return SoftTreeClassifier(**settings).fit(X, y, sample_weight=sample_weight)
 
 
 def changed(value):
@@ -292,4 +292,4 @@ def test_rows_of_zero_weight_change_nothing():
 def test_a_random_state_that_is_none_is_refused(state):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"random_state must be None, an integer .*, got .*\.$"):
-        SoftTreeClassifier(loss="cost", random_state=state).fit(X, y)
+        SoftTreeClassifier(random_state=state).fit(X, y)

@@ -29,7 +29,7 @@ from softsplit.training.settings import PENALTIES
 
 def quick(**parameters):
     settings = {"n_starts": 2, "random_state": 0} | parameters
-    return SoftTreeClassifier(loss="cost", **settings)
+    return SoftTreeClassifier(**settings)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def iris():
     return load_iris(return_X_y=True, as_frame=True)
 
 
-@parametrize_with_checks([SoftTreeClassifier(loss="cost")])
+@parametrize_with_checks([SoftTreeClassifier()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -104,7 +104,7 @@ def test_probabilities_follow_the_definition(iris):
 
 def test_probabilities_add_up_to_one_where_leaf_classes_only_nearly_do(iris):
     """A solver meets the leaf simplex to its tolerance; predictions are held to the last digits."""
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(*iris)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(*iris)
     exact = tree.predict_proba(iris[0])
     alter(tree, distributions=tree.leaf_distributions_ * (1 + 1e-5))
     np.testing.assert_allclose(tree.predict_proba(iris[0]).sum(axis=1), 1, atol=1e-14)
@@ -219,7 +219,7 @@ def test_a_pickle_of_another_version_says_so(iris):
     state = tree.__getstate__()
     object.__delattr__(state["solution_"], "violation")
     with pytest.raises(ValueError, match=sentence):
-        SoftTreeClassifier(loss="cost").__setstate__(state)
+        SoftTreeClassifier().__setstate__(state)
 
 
 def test_rows_may_come_in_any_order_and_type(iris):
@@ -241,7 +241,7 @@ def test_unscaled_features_are_taken_as_they_are():
 
 def test_time_limit_keeps_the_first_start():
     X, y = load_breast_cancer(return_X_y=True)
-    tree = SoftTreeClassifier(loss="cost", n_starts=5000, time_limit=0.5, random_state=0)
+    tree = SoftTreeClassifier(n_starts=5000, time_limit=0.5, random_state=0)
     with pytest.warns(ConvergenceWarning, match="of 5000 starts were made"):
         tree.fit(X, y)
     assert 1 <= len(tree.starts_) < 5000
@@ -264,6 +264,6 @@ def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
     monkeypatch.setattr(preparation, "feature_importances", interrupted)
     X, y = load_iris(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
-        tree = SoftTreeClassifier(loss="cost", n_starts=2, random_state=0).fit(X, y)
+        tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y)
     assert tree.feature_importances_.sum() == pytest.approx(1.0)
     assert tree.score(X, y) > 0.9

@@ -35,10 +35,10 @@ training._run_start = run
 X, y = load_iris(return_X_y=True)
 warnings.simplefilter("ignore")
 if sys.argv[1] == "fit":
-    tree = SoftTreeClassifier(loss="cost", n_starts=100_000, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=100_000, random_state=0).fit(X, y)
     print(len(tree.starts_), tree.score(X, y) > 0.5)
 else:
-    base = SoftTreeClassifier(loss="cost", n_starts=100_000, random_state=0)
+    base = SoftTreeClassifier(n_starts=100_000, random_state=0)
     print(len(strength_path(X, y, estimator=base, n_points=2)), len(told) < 10)
 """
 

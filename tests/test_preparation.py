@@ -24,7 +24,7 @@ SMALL = {"depths": [2], "scales": ["minmax"], "steepnesses": [512.0], "n_strengt
 
 
 def quick(**parameters):
-    return SoftTreeClassifier(loss="cost", **{"n_starts": 2, "random_state": 0} | parameters)
+    return SoftTreeClassifier(**{"n_starts": 2, "random_state": 0} | parameters)
 
 
 def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
@@ -41,7 +41,7 @@ def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
 
 
 def test_what_is_prepared_is_never_changed():
-    rows = training_rows(SoftTreeClassifier(loss="cost"), X, Y, None)
+    rows = training_rows(SoftTreeClassifier(), X, Y, None)
     settings = ModelSettings(global_strength=0.5)
     before = rows.X.copy()
     prepared = prepare(settings, rows)
@@ -87,12 +87,12 @@ def test_a_search_validates_its_rows_once(monkeypatch):
             return real(*arguments, **options)
 
         monkeypatch.setattr(module, "validate_data", seen)
-    SoftTreeClassifierCV(loss="cost", **SMALL, random_state=0).fit(X, Y)
+    SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
     assert len(calls) == 1
 
 
 def test_a_search_and_its_best_estimator_hold_one_tree():
-    search = SoftTreeClassifierCV(loss="cost", **SMALL, random_state=0).fit(X, Y)
+    search = SoftTreeClassifierCV(**SMALL, random_state=0).fit(X, Y)
     assert search.tree_ is search.best_estimator_.tree_
     assert search.objective_ == search.best_estimator_.solution_.objective
     assert search.end_ in ("complete", "max_iter")

@@ -15,7 +15,7 @@ from softsplit.training.preparation import prepare
 
 
 def quick(**parameters):
-    return SoftTreeClassifier(loss="cost", **({"n_starts": 4, "random_state": 0} | parameters))
+    return SoftTreeClassifier(**({"n_starts": 4, "random_state": 0} | parameters))
 
 
 @pytest.fixture(scope="module")

@@ -51,9 +51,17 @@ class Scale(StrEnum):
     standard = "standard"
 
 
-class Scope(StrEnum):
-    """What the penalty counts: features, single coefficients, or half and half."""
+class Loss(StrEnum):
+    """What a tree is to lower on the training rows."""
 
+    log = "log"
+    cost = "cost"
+
+
+class Scope(StrEnum):
+    """What is penalised: the size of a tree, features, single coefficients, or half and half."""
+
+    size = "size"
     global_ = "global"
     local = "local"
     both = "both"
@@ -150,11 +158,22 @@ ScaleOption = Annotated[
     Scale | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),
 ]
+LossOption = Annotated[
+    Loss,
+    typer.Option(
+        "--loss",
+        help="Train by likelihood (log), or for the expected misclassification cost of the paper "
+        "(cost).",
+        rich_help_panel=TREE,
+    ),
+]
 ScopeOption = Annotated[
-    Scope,
+    Scope | None,
     typer.Option(
         "--scope",
-        help="What is penalised: features, single coefficients, or half and half.",
+        help="What is penalised: features and coefficients (size), features (global), single "
+        "coefficients (local), or the last two by halves (both). Default: size, or global with "
+        "--loss cost.",
         rich_help_panel=TREE,
     ),
 ]

@@ -208,7 +208,7 @@ class SoftTreeClassifier(SoftTreeBase):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
-            run = run.adapted(prepared, partial(validated_rows, self)).ready()
+            run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
             try:

@@ -229,7 +229,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
-        run = run.ready()
+        run = run.ready(whole.problem)
         trainer = replace(trainer, run=replace(run, budget=_search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():

@@ -23,6 +23,7 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.training import settings
+from softsplit.training.defaults import LOCAL_PART, is_auto
 from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
 from softsplit.training.walk import walk
@@ -103,12 +104,14 @@ def strength_path(
     X, y, sample_weight
         As in ``SoftTreeClassifier.fit``.
     estimator : SoftTreeClassifier, optional
-        All other settings; its strength in the scope that is not walked stays as it is. With
-        its ``verbose``, each point is shown as it is found.
+        All other settings; its strength in the scope that is not walked stays as it is, except
+        that under "count" a local strength "auto" stays half of the global one. With its
+        ``verbose``, each point is shown as it is found.
     strengths : sequence of float or "paper", optional
         Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
-        (or the paper's, where the class rates leave no such bound).
+        (or the paper's, where the class rates leave no such bound); with loss="log", parts of the
+        loss of a tree that uses no feature, under "count" from 0.0005 to 0.2.
     scope : {"global", "local", "both"}
         Which strength is walked; "both" visits every pair of the grid.
     n_points : int
@@ -130,10 +133,12 @@ def strength_path(
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = run.ready()
+    run = run.ready(prepared.problem)
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
-    pairs = grid_pairs(grid, scope, prepared.problem)
+    counts = prepared.problem.penalties.counts
+    follows = LOCAL_PART if counts and is_auto(base.local_strength) else 0.0
+    pairs = grid_pairs(grid, scope, prepared.problem, follows)
     wanted = sum(map(len, pairs))
     with never_lost(), watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:

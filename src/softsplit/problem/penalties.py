@@ -217,6 +217,16 @@ class PenaltyPair:
             Penalty(global_strength, surrogate, "global"),
         )
 
+    @property
+    def strengths(self) -> tuple[float, float]:
+        """Local and global."""
+        return self.local.strength, self.global_.strength
+
+    @property
+    def counts(self) -> bool:
+        """Whether coefficients or features are counted, be it at strength zero."""
+        return COUNT in (self.local.surrogate.kind, self.global_.surrogate.kind)
+
     def value(self, weights: FloatArray) -> float:
         return self.local.value(weights) + self.global_.value(weights)
 

@@ -24,12 +24,12 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
-from softsplit.training.warm_up import warm_up
+from softsplit.training.defaults import LIKELIHOOD, PAPER
+from softsplit.training.warm_up import warm_up, warm_up_likelihood
 
 COMPARED_CELLS = 60_000
 """Rows times features on which settings are compared."""
 FEWEST_ROWS = 500
-SCALES, STEEPNESSES = ("minmax", "quantile"), (512.0, 128.0)
 LEAST_SECONDS = 5.0
 STARTS = 5
 
@@ -45,8 +45,11 @@ class FitOptions:
         Of the penalty. With both depth and strength nothing is chosen.
     scale : str, optional
         "minmax", "quantile" or "standard".
-    scope : {"global", "local", "both"}
-        What is penalised: features, single coefficients, or half and half.
+    loss : {"log", "cost"}
+        What the tree is to lower: the log-loss, or the paper's expected misclassification cost.
+    scope : {"size", "global", "local", "both"}, optional
+        What is penalised: coefficients and features as in the size of a tree, features, single
+        coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     selection : {"one_se", "best"}
         Take the sparsest tree within one standard error of the best, or the best.
     time_limit : float, optional
@@ -61,7 +64,8 @@ class FitOptions:
     depth: int | None = None
     strength: float | None = None
     scale: str | None = None
-    scope: str = "global"
+    loss: str = "log"
+    scope: str | None = None
     selection: str = "one_se"
     time_limit: float | None = None
     seed: int = 0
@@ -106,7 +110,8 @@ class Fitted:
 def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     """Choose what is not given by cross-validation, and train on all rows."""
     options = options or FitOptions()
-    warm_up()  # before the clock runs: on a new installation it takes as long as all the rest
+    # Before the clock runs: on a new installation it takes as long as all the rest.
+    warm_up_likelihood() if options.loss == "log" else warm_up()
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -151,10 +156,15 @@ def rows_of(
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
-    local, global_ = shared(SHARES[options.scope], options.strength)
+    likelihood = options.loss == "log"
+    usual = LIKELIHOOD if likelihood else PAPER
+    scope = options.scope or ("size" if likelihood else "global")
+    local, global_ = shared(SHARES[scope], options.strength)
     settings = {
+        "loss": options.loss,
         "depth": options.depth,
-        "scale": options.scale or SCALES[0],
+        "scale": options.scale or usual["scale"],
+        "penalty": usual["penalty"],
         "local_strength": local,
         "global_strength": global_,
     }
@@ -177,9 +187,9 @@ def _chosen(
     part = len(drawn) / n_rows
     search = SoftTreeClassifierCV(
         depths="auto" if options.depth is None else [options.depth],
-        scales=SCALES if options.scale is None else [options.scale],
-        steepnesses=STEEPNESSES,
-        scopes=[options.scope],
+        scales="auto" if options.scale is None else [options.scale],
+        scopes="auto" if options.scope is None else [options.scope],
+        loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
         selection=options.selection,
         time_limit=options.time_limit,
@@ -235,11 +245,14 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
 
 
 def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
+    steepness = f"ridge {tree.ridge:g}"
+    if options.loss == "cost":
+        steepness = f"steepness {tree.tree_.steepness:g}"
     return [
         (
             "Tree",
-            f"depth {tree.tree_.topology.depth}, scaling {tree.scale}, steepness "
-            f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
+            f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, "
+            f"{steepness}, penalty {tree.penalty}, local strength "
             f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
         ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),

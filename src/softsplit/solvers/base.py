@@ -259,7 +259,9 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *parts):
         reason = one.supports(problem) if isinstance(one, Selective) else None
         if reason is not None:
-            raise UnsupportedProblem(f"solver {one.name!r} {reason}; use solver='native'.")
+            boxed = problem.bound < float("inf")
+            advice = "use" if boxed else "set loss='cost', or use"
+            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice} solver='native'.")
 
 
 @runtime_checkable

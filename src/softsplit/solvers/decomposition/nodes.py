@@ -125,7 +125,9 @@ class NodeDecomposition(BaseEstimator):
         return self.initialisation not in (0, "neutral")
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """Its trace tells the accuracy on all training rows."""
+        """Its trace tells the accuracy on all training rows; branches lie in a box."""
+        if problem.bound == float("inf"):
+            return "trains loss='cost' only"
         if getattr(problem.rows, "samples", None) is None:
             return "needs the training rows in the memory of this process"
         return None
