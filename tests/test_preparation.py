@@ -20,7 +20,7 @@ from softsplit.training.preparation import ModelSettings, Rows, prepare
 from softsplit.training.run import End, train
 
 X, Y = load_iris(return_X_y=True)
-SMALL = {"depths": [2], "scales": ["minmax"], "steepnesses": [512.0], "n_strengths": 2, "cv": 2}
+SMALL = {"depths": [2], "scales": ["standard"], "n_strengths": 2, "cv": 2}
 
 
 def quick(**parameters):
@@ -48,7 +48,7 @@ def test_what_is_prepared_is_never_changed():
     other = prepared.with_strengths(0.1, 0.2)
     assert prepared.problem.penalties.local.strength == 0.0
     assert other.problem.penalties.local.strength == other.settings.local_strength == 0.1
-    assert prepared.settings is settings and settings.global_strength == 0.5
+    assert prepared.settings == settings and settings.global_strength == 0.5
     assert_array_equal(rows.X, before)
     for thing in (rows, settings, prepared, training_run(quick())):
         with pytest.raises(FrozenInstanceError):

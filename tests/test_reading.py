@@ -39,7 +39,7 @@ trees = {
 @pytest.fixture(scope="module")
 def wine():
     X, y = load_wine(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(global_strength=0.5, n_starts=2, random_state=0)
+    tree = SoftTreeClassifier(depth=2, global_strength=0.5, n_starts=2, random_state=0)
     return tree.fit(X, np.array(["a", "b", "c"])[y]), X
 
 

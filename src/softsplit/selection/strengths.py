@@ -101,7 +101,7 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
 
     By likelihood, where the all-zero tree is always stationary, parts of the loss without features.
     """
-    if problem.bound == np.inf:
+    if not problem.boxed:
         fractions = fraction_grid(n_points, counted=problem.penalties.counts)
         return strength_unit(problem) * np.array(fractions)
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound

@@ -259,9 +259,8 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *parts):
         reason = one.supports(problem) if isinstance(one, Selective) else None
         if reason is not None:
-            boxed = problem.bound < float("inf")
-            advice = "use" if boxed else "set loss='cost', or use"
-            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice} solver='native'.")
+            advice = "use solver='native'" if problem.boxed else "set loss='cost'"
+            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
 
 
 @runtime_checkable

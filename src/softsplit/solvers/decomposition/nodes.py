@@ -126,8 +126,8 @@ class NodeDecomposition(BaseEstimator):
 
     def supports(self, problem: TrainingProblem) -> str | None:
         """Its trace tells the accuracy on all training rows; branches lie in a box."""
-        if problem.bound == float("inf"):
-            return "trains loss='cost' only"
+        if not problem.boxed:
+            return "does not train by likelihood"
         if getattr(problem.rows, "samples", None) is None:
             return "needs the training rows in the memory of this process"
         return None
