@@ -47,7 +47,7 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training import settings
+from softsplit.training.defaults import is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import End, Run, watched
@@ -72,26 +72,25 @@ class SoftTreeClassifierCV(SoftTreeBase):
     ----------
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
-        level further, and on while leaves hold 50 rows on average (25 by likelihood). After the
-        second, a depth is tried only if the one before it was the best so far (by cost: by more
-        than one standard error).
-    scales : "auto" or sequence of {"standard", "quantile", "minmax", "none"}, default="auto"
-        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile") by
-        likelihood and ("minmax", "quantile") by cost.
-    steepnesses : "auto" or sequence of float, default="auto"
-        Values of gamma by cost; "auto" is (512, 128).
-    penalties : "auto" or sequence of str, default="auto"
-        "auto" is ("count",) by likelihood and ("l0",) by cost.
-    scopes : "auto" or sequence of {"size", "global", "local", "both"}, default="auto"
-        What the penalty is put on: features, single coefficients, half on each, or a third on
-        coefficients and two thirds on features ("size"). "auto" is ("size",) by likelihood and
-        ("global",) by cost.
+        level further, and on while leaves hold 25 rows on average (50 with loss "cost"). After the
+        second, a depth is tried only if the one before it was the best so far, and with loss "cost"
+        by more than one standard error.
+    scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
+        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile"),
+        and ("minmax", "quantile") with loss "cost".
+    steepnesses : sequence of float or "auto", default="auto"
+        Values of gamma for loss "cost"; (512, 128) for "auto".
+    penalties : sequence of str or "auto", default="auto"
+        "auto" is ("count",), and ("l0",) with loss "cost".
+    scopes : sequence of {"size", "global", "local", "both"} or "auto", default="auto"
+        What the penalty is put on: features and coefficients two to one, features, single
+        coefficients, or half on each. "auto" is ("size",), and ("global",) with loss "cost".
     strengths : sequence of float, optional
         Strengths of the penalty for a tree on all rows; on a fold they are lowered in proportion to
-        the loss there. By default ``n_strengths`` from 0.002 to 0.25 of the loss of a tree that
-        uses no feature, under "count" from 0.0005 to 0.2 of it.
+        the loss there. By default ``n_strengths`` parts of the loss of a tree that uses no feature:
+        from 0.0005 to 0.2, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
-        "auto" is 16 by likelihood and 8 by cost.
+        16, and 8 with loss "cost".
     selection : {"one_se", "best"}, default="one_se"
         "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse.
         By likelihood that is the error of the difference over all left-out samples; with a scorer
@@ -99,9 +98,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         means fewer features, then fewer coefficients (by cost: less depth, then fewer coefficients
         a branch).
     scoring : str or callable, optional
-        Any scikit-learn scorer. If not given, trees by likelihood are compared by the mean over
-        left-out samples of [right] - 0.3 x log-loss, and ``best_score_`` is their accuracy; trees
-        by cost by accuracy. Sample weights are handed to a scorer if it takes them.
+        Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
+        ``cv_results_``, while trees are compared by accuracy less 0.3 times the log-loss. Sample
+        weights are handed to it if it takes them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
@@ -120,8 +119,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         With 1 or more, a line on standard error for each candidate.
     loss, engine
         As in ``SoftTreeClassifier``.
-    ridges : "auto" or sequence of float, default="auto"
-        Ridges by likelihood; "auto" is (1, 0.1, 5).
+    ridges : sequence of float or "auto", default="auto"
+        Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
 
     Attributes
     ----------
@@ -230,7 +229,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
-        likelihood = settings.is_likelihood(self.loss)
+        likelihood = is_likelihood(self.loss)
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
@@ -242,7 +241,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
-        run = run.ready()
+        run = run.ready(whole.problem)
         trainer = replace(trainer, run=replace(run, budget=_search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
@@ -274,7 +273,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             scoring=Scoring(
                 make_scorer(self, self.scoring),
                 fitted,
-                self.scoring is None and settings.is_likelihood(self.loss),
+                self.scoring is None and is_likelihood(self.loss),
             ),
             rows=rows,
             splits=make_splits(self.cv, rows.X, rows.y, run.seed),
@@ -353,7 +352,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             "global_strength": global_,
             "loss": candidate.loss,
         }
-        if settings.is_likelihood(candidate.loss):
+        if is_likelihood(candidate.loss):
             self.best_params_["ridge"] = candidate.ridge
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_

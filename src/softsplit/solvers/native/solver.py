@@ -111,6 +111,13 @@ class NativeSolver:
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """Elimination goes over the rows themselves; for the expected cost sums will do."""
+        elsewhere = getattr(problem.rows, "samples", None) is None
+        if elsewhere and likelihood.by_likelihood(problem):
+            return "trains by likelihood only where the rows are in the memory of this process"
+        return None
+
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood."""
         if likelihood.by_likelihood(problem):
