@@ -21,6 +21,13 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
+from softsplit.estimators.shared_time import (
+    SEARCH_SHARE,
+    cut_short,
+    end_of,
+    reason_of,
+    search_budget,
+)
 from softsplit.problem.loss import Loss
 from softsplit.selection.axes import (
     Axes,
@@ -38,12 +45,12 @@ from softsplit.selection.cross_validation import (
     refit_from,
     walk_fold,
 )
-from softsplit.selection.folds import make_splits, names_rows
+from softsplit.selection.decision import call_costs
+from softsplit.selection.folds import make_groups, make_splits, names_rows
 from softsplit.selection.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
@@ -51,9 +58,6 @@ from softsplit.training.defaults import is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import End, Run, watched
-
-SEARCH_SHARE = 0.8
-"""Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
 
 @described_as_in(SoftTreeClassifier)
@@ -121,6 +125,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
+    calls : {"auto", "probable"}, default="auto"
+        Which class ``predict`` calls by likelihood, where no ``cost_matrix`` is given. "probable"
+        is the most probable one. "auto" is the same, except that a class with less than half of an
+        even share of the samples is called earlier, as long as the accuracy on left-out samples
+        falls by no more than half its standard error; ``best_params_["cost_matrix"]`` then holds
+        the costs that do so. Probabilities do not change.
 
     Attributes
     ----------
@@ -186,6 +196,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         loss: str | Loss = "log",
         engine: str | EngineMaker = "memory",
         ridges: Sequence[float] | str = "auto",
+        calls: str = "auto",
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -216,19 +227,26 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.scoring = scoring
         self.cv = cv
         self.ridges = ridges
+        self.calls = calls
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Compare candidates on the folds of X and y, and train the chosen one on all rows.
+
+        ``groups`` (n_samples,) names what samples belong to, a patient say: no group is both
+        trained and tested on, whether ``cv`` is a number or a splitter that knows groups.
+        """
         with never_lost(), all_or_nothing(self):
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, groups)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
             raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
+        if not isinstance(self.calls, str) or self.calls not in ("auto", "probable"):
+            raise ValueError(f"calls must be 'auto' or 'probable', got {shown(self.calls)}.")
         likelihood = is_likelihood(self.loss)
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
@@ -239,10 +257,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         unit = strength_unit(whole.problem)
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
-        trainer = self._trainer(whole, rows, run)
+        trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
         run = run.ready(whole.problem)
-        trainer = replace(trainer, run=replace(run, budget=_search_budget(run.budget)))
+        trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer)
@@ -257,10 +275,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 run.budget.stop()
                 self._refit(*chosen, search, rows, run)
 
-    def _trainer(self, whole: Prepared, rows: Rows, run: Run) -> FoldTrainer:
+    def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
         rows = replace(rows, names=None)
         if not names_rows(self.cv):
+            groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
         fitted = partial(
             fitted_classifier,
@@ -276,7 +295,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 self.scoring is None and is_likelihood(self.loss),
             ),
             rows=rows,
-            splits=make_splits(self.cv, rows.X, rows.y, run.seed),
+            splits=make_splits(self.cv, rows.X, rows.y, run.seed, groups),
             run=run,
             check=partial(validated_rows, self),
         )
@@ -289,11 +308,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.cv_results_ = board.table()
         self.end_ = End.COMPLETE.value
         if budget.exhausted:
-            self.end_ = _end(budget).value
+            self.end_ = end_of(budget).value
             outcome = f"the choice is among the {len(board.folds)} trees that were compared by then"
             if not board.folds:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
-            warnings.warn(_cut_short(f"{_reason(budget)}; {outcome}.", budget), stacklevel=4)
+            warnings.warn(cut_short(f"{reason_of(budget)}; {outcome}.", budget), stacklevel=4)
         if not board.folds and not budget.exhausted:
             raise NoFeasibleTreeError(
                 "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
@@ -320,6 +339,15 @@ class SoftTreeClassifierCV(SoftTreeBase):
             left = max(limit - whole.elapsed, (1 - SEARCH_SHARE) * limit)
         return Budget(whole.max_iter, whole.tol, left)
 
+    def _call_costs(self, candidate: Candidate, fraction: float, search: Search) -> Any:
+        """Costs that decide at prediction: those given, or such that rare classes are called."""
+        given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
+        if given is not None or self.calls == "probable" or candidate.loss != "log" or not folds:
+            return given
+        trees = {fold: score.tree for fold, score in sorted(folds.items())}
+        factors = search.trainer.call_factors(candidate, trees)
+        return None if factors is None else call_costs(factors)
+
     def _refit(
         self, candidate: Candidate, fraction: float, search: Search, rows: Rows, run: Run
     ) -> None:
@@ -327,7 +355,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        prepared = prepare(configured(search.trainer.settings, candidate), rows)
+        costs = self._call_costs(candidate, fraction, search)
+        settings_now = replace(search.trainer.settings, cost_matrix=costs)
+        prepared = prepare(configured(settings_now, candidate), rows)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         starts = [
             tree
@@ -354,31 +384,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
         }
         if is_likelihood(candidate.loss):
             self.best_params_["ridge"] = candidate.ridge
+            self.best_params_["cost_matrix"] = costs
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_
         if run.budget.exhausted and not search.trainer.run.budget.exhausted:  # else it was said
-            self.end_ = _end(run.budget).value
+            self.end_ = end_of(run.budget).value
             said = (
-                f"{_reason(run.budget)} while the chosen tree was trained on all rows; the best so "
-                "far is kept."
+                f"{reason_of(run.budget)} while the chosen tree was trained on all rows; the best "
+                "so far is kept."
             )
-            warnings.warn(_cut_short(said, run.budget), stacklevel=4)
-
-
-def _search_budget(whole: Budget) -> Budget:
-    """The part of the time that goes to the comparison; Ctrl-C ends both."""
-    limit = whole.time_limit
-    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
-
-
-def _end(budget: Budget) -> End:
-    """Why a budget is exhausted."""
-    return End.INTERRUPTED if budget.stopped else End.TIME_LIMIT
-
-
-def _cut_short(reason: str, budget: Budget) -> CutShortWarning:
-    return CutShortWarning("SoftTreeClassifierCV", reason, budget.stopped)
-
-
-def _reason(budget: Budget) -> str:
-    return "interrupted" if budget.stopped else "the time limit was reached"
+            warnings.warn(cut_short(said, run.budget), stacklevel=4)
