@@ -89,7 +89,10 @@ class Search:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        self._evaluate(new, self._screen(new))
+        if leader.loss != "log":
+            self._evaluate(new, self._screen(new))
+        for candidate in new if leader.loss == "log" else ():  # each after the one before
+            self._evaluate([candidate], self._screen([candidate]))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""
