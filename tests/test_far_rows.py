@@ -230,7 +230,7 @@ def test_gates_of_any_score_are_quiet():
 def test_a_search_answers_far_rows():
     X, y = training_rows()
     search = SoftTreeClassifierCV(
-        depths=[2], scales=["minmax"], steepnesses=[512.0], n_strengths=2, cv=2, random_state=0
+        depths=[2], scales=["standard"], n_strengths=2, cv=2, random_state=0
     ).fit(X, y)
     assert_shares(search.predict_proba(far_rows()))
     for row in far_rows()[::7]:
@@ -242,7 +242,9 @@ def test_rows_that_a_decomposition_watches_may_be_far():
     far = far_rows()
     watch = EvaluationSet(far, np.array(["a", "b", "c"])[np.arange(len(far)) % 3])
     solver = NodeDecomposition(watch=watch, macro_iterations=1)
-    made = SoftTreeClassifier(depth=2, solver=solver, n_starts=1, random_state=0).fit(X, y)
+    made = SoftTreeClassifier(loss="cost", depth=2, solver=solver, n_starts=1, random_state=0).fit(
+        X, y
+    )
     assert np.isfinite(made.objective_)
 
 
