@@ -243,9 +243,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     likelihood = defaults.is_likelihood(settings.loss)
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
-        totals = np.bincount(rows.labels, weight, n_classes).astype(float)
-        factors = parse.class_weights(settings.class_weight, rows.classes, totals)
-        weight = weight * factors[rows.labels]
+        weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
     topology = parse.make_topology(settings.depth, n_classes)
     engine = make_engine(settings.engine)(samples)

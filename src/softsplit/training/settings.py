@@ -214,6 +214,22 @@ def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatA
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
 
+def weighted_rows(
+    class_weight: Any, weight: FloatArray, labels: NDArray[np.int64], classes: NDArray[Any]
+) -> FloatArray:
+    """Weights of rows times those of their classes, for losses that know no costs."""
+    totals = np.bincount(labels, weight, len(classes)).astype(float)
+    factors = class_weights(class_weight, classes, totals)
+    if np.any(factors == 0):
+        none = classes.tolist()[int(np.argmin(factors))]
+        raise ValueError(
+            f"class_weight gives class {none!r} no weight, and nothing can be learned of it; leave "
+            "its rows out, or set loss='cost'."
+        )
+    with np.errstate(over="ignore"):
+        return make_weights(weight * factors[labels], "class_weight times sample_weight")
+
+
 def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
     """rho_k per class, from one number, a sequence in the order of the classes, or a dict."""
     if isinstance(min_class_rate, Mapping):
@@ -264,12 +280,12 @@ def make_numbers(name: str, values: Any) -> Any:
         raise ValueError(f"{name} must hold real numbers, one for each row.") from None
 
 
-def make_weights(sample_weight: FloatArray) -> FloatArray:
+def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> FloatArray:
     """Checked sample weights: sums and products of them must stay within floats."""
     largest = float(np.max(sample_weight, initial=0.0))
     if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
         raise ValueError(
-            f"sample_weight holds numbers up to {largest:.3g}, which are too "
+            f"{name} holds numbers up to {largest:.3g}, which are too "
             f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
         )
     return sample_weight
