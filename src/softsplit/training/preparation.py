@@ -249,12 +249,14 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     engine = make_engine(settings.engine)(samples)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
+    row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = parse.make_loss(
         settings.loss,
         settings.cost_matrix,
         settings.class_weight,
         rows.classes,
         samples.class_totals,
+        row_unit,
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
@@ -268,6 +270,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         offset=settings.offset,
     )
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
+    ridge = positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
@@ -280,7 +283,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
             else parse.make_steepness(settings.steepness)
         ),
         bound=np.inf if likelihood else 1.0,
-        ridge=positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0,
+        ridge=ridge * row_unit,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(settings, rows.classes, rows.names, scaling, problem, summary)

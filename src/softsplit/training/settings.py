@@ -128,14 +128,18 @@ def make_loss(
     class_weight: Any,
     classes: NDArray[Any],
     class_totals: FloatArray,
+    row_unit: float = 1.0,
 ) -> Loss:
-    """The expected cost, the log-loss, or a loss of the user's own as it is."""
+    """The expected cost, the log-loss, or a loss of the user's own as it is.
+
+    ``row_unit`` is the weight of the row that the log-loss adds to every leaf.
+    """
     if isinstance(loss, str) and loss == "cost":
         return expected_cost(cost_matrix, class_weight, classes, class_totals)
     if is_likelihood(loss):
         if cost_matrix is not None:
             make_costs(cost_matrix, len(classes))  # they decide at prediction
-        return LogLoss.counted(class_totals)
+        return LogLoss.counted(class_totals, row_unit)
     missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
     if missing or isinstance(loss, type):
         raise ValueError(

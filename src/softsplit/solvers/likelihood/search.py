@@ -57,6 +57,8 @@ class Descents:
     ----------
     steps : int
         Steps so far.
+    unit : float
+        Weight of a row, in which ridges count.
     """
 
     def __init__(self, problem: TrainingProblem, budget: Budget, samples: Samples) -> None:
@@ -65,6 +67,7 @@ class Descents:
         unit = problem.steepness / problem.n_features
         self.problem, self.budget = problem, budget
         self.total = float(samples.weights.sum())
+        self.unit = problem.row_unit
         self.field = Field(
             unit * (samples.features - 0.5), samples.starts, samples.weights, rule.pseudo_counts
         )
@@ -127,7 +130,7 @@ class Descents:
         settle for the same answer on both sides of a split.
         """
         scout = SCOUT * self.total
-        smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
+        smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
             for number, start in enumerate(starts):
@@ -146,7 +149,7 @@ class Descents:
         _, winner = min(ends or runs[:1], key=lambda run: run[0])
         with suppress(OutOfBudget):
             weak = WEAKER * scout
-            smoothing = Smoothing(RACE_RIDGE, weak / 2, weak / 2)
+            smoothing = Smoothing(RACE_RIDGE * self.unit, weak / 2, weak / 2)
             winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, 1e-5)
         return winner
 
