@@ -279,7 +279,7 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
 
 
 PROGRESS = {
-    "log": "standard scaling, depth 2, ridge 1, size count  score 0.",
+    "log": "standard scaling, depth 2, ridge 1, size count  score 1.",
     "cost": "minmax scaling, depth 2, steepness 512, global l0  score 0.",
 }
 

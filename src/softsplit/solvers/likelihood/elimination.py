@@ -17,7 +17,6 @@ size falls; the tree without features, the last of the path, wins in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,11 +73,14 @@ class Move:
 
 
 def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
-    """The path from ``draft`` down to the tree without features; shorter if the budget ends."""
+    """The path from ``draft`` down to the tree without features.
+
+    If the budget ends it is shorter, and has no tree without features.
+    """
     stages: list[Stage] = []
     ridge = Smoothing(RIDGE * descents.unit)
-    with suppress(OutOfBudget):
-        draft = without_negligible(draft)
+    draft = without_negligible(draft)
+    try:
         while draft.n_coefficients:
             draft = close_idle(descents, draft).compact()
             if not draft.n_coefficients:
@@ -92,6 +94,10 @@ def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stag
             if lighter is draft:
                 break
             draft = lighter
+    except OutOfBudget:
+        if not stages:
+            raise
+        return stages
     empty = draft.featureless(shares)
     return [*stages, Stage(empty, featureless_value(descents.field, shares, empty.shape[0]))]
 
