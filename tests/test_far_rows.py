@@ -152,7 +152,8 @@ def test_explanations_hold_and_print_finite_figures(tree):
             weights = made.weights_[:, reading.branch] / 5
             at_mean = weights @ mean - made.thresholds_[reading.branch]
             if len(reading.contributions) == 5:
-                assert reading.base_log_odds == pytest.approx(512 * at_mean, rel=1e-9, abs=1e-9)
+                log_odds = made.tree_.steepness * at_mean
+                assert reading.base_log_odds == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
 
 
 def test_a_far_value_is_said_to_be_far():
