@@ -25,6 +25,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.pruning import simplified
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
 from softsplit.support.arguments import positive_number
@@ -33,6 +34,9 @@ from softsplit.training import defaults
 from softsplit.training import settings as parse
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
+
+IDLE = 1e-12
+"""Branches without which no class probability changes by more are left out."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +189,12 @@ class Prepared:
         """The tree of a solution; the importances of its features take a pass over the rows.
 
         Leaves that carry classes get the class shares of the rows in them besides. Where leaves
-        are distributions already, the cost matrix decides which class they call.
+        are distributions already, the cost matrix decides which class they call. By likelihood,
+        branches that elimination has emptied are left out, and the tree may be less deep.
         """
         found, shares = solution.parameters, None
+        if not self.problem.boxed:
+            found = simplified(found, self.problem.steepness, IDLE)
         if importances:
             samples = self.problem.rows.sample()
             shares = feature_importances(
