@@ -227,6 +227,7 @@ WRONG = [
     for name in (
         "depth", "local_strength", "global_strength", "sharpness", "exponent", "offset",
         "steepness", "min_class_rate", "n_starts", "max_iter", "tol", "time_limit", "penalty",
+        "loss", "ridge",
         "scale", "class_weight", "n_jobs", "random_state", "solver", "cost_matrix",
     )
     for value in NO_NUMBERS
@@ -236,7 +237,7 @@ WRONG_CHOICES = [
     (name, value)
     for name in (
         "depths", "scales", "steepnesses", "penalties", "scopes", "strengths", "n_strengths",
-        "selection", "scoring", "cv", "min_class_rate", "class_weight",
+        "selection", "scoring", "cv", "min_class_rate", "class_weight", "loss", "ridges",
     )
     for value in [*NO_NUMBERS, [], [[1]], [None], ["minmax"], [([0], [9999])], [([0], [0])], 10**6]
 ]  # fmt: skip
@@ -252,18 +253,28 @@ strange as they are."""
 @st.composite
 def tree_parameters(draw, n_classes, rng, flaw="none", call="fit"):
     """Parameters of SoftTreeClassifier, most of them in range."""
+    likelihood = draw(st.booleans())
+    usual = ("auto", "auto") if likelihood else (0.0, 0.1)
+    penalties = ["l0", "l1", "power", "inverse_power", "log"] + 5 * likelihood * ["count"]
     known = {
-        "penalty": draw(st.sampled_from(["l0", "l1", "power", "inverse_power", "log"])),
-        "local_strength": draw(mostly(0.0, *STRENGTHS, share=1)),
-        "global_strength": draw(mostly(0.1, *STRENGTHS, share=1)),
-        "steepness": draw(mostly(512.0, 1e-6, 1e-3, 1.0, 1e6, 1e9, 1e12, Fraction(31, 2))),
+        "loss": "log" if likelihood else "cost",
+        "penalty": draw(st.sampled_from(penalties)),
+        "local_strength": draw(mostly(usual[0], *STRENGTHS, share=1)),
+        "global_strength": draw(mostly(usual[1], *STRENGTHS, share=1)),
         "depth": draw(mostly("auto", 1, 2, 3, 4, 5, 6, 7, 8, share=1)),
         "scale": draw(mostly("minmax", "quantile", "standard", "none", False, share=1)),
-        "min_class_rate": draw(mostly(0.1, 0.0, 0.5, 0.9, 1.0, 1e-300, [0.1] * n_classes)),
+        "min_class_rate": draw(
+            mostly("auto" if likelihood else 0.1, 0.0, 0.5, 0.9, 1.0, 1e-300, [0.1] * n_classes)
+        ),
         "n_starts": draw(mostly(1, 2, 3)),
         "time_limit": draw(mostly(0.1, 1e-9, 1e-3, 0.03, 0.4, share=1)),
         "random_state": draw(st.integers(0, 3)),
     }
+    if likelihood:
+        known["ridge"] = draw(mostly(1.0, 0.0, 1e-12, 1e-3, 1e3, 1e12))
+    else:
+        gammas = mostly(512.0, 1e-6, 1e-3, 1.0, 1e6, 1e9, 1e12, Fraction(31, 2))
+        known["steepness"] = draw(gammas)
     costs = draw(mostly("absent", *SOUND_COSTS))
     if flaw == "costs":
         costs = draw(st.sampled_from(list(COSTS)))
@@ -278,7 +289,7 @@ def tree_parameters(draw, n_classes, rng, flaw="none", call="fit"):
     if draw(mostly(False, True, share=8)):
         known["tol"] = draw(st.sampled_from([1e-300, 1e-12, 1.0, 1e12]))
         known["max_iter"] = draw(st.sampled_from([1, 2, 10, 10**9]))
-    if draw(mostly(False, True, share=6)):
+    if not likelihood and draw(mostly(False, True, share=6)):
         known["solver"] = "decomposition"
     if flaw == "a parameter":
         name, value = draw(st.sampled_from(WRONG_CHOICES if call == "choose" else WRONG))

@@ -157,18 +157,19 @@ def _path(case: HostileCase) -> list[SoftTreeClassifier]:
 def _choose(case: HostileCase) -> list[SoftTreeClassifier]:
     given = dict(case.parameters)
     depth, scale, penalty = given.pop("depth"), given.pop("scale"), given.pop("penalty")
-    steepness, local = given.pop("steepness"), given.pop("local_strength")
-    strengths = None if given.pop("global_strength") == 0.1 else [local, 0.1]
-    usual = {
+    local, global_ = given.pop("local_strength"), given.pop("global_strength")
+    own = {"steepnesses": [given.pop("steepness")]} if "steepness" in given else {}
+    own |= {"ridges": [given.pop("ridge")]} if "ridge" in given else {}
+    usual = isinstance(local, str) or isinstance(global_, str) or global_ == 0.1
+    known = {
         "depths": "auto" if isinstance(depth, str) else [depth],
         "scales": [scale],
         "penalties": [penalty],
-        "steepnesses": [steepness],
-        "strengths": strengths,
+        "strengths": None if usual else [local, 0.1],
         "n_strengths": 2,
         "cv": 2,
     }
-    model = SoftTreeClassifierCV(**(usual | given))
+    model = SoftTreeClassifierCV(**(known | own | given))
     return [model.fit(case.X, case.y, sample_weight=case.sample_weight).best_estimator_]
 
 
@@ -214,11 +215,12 @@ def check_other_rows(tree: SoftTreeClassifier) -> None:
 
 
 def check_feasible(tree: SoftTreeClassifier, case: HostileCase) -> None:
-    """Box, simplex, coverage and class rates, from the paper's equations."""
+    """Simplex and class rates, and for costs box and coverage, from the paper's equations."""
     a, mu, c = tree.weights_, tree.thresholds_, tree.leaf_classes_
-    assert np.max(np.abs(a)) <= 1 and np.max(np.abs(mu)) <= 1, "outside the box"
     assert np.min(c) >= -FEASIBLE and np.max(np.abs(c.sum(axis=0) - 1)) <= FEASIBLE
-    assert np.min(c.sum(axis=1)) >= 1 - FEASIBLE, "a class without a leaf"
+    if tree.loss == "cost":
+        assert np.max(np.abs(a)) <= 1 and np.max(np.abs(mu)) <= 1, "outside the box"
+        assert np.min(c.sum(axis=1)) >= 1 - FEASIBLE, "a class without a leaf"
     rates = class_rates(tree, case)
     wanted = tree.min_class_rate
     if isinstance(wanted, float | list):
@@ -235,7 +237,7 @@ def class_rates(tree: SoftTreeClassifier, case: HostileCase) -> np.ndarray:
     weight = weight / weight.max()
     y = np.asarray(case.y).ravel()
     left = expit(
-        float(tree.steepness) * (scaled @ tree.weights_ / scaled.shape[1] - tree.thresholds_)
+        float(tree.tree_.steepness) * (scaled @ tree.weights_ / scaled.shape[1] - tree.thresholds_)
     )
     depth = int(np.log2(tree.leaf_classes_.shape[1]))
     reach = np.ones((2**depth, len(scaled)))

@@ -146,8 +146,9 @@ def test_class_weight_equals_the_same_costs():
 
 def test_class_weight_equals_the_same_sample_weight_by_likelihood():
     X, y = load_iris(return_X_y=True)
-    weighted = quick(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
-    other = quick().fit(X, y, sample_weight=np.array([1.0, 3.0, 1.0])[y])
+    plain = quick(scale="minmax")  # means and deviations would be those of the weighted rows
+    weighted = clone(plain).set_params(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
+    other = plain.fit(X, y, sample_weight=np.array([1.0, 3.0, 1.0])[y])
     np.testing.assert_array_equal(other.weights_, weighted.weights_)
 
 

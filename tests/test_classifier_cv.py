@@ -18,10 +18,12 @@ from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.scoreboard import Scoreboard
 from softsplit.solvers import Status
 
-SMALL = {"n_strengths": 3, "cv": 3, "steepnesses": (512.0,), "random_state": 0}
+SMALL = {"n_strengths": 3, "cv": 3, "random_state": 0}
+PAPER = SMALL | {"loss": "cost", "steepnesses": (512.0,)}
+both_losses = pytest.mark.parametrize("small", [SMALL, PAPER], ids=["log", "cost"])
 
 
-@parametrize_with_checks([SoftTreeClassifierCV()])
+@parametrize_with_checks([SoftTreeClassifierCV(), SoftTreeClassifierCV(loss="cost")])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -31,9 +33,9 @@ def wine():
     return load_wine(return_X_y=True)
 
 
-@pytest.fixture(scope="module")
-def fitted(wine):
-    return SoftTreeClassifierCV(random_state=0).fit(*wine)
+@pytest.fixture(scope="module", params=["log", "cost"])
+def fitted(wine, request):
+    return SoftTreeClassifierCV(loss=request.param, random_state=0).fit(*wine)
 
 
 def test_the_choice_is_told(fitted, wine):
@@ -60,15 +62,17 @@ def test_the_kept_tree_is_what_the_settings_say(fitted, wine):
     assert isinstance(tree, SoftTreeClassifier)
     assert_array_equal(fitted.predict_proba(X), tree.predict_proba(X))
     assert_array_equal(fitted.coef_, tree.coef_)
-    for name in ("global_strength", "local_strength", "scale", "steepness", "penalty"):
-        assert tree.get_params()[name] == fitted.best_params_[name]
+    assert {"global_strength", "local_strength", "scale", "penalty"} < set(fitted.best_params_)
+    for name, value in fitted.best_params_.items():
+        assert tree.get_params()[name] == value
     cold = SoftTreeClassifier(**fitted.best_params_, n_starts=10, random_state=0).fit(X, y)
     assert tree.objective_ <= 1.3 * cold.objective_
 
 
-def test_fewer_features_than_the_best(wine):
-    chosen = SoftTreeClassifierCV(selection="one_se", random_state=0).fit(*wine)
-    best = SoftTreeClassifierCV(selection="best", random_state=0).fit(*wine)
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_fewer_features_than_the_best(wine, loss):
+    chosen = SoftTreeClassifierCV(loss=loss, selection="one_se", random_state=0).fit(*wine)
+    best = SoftTreeClassifierCV(loss=loss, selection="best", random_state=0).fit(*wine)
     frame = pd.DataFrame(chosen.cv_results_)
     pd.testing.assert_frame_equal(
         frame.drop(columns="mean_fit_time"),
@@ -76,11 +80,13 @@ def test_fewer_features_than_the_best(wine):
     )
     features = frame["mean_n_features"]
     assert features[chosen.best_index_] <= features[best.best_index_]
-    assert best.best_score_ == frame["mean_test_score"].max()
+    if loss == "cost":  # by likelihood trees are compared by log-loss as well
+        assert best.best_score_ == frame["mean_test_score"].max()
 
 
-def test_the_result_does_not_depend_on_jobs(wine):
-    one, two = (SoftTreeClassifierCV(**SMALL, n_jobs=n).fit(*wine) for n in (1, 2))
+@both_losses
+def test_the_result_does_not_depend_on_jobs(wine, small):
+    one, two = (SoftTreeClassifierCV(**small, n_jobs=n).fit(*wine) for n in (1, 2))
     assert_array_equal(one.weights_, two.weights_)
     assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
 
@@ -109,11 +115,12 @@ def test_any_scorer_decides(wine, scoring):
     made = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
     chosen = SoftTreeClassifierCV(**SMALL, scoring=made if scoring == "own" else scoring).fit(*wine)
     assert np.isfinite(chosen.best_score_)
-    if scoring == "accuracy":  # the shortcut for accuracy gives the same
-        plain = SoftTreeClassifierCV(**SMALL).fit(*wine)
-        assert_array_equal(
-            plain.cv_results_["mean_test_score"], chosen.cv_results_["mean_test_score"]
-        )
+
+
+def test_the_shortcut_for_accuracy_gives_the_same(wine):
+    plain = SoftTreeClassifierCV(**PAPER).fit(*wine)
+    named = SoftTreeClassifierCV(**PAPER, scoring="accuracy").fit(*wine)
+    assert_array_equal(plain.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"])
 
 
 def test_a_scorer_without_weights_may_meet_weights(wine):
@@ -154,9 +161,10 @@ def test_a_class_that_a_fold_lacks(wine):
     assert chosen.cv_results_["split0_test_score"].max() < 1
 
 
-def test_costs_and_rates_are_passed_on():
+@both_losses
+def test_costs_and_rates_are_passed_on(small):
     X, y = load_breast_cancer(return_X_y=True)
-    settings = SMALL | {"depths": [1], "scales": ["quantile"]}
+    settings = small | {"depths": [1], "scales": ["quantile"]}
     strict = SoftTreeClassifierCV(**settings, min_class_rate=[0.97, 0.1]).fit(X, y)
     called = strict.leaf_proba(X) @ strict.leaf_classes_.T
     assert np.mean(called[y == 0, 0]) > 0.969
@@ -167,16 +175,17 @@ def test_costs_and_rates_are_passed_on():
     assert np.mean(weighted.predict(X) == 0) > np.mean(plain.predict(X) == 0)
 
 
-def test_strengths_depths_and_scopes_of_the_callers_own(wine):
+@pytest.mark.parametrize("settings", [{}, {"loss": "cost", "steepnesses": [64.0]}], ids=str)
+def test_strengths_depths_and_scopes_of_the_callers_own(wine, settings):
     chosen = SoftTreeClassifierCV(
         depths=[3, 2],
         scales=["standard"],
         scopes=["local", "both"],
         penalties=["l1"],
         strengths=[4.0, 1.0],
-        steepnesses=[64.0],
         cv=3,
         random_state=0,
+        **settings,
     ).fit(*wine)
     frame = pd.DataFrame(chosen.cv_results_)
     assert set(frame["param_scope"]) == {"local", "both"}
@@ -197,7 +206,7 @@ def test_no_time_at_all_gives_the_first_candidate(wine):
     with pytest.warns(ConvergenceWarning, match="nothing was compared, and the first settings"):
         chosen = SoftTreeClassifierCV(time_limit=1e-9, random_state=0).fit(*wine)
     assert np.isnan(chosen.best_score_)
-    assert chosen.best_params_["scale"] == "minmax"
+    assert chosen.best_params_["scale"] == "standard"
 
 
 def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
@@ -232,8 +241,9 @@ def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkey
     assert chosen.score(*wine) > 0.8
 
 
+@both_losses
 @pytest.mark.parametrize("place", ["configured", "refit_from"])
-def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place):
+def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch, place, small):
     real, calls = getattr(classifier_cv, place), []
 
     def interrupted(*arguments):
@@ -244,7 +254,7 @@ def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch
 
     monkeypatch.setattr(classifier_cv, place, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
-        chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
+        chosen = SoftTreeClassifierCV(**small).fit(*wine)
     assert len(calls) == 2
     assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
     assert chosen.score(*wine) > 0.8
@@ -268,10 +278,17 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
         SoftTreeClassifierCV(random_state=0).fit(*wine)
 
 
-def test_progress_shows_each_candidate(wine, capsys):
-    SoftTreeClassifierCV(**SMALL, verbose=1).fit(*wine)
+PROGRESS = {
+    "log": "standard scaling, depth 2, ridge 1, size count  score 1.",
+    "cost": "minmax scaling, depth 2, steepness 512, global l0  score 0.",
+}
+
+
+@both_losses
+def test_progress_shows_each_candidate(wine, capsys, small):
+    SoftTreeClassifierCV(**small, verbose=1).fit(*wine)
     text = capsys.readouterr().err
-    assert "minmax scaling, depth 2, steepness 512, global l0  score 0." in text
+    assert PROGRESS[small.get("loss", "log")] in text
     assert "quantile scaling" in text
     assert text.strip().splitlines()[-1].startswith("chosen: ")
 
@@ -282,7 +299,7 @@ def test_progress_shows_each_candidate(wine, capsys):
         ({"selection": "worst"}, "selection must be 'one_se' or 'best'"),
         ({"scales": "minmax"}, "scales must be a sequence"),
         ({"scales": []}, "scales is empty"),
-        ({"scales": ["log"]}, "scale must be one of"),
+        ({"scales": ["log"]}, "scale must be 'auto', one of"),
         ({"penalties": [None]}, "which has no strength to choose"),
         (
             {"scoring": "balanced"},
@@ -299,9 +316,11 @@ def test_progress_shows_each_candidate(wine, capsys):
         ({"cv": [([0, 1], [])]}, "cv must give integer positions of rows, some to train and to"),
         ({"cv": [3, 4]}, "cv must give pairs of positions to train and to test on, got 3"),
         ({"scoring": lambda *_: float("nan")}, "gave no number on any fold; choose another"),
-        ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both'"),
-        ({"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
-        ({"depths": [1]}, "3 classes need depth 2"),
+        ({"scopes": ["all"]}, "scopes must be of 'global', 'local', 'both', 'size'"),
+        (PAPER | {"steepnesses": [-1.0]}, "steepness must be a finite number > 0"),
+        ({"steepnesses": [64.0]}, "steepnesses are part of loss='cost'"),
+        ({"ridges": [-1.0]}, "ridges must be a finite number >= 0"),
+        (PAPER | {"depths": [1]}, "3 classes need depth 2"),
         ({"depths": "deep"}, "depths must be 'auto' or a sequence of integers"),
         ({"strengths": [-1.0]}, "strengths must be a finite number >= 0"),
         ({"n_strengths": 0}, "n_strengths must be a positive integer"),
@@ -327,7 +346,7 @@ def test_two_valued_columns_need_one_scaling_only():
     y = X[:, 0].astype(int)
     y[:3] = 1 - y[:3]
     chosen = SoftTreeClassifierCV(**SMALL | {"depths": [1]}).fit(X, y)
-    assert set(chosen.cv_results_["param_scale"]) == {"minmax"}
+    assert set(chosen.cv_results_["param_scale"]) == {"standard"}
     assert_array_equal(chosen.selected_features_, [0])
 
 
@@ -343,15 +362,16 @@ def test_fold_without_weight_or_classes_is_refused():
         SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)
 
 
-def test_rows_of_weight_zero_change_no_choice(wine):
+@both_losses
+def test_rows_of_weight_zero_change_no_choice(wine, small):
     X, y = wine
     rng = np.random.default_rng(0)
     rows, labels = np.vstack([X, rng.normal(size=(50, 13))]), np.append(y, rng.integers(0, 3, 50))
     order = rng.permutation(len(rows))
     weight = np.append(np.ones(len(X)), np.zeros(50))[order]
     kept = order[weight > 0]
-    alone = SoftTreeClassifierCV(**SMALL).fit(X[kept], y[kept])
-    beside = SoftTreeClassifierCV(**SMALL).fit(rows[order], labels[order], weight)
+    alone = SoftTreeClassifierCV(**small).fit(X[kept], y[kept])
+    beside = SoftTreeClassifierCV(**small).fit(rows[order], labels[order], weight)
     assert_array_equal(alone.cv_results_["mean_test_score"], beside.cv_results_["mean_test_score"])
     assert_array_equal(alone.predict_proba(X), beside.predict_proba(X))
 
@@ -367,12 +387,15 @@ def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
     assert 0.8 < chosen.best_score_ <= 1
 
 
+@pytest.mark.parametrize("loss", ["log", "cost"])
 @pytest.mark.parametrize(("n_classes", "n_columns"), [(12, 5), (14, 4)])
-def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(n_classes, n_columns):
+def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(
+    n_classes, n_columns, loss
+):
     """More classes than a tenth of the rows each can be told apart by a few yes or no columns."""
     rng = np.random.default_rng(1)
     y = rng.integers(0, n_classes, 600)
     usual = rng.integers(0, 2, (n_classes, n_columns))
     X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
-    chosen = SoftTreeClassifierCV(random_state=0, n_strengths=4, cv=3).fit(X, y)
+    chosen = SoftTreeClassifierCV(loss=loss, random_state=0, n_strengths=4, cv=3).fit(X, y)
     assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)

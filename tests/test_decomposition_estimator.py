@@ -31,11 +31,17 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 
 
 def tree(**parameters):
-    defaults = {"solver": "decomposition", "n_starts": 2, "random_state": 0}
+    defaults = {"loss": "cost", "solver": "decomposition", "n_starts": 2, "random_state": 0}
     return SoftTreeClassifier(**{**defaults, "global_strength": 0.5, **parameters})
 
 
-def test_the_name_is_enough():
+def test_it_trains_for_the_cost():
+    words = r"^solver 'decomposition\(native\)' does not train by likelihood; set loss='cost'.$"
+    with pytest.raises(ValueError, match=words):
+        tree(loss="log").fit(X, Y)
+
+
+def test_the_name_and_the_loss_are_enough():
     fitted = tree().fit(X, NAMES)
     assert fitted.score(X, NAMES) > 0.93
     assert isinstance(fitted.solution_, TracedSolution)
@@ -147,7 +153,7 @@ def light_checks():
         "check_dict_unchanged", "check_dont_overwrite_attributes", "check_fit_idempotent",
         "check_parameters_default_constructible", "check_sample_weights_invariance",
     )  # fmt: skip
-    estimator = SoftTreeClassifier(solver="decomposition", n_starts=1, depth=2)
+    estimator = SoftTreeClassifier(loss="cost", solver="decomposition", n_starts=1, depth=2)
     for instance, check in estimator_checks_generator(estimator):
         if check.func.__name__ in names:
             yield pytest.param(instance, check, id=check.func.__name__)

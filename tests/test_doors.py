@@ -19,7 +19,7 @@ from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierC
 from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
-from softsplit.problem.leaves import ClassDistributions
+from softsplit.problem.distributions import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.native.descent import Limits
@@ -59,7 +59,7 @@ def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
     ids=str,
 )
 def test_rows_in_two_halves_train_to_the_same_objective(settings):
-    known = {"n_starts": 3, "random_state": 0} | settings
+    known = {"loss": "cost", "n_starts": 3, "random_state": 0} | settings
     plain = SoftTreeClassifier(**known).fit(X, Y)
     halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, Y)
     assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-6)
@@ -88,11 +88,11 @@ def test_a_descent_over_two_halves_takes_the_steps_of_a_compiled_one(loss, rate)
 
 
 def test_every_door_of_the_library_takes_an_engine():
-    tree = SoftTreeClassifier(n_starts=1, random_state=0, engine=TwoHalves.of)
+    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0, engine=TwoHalves.of)
     assert clone(tree).engine == TwoHalves.of
     path = strength_path(X, Y, estimator=tree, n_points=3)
     assert len(path) == 3 and path[2].classifier.global_sparsity_ >= 50
-    few = {"depths": (2,), "n_strengths": 2, "cv": 2, "random_state": 0}
+    few = {"loss": "cost", "depths": (2,), "n_strengths": 2, "cv": 2, "random_state": 0}
     chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
     assert chosen.score(X, Y) > 0.9
 
@@ -108,7 +108,14 @@ def test_every_door_of_the_library_takes_an_engine():
 def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
     pytest.importorskip("casadi")
     with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(solver=solver, engine=TwoHalves.of).fit(X, Y)
+        SoftTreeClassifier(loss="cost", solver=solver, engine=TwoHalves.of).fit(X, Y)
+
+
+@pytest.mark.parametrize("make", [SoftTreeClassifier, SoftTreeClassifierCV])
+def test_training_by_likelihood_needs_the_rows(make):
+    words = "^solver 'native' trains by likelihood only where the rows .*; set loss='cost'.$"
+    with pytest.raises(ValueError, match=words):
+        make(engine=TwoHalves.of, random_state=0).fit(X, Y)
 
 
 def test_what_needs_arrays_says_so():
@@ -133,7 +140,7 @@ def test_a_loss_of_ones_own_trains(strength):
     known = {"n_starts": 10, "random_state": 0, "global_strength": strength}
     tree = SoftTreeClassifier(**known, loss=SquaredError()).fit(X, Y)
     assert tree.score(X, Y) > 0.93
-    other = SoftTreeClassifier(**known).fit(X, Y)
+    other = SoftTreeClassifier(**known, loss="cost").fit(X, Y)
     wrong, its = (
         1.0 - (one.leaf_proba(X) @ one.leaf_classes_.T)[np.arange(len(Y)), Y]
         for one in (tree, other)
@@ -149,7 +156,7 @@ def test_the_likelihood_is_a_loss_like_any_other():
     tree = SoftTreeClassifier(**known, loss=LogLoss(), depth=2, global_strength=2.0).fit(X, y)
     found = tree.predict_proba(X)[np.arange(len(y)), y]
     assert tree.solution_.cost == pytest.approx(-np.sum(np.log(found)), rel=1e-9)
-    by_cost = SoftTreeClassifier(**known, depth=2, global_strength=2.0).fit(X, y)
+    by_cost = SoftTreeClassifier(**known, loss="cost", depth=2, global_strength=2.0).fit(X, y)
     its = by_cost.predict_proba(X)[np.arange(len(y)), y]
     assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
     assert tree.score(X, y) > 0.95
@@ -167,8 +174,8 @@ def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"loss": "log-likelihood"}, "loss must be 'cost' or an object with outer"),
-        ({"loss": LogLoss}, "loss must be 'cost' or an object with outer"),
+        ({"loss": "log-likelihood"}, "loss must be 'log', 'cost' or an object with outer"),
+        ({"loss": LogLoss}, "loss must be 'log', 'cost' or an object with outer"),
         ({"loss": LogLoss(), "class_weight": "balanced"}, "class_weight is part of loss='cost'"),
         ({"loss": LogLoss(), "solver": "ipopt"}, "'ipopt' trains the expected cost, not LogLoss"),
     ],
@@ -269,7 +276,7 @@ def test_a_time_limit_holds_where_an_evaluation_takes_long():
             return self.engine.evaluate(*asked)
 
     tree = SoftTreeClassifier(
-        engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
+        loss="cost", engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
     )
     began = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time limit"):

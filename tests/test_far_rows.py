@@ -152,7 +152,8 @@ def test_explanations_hold_and_print_finite_figures(tree):
             weights = made.weights_[:, reading.branch] / 5
             at_mean = weights @ mean - made.thresholds_[reading.branch]
             if len(reading.contributions) == 5:
-                assert reading.base_log_odds == pytest.approx(512 * at_mean, rel=1e-9, abs=1e-9)
+                log_odds = made.tree_.steepness * at_mean
+                assert reading.base_log_odds == pytest.approx(log_odds, rel=1e-9, abs=1e-9)
 
 
 def test_a_far_value_is_said_to_be_far():
@@ -230,7 +231,7 @@ def test_gates_of_any_score_are_quiet():
 def test_a_search_answers_far_rows():
     X, y = training_rows()
     search = SoftTreeClassifierCV(
-        depths=[2], scales=["minmax"], steepnesses=[512.0], n_strengths=2, cv=2, random_state=0
+        depths=[2], scales=["standard"], n_strengths=2, cv=2, random_state=0
     ).fit(X, y)
     assert_shares(search.predict_proba(far_rows()))
     for row in far_rows()[::7]:
@@ -242,7 +243,9 @@ def test_rows_that_a_decomposition_watches_may_be_far():
     far = far_rows()
     watch = EvaluationSet(far, np.array(["a", "b", "c"])[np.arange(len(far)) % 3])
     solver = NodeDecomposition(watch=watch, macro_iterations=1)
-    made = SoftTreeClassifier(depth=2, solver=solver, n_starts=1, random_state=0).fit(X, y)
+    made = SoftTreeClassifier(loss="cost", depth=2, solver=solver, n_starts=1, random_state=0).fit(
+        X, y
+    )
     assert np.isfinite(made.objective_)
 
 

@@ -16,9 +16,11 @@ from softsplit import (
     strength_path,
 )
 from softsplit.estimators.base import training_run
+from softsplit.problem.penalties import counting
 from softsplit.solvers import IpoptSolver, NativeSolver
 from softsplit.training import run as running
 from softsplit.training import warm_up as first_use
+from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem
 from softsplit.training.warm_up import make_ready
 
 # Whatever a fit calls has been called before: no function gets a new signature.
@@ -27,7 +29,7 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.training.warm_up import warm_up, warm_up_blocks
+from softsplit.training.warm_up import warm_up, warm_up_blocks, warm_up_likelihood
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
@@ -36,15 +38,19 @@ def signatures():
 
 warm_up()
 warm_up_blocks()
+warm_up_likelihood()
 ready = signatures()
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 4))
 for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
-    SoftTreeClassifierCV(cv=2, n_strengths=2, penalties=["l0", "l1"], random_state=0).fit(X, y)
-    for scale, depth in (("minmax", 3), ("quantile", 2)):
-        tree = SoftTreeClassifier(depth, scale=scale, n_starts=3, random_state=0)
-        tree.set_params(local_strength=0.1).fit(X, y)
-        tree.fit(X.astype(np.float32), y)
+    for loss, penalties in (("log", ["count", "l0"]), ("cost", ["l0", "l1"])):
+        few = {"loss": loss, "cv": 2, "n_strengths": 2, "random_state": 0}
+        SoftTreeClassifierCV(**few, penalties=penalties).fit(X, y)
+        for scale, depth in (("minmax", 3), ("quantile", 2)):
+            tree = SoftTreeClassifier(depth, scale=scale, loss=loss, n_starts=3, random_state=0)
+            tree.fit(X, y)
+            tree.set_params(local_strength=0.1).fit(X, y)
+            tree.fit(X.astype(np.float32), y)
     tree.set_params(solver="decomposition").fit(X, y)
 assert len(ready) > 3
 print(sorted(signatures() - ready))
@@ -61,7 +67,7 @@ def test_nothing_is_left_to_compile():
 def calls(monkeypatch):
     """What is made ready, by name; nothing is."""
     found: list[str] = []
-    for name in ("compile_together", "warm_up", "warm_up_blocks"):
+    for name in ("compile_together", "warm_up", "warm_up_blocks", "warm_up_likelihood"):
         monkeypatch.setattr(first_use, name, lambda name=name: found.append(name))
     return found
 
@@ -79,17 +85,25 @@ def calls(monkeypatch):
     ],
 )
 def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
-    make_ready(solver, timed=timed)
+    make_ready(solver, tiny_problem(2, 1), timed=timed)
     assert calls == expected
+
+
+def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(calls):
+    problem = tiny_likelihood(2, 1, counting())
+    make_ready(NativeSolver(), problem, timed=False)
+    assert calls == []
+    make_ready(NativeSolver(), problem, timed=True)
+    assert calls == ["warm_up_likelihood"]
 
 
 def test_the_clock_does_not_count_compiling(monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)
     hands = iter([10.0, 17.0])
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed: None)
+    monkeypatch.setattr(running, "make_ready", lambda solver, problem, timed: None)
     monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(hands)))
-    ready = run.ready()
+    ready = run.ready(tiny_problem(2, 1))
     assert ready.budget.began == run.budget.began + 7.0
     assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
 
@@ -101,7 +115,7 @@ X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_run_is_made_ready(kind, timed, monkeypatch):
     seen = []
-    monkeypatch.setattr(running, "make_ready", lambda solver, timed: seen.append(timed))
+    monkeypatch.setattr(running, "make_ready", lambda solver, problem, timed: seen.append(timed))
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()
@@ -119,14 +133,15 @@ def test_every_run_is_made_ready(kind, timed, monkeypatch):
         {"depth": 0},
         {"penalty": "foo"},
         {"min_class_rate": 2},
-        {"steepness": -1},
+        {"steepness": -1, "loss": "cost"},
+        {"ridge": -1},
         {"local_strength": -1},
         {"X": np.full((40, 1), np.nan)},
     ],
     ids=str,
 )
 def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
-    def fail(solver, timed):
+    def fail(solver, problem, timed):
         raise AssertionError("the compiler was asked first")
 
     monkeypatch.setattr(running, "make_ready", fail)

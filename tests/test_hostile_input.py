@@ -88,6 +88,9 @@ def test_a_broken_promise_is_seen(monkeypatch):
 # What such cases have brought to light, one by one.
 
 
+COST = {"loss": "cost"}
+
+
 def quick(**parameters):
     return SoftTreeClassifier(**{"n_starts": 1, "random_state": 0, **parameters})
 
@@ -130,7 +133,7 @@ def test_unscaled_features_and_more_leaves_than_classes_give_a_feasible_tree():
     """Splits without rows to separate were drawn with thresholds outside the box."""
     X = np.arange(40.0)[:, None]
     y = np.arange(40) % 7
-    tree = quick(scale="none", depth=5, min_class_rate=0.0).fit(X, y)
+    tree = quick(loss="cost", scale="none", depth=5, min_class_rate=0.0).fit(X, y)
     assert all(solution.status.usable for solution in tree.starts_)
     assert np.max(np.abs(tree.thresholds_)) <= 1
 
@@ -139,14 +142,16 @@ def test_unscaled_features_and_more_leaves_than_classes_give_a_feasible_tree():
     ("parameters", "sentence"),
     [
         ({"penalty": "log", "offset": 1e-300, "local_strength": 1e12}, "too steeply at zero"),
-        ({"sharpness": 1e300, "local_strength": 1e-9}, "too steeply at zero"),
-        ({"cost_matrix": [[0, 1e300], [1e300, 0]]}, "costs times weights go up to 2e.301"),
-        ({"cost_matrix": [[0, 1e-300], [0, 0]]}, "which is too small to compute with"),
-        ({"class_weight": {0: 1e300}, "cost_matrix": [[0, 1e300], [1, 0]]}, "go up to inf"),
+        ({"penalty": "l0", "sharpness": 1e300, "local_strength": 1e-9}, "too steeply at zero"),
+        (COST | {"cost_matrix": [[0, 1e300], [1e300, 0]]}, "costs times weights go up to 2e.301"),
+        (COST | {"cost_matrix": [[0, 1e-300], [0, 0]]}, "which is too small to compute with"),
+        (COST | {"class_weight": {0: 1e300}, "cost_matrix": [[0, 1e300], [1, 0]]}, "go up to inf"),
+        ({"class_weight": {0: 1e300}}, "class_weight times sample_weight holds numbers up to 1e"),
+        ({"class_weight": {1: 0.0}}, "class_weight gives class 1 no weight"),
         ({"time_limit": 10**400}, "time_limit must be a finite number > 0, got 1000"),
         ({"tol": 10**5000}, "tol must be a finite number > 0, got a very long integer"),
         ({"n_jobs": 10**400}, "n_jobs must be None or a nonzero integer"),
-        ({"steepness": np.zeros((3, 3))}, r"got array\(\[\[0., 0., 0.\], \[0., 0., 0.\]"),
+        (COST | {"steepness": np.zeros((3, 3))}, r"got array\(\[\[0., 0., 0.\], \[0., 0., 0.\]"),
     ],
 )
 def test_extreme_parameters_get_one_sentence(parameters, sentence):
@@ -237,8 +242,8 @@ def test_a_far_row_in_a_test_fold_is_scored_quietly():
     """The fold's scaling does not know the row: its score times the steepness overflowed."""
     X = np.where(np.arange(12) == 11, 1e306, np.arange(12.0) / 1000)[:, None]
     model = SoftTreeClassifierCV(
-        depths=[1], scales=["minmax"], steepnesses=[1e12], strengths=[0.0, 0.1], cv=2, n_starts=1,
-        random_state=0,
+        loss="cost", depths=[1], scales=["minmax"], steepnesses=[1e12], strengths=[0.0, 0.1], cv=2,
+        n_starts=1, random_state=0,
     )  # fmt: skip
     assert model.fit(X, np.arange(12) > 5).best_score_ > 0.5
 
@@ -246,7 +251,10 @@ def test_a_far_row_in_a_test_fold_is_scored_quietly():
 def test_a_rate_that_no_variable_moves_gets_no_multiplier():
     """Its slopes are about 1e-292 where all gates are shut, and a quotient of slopes overflowed."""
     X, y = np.linspace(0, 1, 12)[:, None], np.arange(12) % 2
-    model = quick(penalty="log", local_strength=1e12, steepness=1e12, depth=1, min_class_rate=1.0)
+    model = quick(
+        loss="cost", penalty="log", local_strength=1e12, steepness=1e12, depth=1,
+        min_class_rate=1.0,
+    )  # fmt: skip
     problem = prepare(model_settings(model), training_rows(model, X, y, None)).problem
     shut = TreeParameters(np.array([[0.5]]), np.array([-0.5]), np.eye(2))
     found = kkt(problem, shut)

@@ -119,7 +119,8 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     y = (X[:, 0] + rng.normal(size=25) > 0).astype(int)
     y[:2] = 0, 1
     fitted = SoftTreeClassifier(
-        depth=depth, steepness=steepness, global_strength=strength, n_starts=1, random_state=0,
+        loss="cost", depth=depth, steepness=steepness, global_strength=strength, n_starts=1,
+        random_state=0,
     ).fit(X, y)  # fmt: skip
     low, high = X.min(axis=0), X.max(axis=0)
     scaled = ((X - low) / (high - low)).tolist()

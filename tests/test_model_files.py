@@ -323,7 +323,7 @@ def put(document, path, value):
         (("tree", "branches", 0, "features"), [99], "must be an integer from 0 to 4, not 99"),
         (("tree", "branches", 0, "features"), [1, 1], "names a feature twice"),
         (("tree", "branches", 0, "weights"), [], "has 0 entries where"),
-        (("tree", "branches", 0, "threshold"), 5.0, "is 5, outside"),
+        (("tree", "branches", 0, "threshold"), 5e12, r"is 5e\+12, outside"),
         (("tree", "leaves"), [], "has 0 entries where 4 are needed"),
         (("tree", "leaves", 0), [0.5, 0.5], "has 2 entries where 3 are needed"),
         (("tree", "leaves", 0), [0.5, 0.1, 0.1], "do not add up to one"),

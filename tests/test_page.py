@@ -108,7 +108,8 @@ def test_every_row_is_predicted_once_by_a_tree_without_it(rows):
 
 def test_a_path_goes_from_many_features_to_few(rows):
     X, y = rows
-    base = SoftTreeClassifier(depth=1, local_strength=1.0, n_starts=1, random_state=0)
+    local = {"local_strength": 1.0, "global_strength": 0.0}
+    base = SoftTreeClassifier(depth=1, **local, n_starts=1, random_state=0)
     trees = path_trees(base, X, y, FRACTIONS, Budget())
     counts = [len(tree.selected_features_) for tree in trees]
     assert counts == sorted(counts, reverse=True)

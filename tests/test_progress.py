@@ -22,7 +22,7 @@ from softsplit.training.progress import ConsoleProgress
 from softsplit.training.walk import walk
 
 START = re.compile(
-    r"^start +(\d+) of 4  groups +objective [\d.e+-]+ +(?:optimal|acceptable) +"
+    r"^start +(\d+) of 4  (?:mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
     r"[\d.]+ s  best ([\d.e+-]+)$"
 )
 
@@ -139,16 +139,18 @@ def test_the_live_line_says_what_runs_now(terminal):
     assert line() == "points 0 of 7  hops 12 of 30  best 3.25  0 s"
 
 
-def test_elsewhere_there_are_plain_lines_on_standard_error(iris, capfd):
-    tree(verbose=1).fit(*iris)
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_elsewhere_there_are_plain_lines_on_standard_error(iris, capfd, loss):
+    tree(loss=loss, verbose=1).fit(*iris)
     out, err = capfd.readouterr()
     lines = err.splitlines()
     assert out == "" and "\x1b" not in err and "\r" not in err
-    found = [START.match(line) for line in lines]
-    assert [match and match[1] for match in found] == ["1", "2", "3", "4", None]
-    best = [float(match[2]) for match in found[:4]]
+    found = [START.match(line) for line in lines[:4]]
+    assert [match and match[1] for match in found] == ["1", "2", "3", "4"]
+    best = [float(match[2]) for match in found]
     assert best == sorted(best, reverse=True)
-    assert re.match(r"hops (\d+) of \1  objective", lines[4])
+    hops = [bool(re.match(r"hops (\d+) of \1  objective", line)) for line in lines[4:]]
+    assert hops == [True] * (loss == "cost")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -165,7 +167,7 @@ def test_looking_on_changes_no_bit(iris, capfd, n_jobs):
 
 def test_processes_report_as_they_come_back(iris, capfd):
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    settings = {"solver": "ipopt", "n_starts": 3, "steepness": 32.0}
+    settings = {"loss": "cost", "solver": "ipopt", "n_starts": 3, "steepness": 32.0}
     shown = tree(verbose=1, n_jobs=2, **settings).fit(*iris)
     err = capfd.readouterr().err
     assert sorted(re.findall(r"^start (\d) of 3  points", err, re.M)) == ["1", "2", "3"]
@@ -189,10 +191,15 @@ def test_a_path_shows_a_line_for_each_point(iris, capfd):
     path = strength_path(*iris, estimator=tree(verbose=1), strengths=[0.1, 0.4, 2.0])
     err = capfd.readouterr().err
     told = re.findall(
-        r"^point (\d) of 3  local 0 +global ([\d.]+) +objective ([\d.e-]+)", err, re.M
+        r"^point (\d) of 3  local ([\d.]+) +global ([\d.]+) +objective ([\d.e-]+)", err, re.M
     )
     wanted = [
-        (str(i + 1), f"{p.global_strength:.4g}", f"{p.solution.objective:.6g}")
+        (
+            str(i + 1),
+            f"{p.local_strength:.4g}",
+            f"{p.global_strength:.4g}",
+            f"{p.solution.objective:.6g}",
+        )
         for i, p in enumerate(path.points)
     ]
     assert told == wanted and len(wanted) == 3
@@ -227,17 +234,21 @@ def test_an_interruption_between_points_keeps_the_path(problem):
     assert len(found) == 1 and budget.stopped
 
 
-def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, terminal):
+@pytest.mark.parametrize(("loss", "event"), [("log", "start_ended"), ("cost", "hopped")])
+def test_an_interrupted_fit_gives_the_terminal_back(iris, monkeypatch, terminal, loss, event):
     def interrupted(verbose, budget, n_points=0):
-        class Interrupted(ConsoleProgress):
-            def hopped(self, done, objective):
-                raise KeyboardInterrupt
+        shown = ConsoleProgress(budget, n_points, terminal)
 
-        return Interrupted(budget, n_points, terminal)
+        def interrupt(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(shown, event, interrupt)
+        return shown
 
     monkeypatch.setattr("softsplit.estimators.classifier.watched", interrupted)
-    with pytest.warns(ConvergenceWarning, match="interrupted; the best of 4 starts"):
-        fitted = tree().fit(*iris)
+    made = 1 if event == "start_ended" else 4
+    with pytest.warns(ConvergenceWarning, match=f"interrupted; the best of {made} starts"):
+        fitted = tree(loss=loss).fit(*iris)
     assert fitted.score(*iris) > 0.9
     assert terminal.file.getvalue().rstrip().endswith("\x1b[2K")
     assert terminal.file.getvalue().count("\x1b[?25h") == 1
@@ -273,6 +284,6 @@ def test_starts_are_logged_for_those_who_set_up_logging(iris, caplog, capfd):
         tree().fit(*iris)
     told = [record.message for record in caplog.records if record.message.startswith("start ")]
     assert [message.split(":")[0] for message in told] == [
-        f"start {i} (groups)" for i in range(1, 5)
+        f"start {i} (mixtures)" for i in range(1, 5)
     ]
     assert capfd.readouterr() == ("", "")

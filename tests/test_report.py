@@ -52,8 +52,11 @@ def test_names_terms_and_errors(fitted):
 
 def test_a_tree_without_features_says_so():
     X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(global_strength=1e6, n_starts=1, random_state=0).fit(X, y)
+    strong = {"global_strength": 1e6, "n_starts": 1, "random_state": 0}
+    tree = SoftTreeClassifier(loss="cost", **strong).fit(X, y)
     assert "always: left with probability" in export_text(tree)
+    tree = SoftTreeClassifier(**strong).fit(X, y)
+    assert export_text(tree) == "class 0 33 %, 1 33 %, 2 33 %"
 
 
 # --- Markdown -----------------------------------------------------------------------------------

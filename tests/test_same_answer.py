@@ -42,20 +42,28 @@ X, Y = load_iris(return_X_y=True)
 X = X + 0.01 * np.random.default_rng(0).normal(size=X.shape)  # numbers that floats32 cannot hold
 
 SETTINGS = {
-    "one penalty": {"global_strength": 0.5},
-    "two penalties, deep": {"local_strength": 0.05, "global_strength": 0.1, "depth": 3},
+    "defaults": {},
+    "by likelihood, ranks": {"scale": "quantile", "penalty": "l0", "global_strength": 0.5},
+    "one penalty": {"loss": "cost", "global_strength": 0.5},
+    "two penalties, deep": {
+        "loss": "cost",
+        "local_strength": 0.05,
+        "global_strength": 0.1,
+        "depth": 3,
+    },
     "ranks, costs and rates": {
+        "loss": "cost",
         "scale": "quantile",
         "penalty": "log",
         "local_strength": 0.01,
         "class_weight": "balanced",
         "min_class_rate": 0.6,
     },
-    "decomposition": {"solver": "decomposition", "global_strength": 0.2},
+    "decomposition": {"loss": "cost", "solver": "decomposition", "global_strength": 0.2},
 }
 
 
-def tree(name="one penalty", **others):
+def tree(name="defaults", **others):
     known = {"n_starts": 2, "random_state": 3} | SETTINGS[name] | others
     return SoftTreeClassifier(**known)
 
@@ -154,8 +162,8 @@ DRESSES = {
 @pytest.mark.parametrize("dress", DRESSES)
 def test_the_kind_of_table_changes_no_bit(dress):
     rows = DRESSES[dress]
-    for scale in ("minmax", "quantile"):
-        model = tree(scale=scale, n_starts=1)
+    for loss, scale in (("log", "standard"), ("log", "quantile"), ("cost", "minmax")):
+        model = tree(loss=loss, scale=scale, n_starts=1)
         assert fingerprint(clone(model).fit(rows, Y), rows) == fitted_fingerprint(model)
 
 
@@ -174,18 +182,31 @@ def test_the_kind_of_labels_changes_no_bit(dress):
     assert fingerprint(tree().fit(X, LABELS[dress])) == fitted_fingerprint(tree())
 
 
+@pytest.mark.parametrize("loss", ["log", "cost"])
 @pytest.mark.parametrize("n_jobs", [2, 4])
-def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs):
+def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs, loss):
     def chosen(jobs):
-        model = SoftTreeClassifierCV(cv=3, n_strengths=3, random_state=0, n_jobs=jobs).fit(X, Y)
+        model = SoftTreeClassifierCV(
+            loss=loss, cv=3, n_strengths=3, random_state=0, n_jobs=jobs
+        ).fit(X, Y)
         return fingerprint(model.best_estimator_), model.best_params_, model.best_score_
 
     def walked(jobs):
-        path = strength_path(X, Y, estimator=tree(n_jobs=jobs), n_points=3)
+        path = strength_path(X, Y, estimator=tree(loss=loss, n_jobs=jobs), n_points=3)
         return [fingerprint(point.classifier) for point in path.points]
 
     assert chosen(n_jobs) == chosen(1)
     assert walked(n_jobs) == walked(1)
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_rows_in_any_order_and_copies_as_weights_change_no_bit(loss):
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 4, len(Y))
+    copies = rng.permutation(np.repeat(np.arange(len(Y)), weight))
+    model = tree(loss=loss)
+    weighted = fingerprint(clone(model).fit(X, Y, sample_weight=weight))
+    assert fingerprint(clone(model).fit(X[copies], Y[copies])) == weighted
 
 
 # --- single precision --------------------------------------------------------------------------
@@ -194,14 +215,14 @@ def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs):
 def single_precision_bound(fitted, rows):
     """What rounding the rows to single precision may change of any class probability.
 
-    A gate moves by at most steepness / 4 times the change of its score, which is at most the mean
-    change of the scaled features (weights are at most 1); a row meets one gate on each level.
+    A gate moves by at most steepness / 4 times the change of its score, which is the mean change
+    of the scaled features, each times its weight; a row meets one gate on each level.
     """
     scaled = fitted.scaling_.transform(rows)
     rounded = fitted.scaling_.transform(rows.astype(np.float32).astype(np.float64))
-    moved = np.mean(np.abs(scaled - rounded), axis=1)
+    by_branch = np.abs(scaled - rounded) @ np.abs(fitted.weights_) / rows.shape[1]
     depth = np.log2(fitted.leaf_classes_.shape[1])
-    return 2 * depth * fitted.steepness / 4 * moved + 1e-12
+    return 2 * depth * fitted.tree_.steepness / 4 * by_branch.max(axis=1) + 1e-12
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -173,14 +173,15 @@ def test_ranks_of_any_numbers_are_finite_and_in_order(column):
 
 
 @pytest.mark.parametrize("scale", ["minmax", "quantile", "standard", "none", True, False, None])
-def test_the_estimator_takes_every_scaling(scale):
+@pytest.mark.parametrize("settings", [{}, {"loss": "cost", "steepness": 64.0}], ids=["log", "cost"])
+def test_the_estimator_takes_every_scaling(scale, settings):
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
-        scale=scale, global_strength=0.5, n_starts=1, steepness=64.0, random_state=0
+        scale=scale, global_strength=0.5, n_starts=1, random_state=0, **settings
     ).fit(X, y)
     assert tree.score(X, y) > 0.8
     read = X if tree.scaling_.linear else tree.scaling_.transform(X)
-    scores = 64.0 * (read @ tree.coef_.T + tree.intercept_)
+    scores = tree.tree_.steepness * (read @ tree.coef_.T + tree.intercept_)
     left = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
     assert_allclose(tree.decision_path(X), left, atol=1e-9)
 
@@ -194,11 +195,13 @@ def test_true_and_minmax_are_the_same():
     assert_array_equal(one.weights_, other.weights_)
 
 
-def test_a_split_on_one_rank_is_told_in_original_units():
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_a_split_on_one_rank_is_told_in_original_units(loss):
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
-        scale="quantile", penalty="l0", global_strength=3.0, n_starts=2, random_state=0
-    ).fit(X[:100, 2:3], y[:100])
+        loss=loss, depth=1, scale="quantile", penalty="l0", global_strength=3.0, n_starts=2,
+        random_state=0,
+    ).fit(X[:100, 2:3], y[:100])  # fmt: skip
     text = export_text(tree, ["petal length"])
     sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
     value = X[:100, 2]
@@ -207,20 +210,22 @@ def test_a_split_on_one_rank_is_told_in_original_units():
     assert "rank" not in text
 
 
-def test_longer_splits_name_ranks_and_say_which_values_have_them():
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_longer_splits_name_ranks_and_say_which_values_have_them(loss):
     X, y = load_breast_cancer(return_X_y=True)
     tree = SoftTreeClassifier(
-        scale="quantile", global_strength=0.5, n_starts=1, random_state=0
+        loss=loss, depth=1, scale="quantile", global_strength=0.5, n_starts=1, random_state=0
     ).fit(X, y)
     text = export_text(tree, precision=12)
     first = text.splitlines()[0]
-    body, threshold = re.match(r"if (.*) > (\S+)", first).groups()
+    body, side, threshold = re.match(r"if (.*) ([<>]) (\S+)", first).groups()
     ranks, total = tree.scaling_.transform(X), np.zeros(len(X))
     terms = re.findall(r"([+-]?)\s*([\d.e-]+ )?rank\(x(\d+)\)", body)
     assert len(terms) == len(tree.selected_features_) > 1
     for sign, size, j in terms:
         total += (-1 if sign == "-" else 1) * float(size or 1) * ranks[:, int(j)]
-    assert_array_equal(total > float(threshold), tree.decision_path(X)[:, 0] > 0.5)
+    holds = total > float(threshold) if side == ">" else total < float(threshold)
+    assert_array_equal(holds, tree.decision_path(X)[:, 0] > 0.5)
     for j in tree.selected_features_:
         legend = re.search(
             rf"^rank\(x{j}\): 0 at (\S+), .* 0.5 at (\S+), .* 1 at (\S+)$", text, re.M

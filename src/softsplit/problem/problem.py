@@ -125,6 +125,14 @@ class TrainingProblem:
         """The loss of a typical bad answer at the mean row weight: the unit of tolerances."""
         return max(self.loss.unit * self.rows.mean_weight, 1e-300)
 
+    @property
+    def row_unit(self) -> float:
+        """What ridge and prior count as one row: the mean row weight, but no more than 1.
+
+        So that weights are counts of rows, and weights that add up to one are no smaller evidence.
+        """
+        return min(1.0, self.rows.mean_weight)
+
     def restrict(
         self,
         block: Block,

@@ -107,7 +107,8 @@ class Subject:
             if name not in ("n_starts", "n_jobs", "verbose", "time_limit", "max_iter")
             and not _same(value, defaults[name])
         }
-        given["depth"] = tree.tree_.topology.depth
+        if tree.depth != "auto" or tree.loss == "cost":  # by likelihood idle branches are gone
+            given["depth"] = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
         given["random_state"] = tree.random_state
         arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))
         return f"SoftTreeClassifier({arguments}).fit(X, y)"

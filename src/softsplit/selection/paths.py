@@ -22,7 +22,11 @@ def problems_along(
     """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
     pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
     along = [prepared.with_strengths(*pair).problem for pair in pairs]
-    return [replace(one, ridge=r) for one in along for r in ridges or (one.ridge,)]
+    return [replace(one, ridge=r) for one in along for r in _scaled(one, ridges)]
+
+
+def _scaled(problem: TrainingProblem, ridges: Sequence[float]) -> Sequence[float]:
+    return [problem.row_unit * ridge for ridge in ridges] or [problem.ridge]
 
 
 def fold_paths(prepared: Prepared, run: Run) -> list[Path]:

@@ -272,7 +272,7 @@ def hop(
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = distinct([s for s in solutions if s.status.usable], FRONT)
-    observer = observer or Observer()
+    observer = observer if observer and count else Observer()  # nothing to tell of no hops
     try:
         observer.searching(count)
         with one_blas_thread():

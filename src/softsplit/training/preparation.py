@@ -25,6 +25,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.pruning import simplified
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
 from softsplit.support.arguments import positive_number
@@ -33,6 +34,9 @@ from softsplit.training import defaults
 from softsplit.training import settings as parse
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
+
+IDLE = 1e-12
+"""Branches without which no class probability changes by more are left out."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +191,12 @@ class Prepared:
         """The tree of a solution; the importances of its features take a pass over the rows.
 
         Leaves that carry classes get the class shares of the rows in them besides. Where leaves
-        are distributions already, the cost matrix decides which class they call.
+        are distributions already, the cost matrix decides which class they call. By likelihood,
+        branches that elimination has emptied are left out, and the tree may be less deep.
         """
         found, shares = solution.parameters, None
+        if not self.problem.boxed:
+            found = simplified(found, self.problem.steepness, IDLE)
         if importances:
             samples = self.problem.rows.sample()
             shares = feature_importances(
@@ -245,20 +252,20 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     likelihood = defaults.is_likelihood(settings.loss)
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
-        totals = np.bincount(rows.labels, weight, n_classes).astype(float)
-        factors = parse.class_weights(settings.class_weight, rows.classes, totals)
-        weight = weight * factors[rows.labels]
+        weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
     topology = parse.make_topology(settings.depth, n_classes)
     engine = make_engine(settings.engine)(samples)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
+    row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = parse.make_loss(
         settings.loss,
         settings.cost_matrix,
         settings.class_weight,
         rows.classes,
         samples.class_totals,
+        row_unit,
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
@@ -272,6 +279,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         offset=settings.offset,
     )
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
+    ridge = positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
@@ -284,7 +292,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
             else parse.make_steepness(settings.steepness)
         ),
         bound=np.inf if likelihood else 1.0,
-        ridge=positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0,
+        ridge=ridge * row_unit,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(settings, rows.classes, rows.names, scaling, problem, summary)

@@ -128,14 +128,18 @@ def make_loss(
     class_weight: Any,
     classes: NDArray[Any],
     class_totals: FloatArray,
+    row_unit: float = 1.0,
 ) -> Loss:
-    """The expected cost, the log-loss, or a loss of the user's own as it is."""
+    """The expected cost, the log-loss, or a loss of the user's own as it is.
+
+    ``row_unit`` is the weight of the row that the log-loss adds to every leaf.
+    """
     if isinstance(loss, str) and loss == "cost":
         return expected_cost(cost_matrix, class_weight, classes, class_totals)
     if is_likelihood(loss):
         if cost_matrix is not None:
             make_costs(cost_matrix, len(classes))  # they decide at prediction
-        return LogLoss.counted(class_totals)
+        return LogLoss.counted(class_totals, row_unit)
     missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
     if missing or isinstance(loss, type):
         raise ValueError(
@@ -214,6 +218,22 @@ def class_weights(class_weight: Any, classes: NDArray[Any], class_totals: FloatA
     return _by_class("class_weight", class_weight, classes, 1.0, np.inf)
 
 
+def weighted_rows(
+    class_weight: Any, weight: FloatArray, labels: NDArray[np.int64], classes: NDArray[Any]
+) -> FloatArray:
+    """Weights of rows times those of their classes, for losses that know no costs."""
+    totals = np.bincount(labels, weight, len(classes)).astype(float)
+    factors = class_weights(class_weight, classes, totals)
+    if np.any(factors == 0):
+        none = classes.tolist()[int(np.argmin(factors))]
+        raise ValueError(
+            f"class_weight gives class {none!r} no weight, and nothing can be learned of it; leave "
+            "its rows out, or set loss='cost'."
+        )
+    with np.errstate(over="ignore"):
+        return make_weights(weight * factors[labels], "class_weight times sample_weight")
+
+
 def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:
     """rho_k per class, from one number, a sequence in the order of the classes, or a dict."""
     if isinstance(min_class_rate, Mapping):
@@ -264,12 +284,12 @@ def make_numbers(name: str, values: Any) -> Any:
         raise ValueError(f"{name} must hold real numbers, one for each row.") from None
 
 
-def make_weights(sample_weight: FloatArray) -> FloatArray:
+def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> FloatArray:
     """Checked sample weights: sums and products of them must stay within floats."""
     largest = float(np.max(sample_weight, initial=0.0))
     if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
         raise ValueError(
-            f"sample_weight holds numbers up to {largest:.3g}, which are too "
+            f"{name} holds numbers up to {largest:.3g}, which are too "
             f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
         )
     return sample_weight

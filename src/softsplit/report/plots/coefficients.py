@@ -65,7 +65,8 @@ class CoefficientsDisplay:
         ax = axes(ax, size)
         self.ax_, self.figure_ = ax, ax.figure
         shown = np.where(self.weights == 0, np.nan, self.weights)
-        self.image_ = ax.imshow(shown, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
+        end = self._largest
+        self.image_ = ax.imshow(shown, cmap=DIVERGING, vmin=-end, vmax=end, aspect="auto")
         ax.set_xticks(range(n_splits), self.split_names, rotation=45 if n_splits > 3 else 0)
         ax.set_yticks(range(n_features), names)
         ax.tick_params(length=0)
@@ -79,10 +80,15 @@ class CoefficientsDisplay:
         bar.set_label("weight, scaled units")
         return self
 
+    @property
+    def _largest(self) -> float:
+        """End of the colours: 1, or the largest weight of a tree without a box."""
+        return max(1.0, float(np.max(np.abs(self.weights))))
+
     def _write(self) -> None:
         for (i, t), weight in np.ndenumerate(self.weights):
             if weight != 0:
-                ink = "white" if abs(weight) > 0.7 else INK
+                ink = "white" if abs(weight) > 0.7 * self._largest else INK
                 text = minus(f"{weight:.2f}")
                 self.ax_.text(t, i, text, ha="center", va="center", color=ink, fontsize=8)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from softsplit.estimators.path import StrengthPathResult
 from softsplit.report.plots.canvas import COLOURS, INK, SEQUENTIAL, axes, plain, stacked_axes
@@ -26,7 +27,7 @@ ABOVE: dict[str, Any] = {
 
 GRID_VALUES = {
     "accuracy": "accuracy (%)",
-    "cost": "expected cost",
+    "cost": "loss",
     "objective": "objective",
     "local_sparsity": "delta_L (%)",
     "global_sparsity": "delta_G (%)",
@@ -85,7 +86,7 @@ class StrengthPathDisplay:
         walked = [
             name for name in ("local_strength", "global_strength") if frame[name].nunique() > 1
         ]
-        if len(walked) == 2:
+        if len(walked) == 2 and not _is_line(frame):
             raise ValueError("this path walks both strengths; draw it with StrengthGridDisplay.")
         if len(frame) < 2:
             raise ValueError("a path needs at least two points to be drawn.")
@@ -95,8 +96,8 @@ class StrengthPathDisplay:
             columns["accuracy"] = _accuracies(path, X, y)
         sizes = np.array([np.abs(p.classifier.weights_).max(axis=1) for p in path.points]).T
         model = path[0].classifier.tree_
-        strengths = frame[walked[0]].to_numpy(dtype=float)
-        return cls(strengths, columns, sizes, list(model.feature_names), walked[0]).plot(ax)
+        strengths = frame[walked[-1]].to_numpy(dtype=float)
+        return cls(strengths, columns, sizes, list(model.feature_names), walked[-1]).plot(ax)
 
     def plot(self, ax: Any = None) -> StrengthPathDisplay:
         """Draw on three axes, or on a new figure."""
@@ -122,8 +123,8 @@ class StrengthPathDisplay:
 
     def _draw_cost(self, panel: Any) -> None:
         lines = panel.plot(self.strengths, self.columns["cost"], "s--", color=ORANGE, ms=4)
-        labels = ["expected cost, training"]
-        panel.set_ylabel("expected cost")
+        labels = ["loss, training"]
+        panel.set_ylabel("loss")
         if "accuracy" in self.columns:
             right = panel.twinx()
             percent = 100 * self.columns["accuracy"]
@@ -148,12 +149,12 @@ class StrengthPathDisplay:
         from matplotlib import colormaps
 
         shade = colormaps[SEQUENTIAL].reversed()
-        edges = _edges(self.strengths)
+        edges, largest = _edges(self.strengths), max(1.0, float(self.sizes.max()))
         for row, j in enumerate(order):
             for i in np.flatnonzero(self.sizes[j] > 0):
                 panel.barh(
                     row, edges[i + 1] - edges[i], left=edges[i], height=0.7,
-                    color=shade(min(1.0, float(self.sizes[j, i]))),
+                    color=shade(float(self.sizes[j, i]) / largest),
                 )  # fmt: skip
         panel.set_yticks(
             range(len(order)), [plain(self.feature_names[j], 28) for j in order], fontsize="small"
@@ -218,7 +219,7 @@ class StrengthGridDisplay:
         if value == "accuracy":
             frame["accuracy"] = 100 * _accuracies(path, X, y)
         table = frame.pivot_table(index="local_strength", columns="global_strength", values=value)
-        if min(table.shape) < 2:
+        if min(table.shape) < 2 or _is_line(frame):
             raise ValueError("a grid needs at least two strengths of each scope.")
         made = cls(
             table.index.to_numpy(dtype=float),
@@ -252,6 +253,11 @@ def _accuracies(path: StrengthPathResult, X: Any, y: Any) -> FloatArray:
     if y is None:
         raise ValueError("the accuracy needs the classes of the rows: give y as well.")
     return np.array([point.classifier.score(X, y) for point in path.points])
+
+
+def _is_line(frame: pd.DataFrame) -> bool:
+    """Whether the local strength follows the global one: no global strength comes twice."""
+    return bool(frame["global_strength"].is_unique)
 
 
 def _edges(strengths: FloatArray) -> FloatArray:

@@ -66,6 +66,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
     size, counters = x.size, memory.counters
     scores = np.empty((n_branches, field.features.shape[1]))
     mass = np.empty((n_classes, n_branches + 1))
+    least = min(1.0, np.sum(field.weights))  # values below it are as good as none
     moved, fresh, direction = np.empty(size), np.empty(size), np.empty(size)
     if counters[BEGUN] == 0:
         counters[BEGUN] = 1
@@ -100,7 +101,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
             counters[STORED] = 0
             continue
         _keep(x, moved, fresh, memory)
-        small = value - new <= decrease * max(abs(new), 1.0)
+        small = value - new <= decrease * max(abs(new), least)
         counters[STALLED] = counters[STALLED] + 1 if small else 0
         if counters[STALLED] >= STALLS:
             counters[ENDED] = 1

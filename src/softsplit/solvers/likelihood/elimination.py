@@ -17,7 +17,6 @@ size falls; the tree without features, the last of the path, wins in the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,7 +31,7 @@ from softsplit.support.arrays import FloatArray
 SHARE, LARGE_SHARE, LARGE = 0.13, 0.25, 60
 """Part of the size that goes in a round, and that of trees larger than LARGE."""
 
-RIDGE = Smoothing(0.3)
+RIDGE = 0.3
 """While features are weighed against one another."""
 
 REFIT_STEPS, REFIT_DECREASE = 6, 1e-5
@@ -80,23 +79,31 @@ class Move:
 
 
 def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
-    """The path from ``draft`` down to the tree without features; shorter if the budget ends."""
+    """The path from ``draft`` down to the tree without features.
+
+    If the budget ends it is shorter, and has no tree without features.
+    """
     stages: list[Stage] = []
-    with suppress(OutOfBudget):
-        draft = without_negligible(draft)
+    ridge = Smoothing(RIDGE * descents.unit)
+    draft = without_negligible(draft)
+    try:
         while draft.n_coefficients:
             draft = close_idle(descents, draft).compact()
             if not draft.n_coefficients:
                 break
             rows = descents.on(draft)
-            draft, value, _ = descents.descend(draft, RIDGE, REFIT_STEPS, REFIT_DECREASE, rows=rows)
+            draft, value, _ = descents.descend(draft, ridge, REFIT_STEPS, REFIT_DECREASE, rows=rows)
             stages.append(Stage(draft, value))
             if draft.size <= SMALLEST:
                 break
-            lighter = lightened(draft, rows)
+            lighter = lightened(draft, rows, ridge.ridge)
             if lighter is draft:
                 break
             draft = lighter
+    except OutOfBudget:
+        if not stages:
+            raise
+        return stages
     empty = draft.featureless(shares)
     return [*stages, Stage(empty, featureless_value(descents.field, shares, empty.shape[0]))]
 
@@ -129,12 +136,12 @@ def close_idle(descents: Descents, draft: Draft) -> Draft:
     return draft
 
 
-def lightened(draft: Draft, rows: Field) -> Draft:
+def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
     """Less what costs least, until a part of the size is gone."""
     share = LARGE_SHARE if draft.size > LARGE else SHARE
     wanted, gone = max(1.0, share * draft.size), 0
     begun = draft
-    for move in moves(draft, rows, int(EXACT * wanted) + MORE):
+    for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
         lighter = move.apply(draft)
         saved = draft.size - lighter.size
         # Prices are of single moves: after another move a branch may have changed altogether.
@@ -147,11 +154,11 @@ def lightened(draft: Draft, rows: Field) -> Draft:
     return draft if gone else begun
 
 
-def moves(draft: Draft, rows: Field, n_exact: int) -> Sequence[Move]:
+def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Move]:
     """All that may go, the cheapest first."""
     vector, shape = draft.vector, draft.shape
     branches, columns, rises, saved = coefficient_rises(
-        vector, rows, shape, np.ascontiguousarray(draft.kept), RIDGE.ridge, n_exact
+        vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact
     )
     known = np.flatnonzero(np.isfinite(rises))
     found = [Move(rises[m] / saved[m], int(branches[m]), int(columns[m])) for m in known.tolist()]

@@ -95,7 +95,7 @@ def _split(
         np.ascontiguousarray(field.features[columns]),
         left[labels].astype(float),
         used,
-        RIDGE,
+        RIDGE * float(field.weights.mean()),
         NEWTON_STEPS,
     )
     longest = float(np.max(np.abs(found[:-1]), initial=1e-300))

@@ -62,6 +62,8 @@ class Descents:
     ----------
     steps : int
         Steps so far.
+    unit : float
+        Weight of a row, in which ridges count.
     """
 
     def __init__(self, problem: TrainingProblem, budget: Budget, samples: Samples) -> None:
@@ -70,6 +72,7 @@ class Descents:
         unit = problem.steepness / problem.n_features
         self.problem, self.budget = problem, budget
         self.total = float(samples.weights.sum())
+        self.unit = problem.row_unit
         self.field = Field(
             unit * (samples.features - 0.5), samples.starts, samples.weights, rule.pseudo_counts
         )
@@ -132,7 +135,7 @@ class Descents:
         settle for the same answer on both sides of a split. The grown tree takes part too.
         """
         scout = self.scout(len(starts[0].splits))
-        smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
+        smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
             grown = self.grow(len(starts[0].splits))
@@ -152,7 +155,7 @@ class Descents:
         _, winner = min(ends or runs[:1], key=lambda run: run[0])
         with suppress(OutOfBudget):
             weak = WEAKER * scout
-            smoothing = Smoothing(RACE_RIDGE, weak / 2, weak / 2)
+            smoothing = Smoothing(RACE_RIDGE * self.unit, weak / 2, weak / 2)
             winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, WINNER_DECREASE)
         return winner
 
@@ -165,7 +168,7 @@ class Descents:
         draft = featureless_draft(self.field)
         while len(draft.splits) < n_branches:
             scout = self.scout(len(draft.splits))
-            smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
+            smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
             if len(draft.splits):
                 draft, _, _ = self.descend(draft, smoothing, GROWTH_STEPS, 1e-4)
             draft = grown(draft, self.field)

@@ -92,11 +92,14 @@ class Elimination:
             self.budget.stop()
             status = Status.INTERRUPTED
         if not found:
-            draft = self._won or self._starts[0]
-            if self._stages:
-                draft = self._picked(problems[0])
-            found.append(self._measured(problems[0], draft, status))
+            found.append(self._measured(problems[0], self._so_far(problems[0]), status))
         return found
+
+    def _so_far(self, problem: TrainingProblem) -> Draft:
+        """What there is when the budget ends; the tree without features if that is better."""
+        draft = self._picked(problem) if self._stages else self._won or self._starts[0]
+        drafts = (draft, draft.featureless(class_shares(problem)))
+        return min(drafts, key=lambda one: problem.objective(one.tree(problem)))
 
     def _winner(self) -> Draft:
         """Where the race ends; a tree that was given keeps its zeros."""
