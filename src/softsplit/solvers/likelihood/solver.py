@@ -32,12 +32,21 @@ COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 
 def by_likelihood(problem: TrainingProblem) -> bool:
     """Whether a problem is one of likelihood: no box, class distributions, no rates, no block."""
+    return is_likelihood(problem) and not np.any(problem.minimum_rates > 0)
+
+
+def is_likelihood(problem: TrainingProblem) -> bool:
+    """The same, where there may be class rates."""
     return (
         isinstance(problem.loss.leaf_rule, CountedDistributions)
         and not np.isfinite(problem.bound)
         and problem.block is None
-        and not np.any(problem.minimum_rates > 0)
     )
+
+
+def without_rates(problem: TrainingProblem) -> TrainingProblem:
+    """The problem without its minimum class rates."""
+    return replace(problem, minimum_rates=np.zeros(problem.n_classes))
 
 
 def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:

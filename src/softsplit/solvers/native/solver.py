@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from softsplit.problem.leaves import InfeasibleLeafStep
+from softsplit.problem.leaves import RATE_SLACK, InfeasibleLeafStep
+from softsplit.problem.optimality import kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
@@ -92,6 +93,11 @@ class NativeSolver:
         """Best tree found from ``start`` or one of its rivals."""
         if likelihood.by_likelihood(problem):
             return likelihood.solve(problem, start, budget)
+        if likelihood.is_likelihood(problem):
+            found = likelihood.solve(likelihood.without_rates(problem), start, budget)
+            if problem.violation(found.parameters).largest <= RATE_SLACK:
+                return replace(found, kkt=kkt(problem, found.parameters))
+            start = Start(found.parameters, "given", seed=start.seed)
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (start.parameters.splits, start.parameters.leaf_classes)
@@ -113,7 +119,7 @@ class NativeSolver:
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood."""
-        if likelihood.by_likelihood(problem):
+        if likelihood.is_likelihood(problem):
             return "mixtures"
         return self.start_rules[number % len(self.start_rules)]
 
@@ -129,7 +135,7 @@ class NativeSolver:
 
         None by likelihood, where every start goes over many supports.
         """
-        if likelihood.by_likelihood(problem):
+        if likelihood.is_likelihood(problem):
             return 0
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
@@ -147,7 +153,7 @@ class NativeSolver:
         The result is no worse than the all-zero tree either.
         """
         best = front[0]
-        if likelihood.by_likelihood(problem):
+        if likelihood.is_likelihood(problem):
             return best
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
