@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy bench-selection bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-new-rows bench-ordinary bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -46,9 +46,25 @@ bench-versions: $(VENV)/.test ## is this version slower than another: BEFORE=pat
 bench-accuracy: $(VENV)/.test ## accuracy beside the paper's tables: PART=table, scaling or why
 	$(BIN)/python benchmarks/accuracy.py $(or $(PART),table) $(ARGS)
 
-bench-selection: $(VENV)/.test ## tree chosen by cross-validation beside L1 logistic regression (hours; may be resumed)
+# Methods to compare with, each from the package named; one that cannot be installed is left out.
+RIVALS := abess interpret-core
+rivals: $(VENV)/.test
+	@for package in $(RIVALS); do $(PIP) $$package \
+		|| echo "$$package cannot be installed here: its method will be left out"; done
+
+bench-selection: rivals ## tree chosen by cross-validation beside other methods (hours; may be resumed)
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
+	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+
+bench-new-rows: $(VENV)/.test ## noise columns, rare classes, time of a choice (an hour): PART=noise, rare or time
+	@for part in $(or $(PART),noise rare time); do \
+		$(BIN)/python benchmarks/new_rows.py $$part run $(ARGS) \
+		&& $(BIN)/python benchmarks/new_rows.py $$part table || exit 1; done
+
+bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
+	$(BIN)/python benchmarks/ordinary.py run $(ARGS)
+	$(BIN)/python benchmarks/ordinary.py table
 
 bench-faults: $(VENV)/.test ## killed, starved, damaged and interrupted runs (half an hour): PART=kill, disk, damage, ...
 	$(BIN)/python benchmarks/faults.py $(PART) $(ARGS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
+import importlib
 import json
 import os
 import re
@@ -11,7 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 ROW = "iris,numeric,L0glob,1.0,0,0.1"
@@ -32,6 +36,15 @@ def run(script, *arguments, reference=None, data=None):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def script(name):
+    """A script as a module, for what cannot be seen from outside."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FOLDER))
 
 
 def read_rows(path):
@@ -152,17 +165,62 @@ def test_decomposition_page_is_what_the_script_prints(tmp_path):
 
 def test_selection(tmp_path):
     rows, document = tmp_path / "rows.jsonl", tmp_path / "selection.md"
+    rows.write_text('{"dataset": "iris", "fold_seed": 1, "fold": 0, "method": "tree"}\n')  # former
     small = ["--out", str(rows), "--datasets", "iris", "--fold-seed", "1"]
-    fits = [*small, "--folds", "0", "--methods", "tree", "peer-default"]
+    fits = [*small, "--folds", "0", "--methods", "tree", "peer-default", "cart"]
     first = run("selection.py", "run", *fits)
-    assert "iris fold 0 tree" in first and "iris fold 0 peer-default" in first
+    assert all(f"iris 0 {method}" in first for method in ("tree", "peer-default", "cart"))
     assert run("selection.py", "run", *fits) == ""  # what has been run is not run again
     document.write_text("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter\n")
     run("selection.py", "table", *small, "--document", str(document))
     text = document.read_text()
     line = next(line for line in text.splitlines() if line.startswith("| iris | 150 | 4 | 3 |"))
-    assert "old" not in text and all(80 <= float(cell) <= 100 for cell in line.split("|")[5:7])
+    assert "old" not in text and all(80 <= float(cell) <= 100 for cell in line.split("|")[5:8])
+    assert "- Tree against peer-default, 1 data sets: accuracy" in text
     assert text.startswith("before\n") and text.endswith("after\n")
+
+
+def test_methods_that_are_missing_or_fail(tmp_path, monkeypatch, capsys):
+    """A method that is not installed is left out in words; one that raises leaves its sentence."""
+    methods = script("methods")
+    monkeypatch.setitem(methods.PACKAGES, "abess", "no_such_package")
+    monkeypatch.setitem(methods.METHODS, "cart", lambda X, y, iterations: 1 / 0)
+    args = argparse.Namespace(
+        out=tmp_path / "rows.jsonl", methods=["cart", "abess"], peer_iterations=1, datasets=None
+    )
+    X, y = np.arange(4.0)[:, None], np.array([0, 0, 1, 1])
+    methods.work([methods.Task({"dataset": "four"}, X, y, X, y, 2)], args)
+    printed = capsys.readouterr().out
+    assert "abess is left out: the package no_such_package is not installed." in printed
+    failed = "four cart: ZeroDivisionError: division by zero"
+    assert failed in printed and failed in methods.failures(methods.read_rows(args))
+
+
+def test_methods_judge_a_class_that_was_not_there_to_learn():
+    methods = script("methods")
+    X, y = np.arange(4.0)[:, None], np.array([0, 0, 2, 2])
+    model = DummyClassifier(strategy="prior").fit(X, y)
+    weights = np.array([0.1, 0.1, 0.3, 0.5])
+    task = methods.Task({}, X, y, X, np.array([0, 0, 1, 2]), 3, weights=weights)
+    scores = methods.judge(model, task)
+    assert scores["accuracy"] == pytest.approx(0.2) and scores["balanced"] == pytest.approx(1 / 3)
+    assert scores["log_loss"] == pytest.approx(0.7 * np.log(2) + 0.3 * 15 * np.log(10))
+
+
+def test_noise_and_rare_classes(tmp_path):
+    few = ("--out", str(tmp_path / "noise.jsonl"), "--draws", "1", "--methods", "cart")
+    assert "iris 0 400 cart" in run("new_rows.py", "noise", "run", "--datasets", "iris", *few)
+    assert "- 400 columns, cart: " in run("new_rows.py", "noise", "table", *few)
+    few = ("--out", str(tmp_path / "rare.jsonl"), "--draws", "1", "--methods", "cart", "peer")
+    assert "wdbc 0.05 0 peer" in run("new_rows.py", "rare", "run", "--datasets", "wdbc", *few)
+    assert "- 5% positives, 1 data sets, cart: " in run("new_rows.py", "rare", "table", *few)
+
+
+def test_ordinary_problems(tmp_path):
+    few = ("--out", str(tmp_path / "rows.jsonl"), "--problems", "2")
+    assert len(run("ordinary.py", "run", *few).splitlines()) == 2
+    assert run("ordinary.py", "run", *few) == ""
+    assert "2 problems of 4 data sets" in run("ordinary.py", "table", *few)
 
 
 def test_accuracy(reference, tmp_path):

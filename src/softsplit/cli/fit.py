@@ -40,7 +40,8 @@ def fit(
     depth: options.Depth = None,
     strength: options.Strength = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.global_,
+    loss: options.LossOption = options.Loss.log,
+    scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.one_se,
     time_limit: options.TimeLimit = 45.0,
     jobs: options.Jobs = None,
@@ -50,7 +51,7 @@ def fit(
 ) -> None:
     """Fit a small tree to a table and print it.
 
-    Depth, scaling, steepness and strength are chosen by cross-validation; what you give is taken
+    Depth, scaling, strength and ridge are chosen by cross-validation; what you give is taken
     as given, and with both depth and strength nothing is chosen. On large tables settings are
     compared on a sample of the rows; the tree is trained on all of them.
     """
@@ -73,7 +74,8 @@ def fit(
         depth=depth,
         strength=strength,
         scale=scale.value if scale else None,
-        scope=scope.value,
+        loss=loss.value,
+        scope=scope.value if scope else None,
         selection=selection.value,
         time_limit=time_limit or None,
         seed=seed,
@@ -147,7 +149,8 @@ def _show(
                 "local_strength": float(tree.local_strength),
                 "global_strength": float(tree.global_strength),
                 "scale": tree.scale,
-                "steepness": float(tree.steepness),
+                "loss": tree.loss,
+                "steepness": float(tree.tree_.steepness),
                 "training_accuracy": right,
                 "chosen_score": found.score,
                 "accuracy": as_object(accuracy),

@@ -51,9 +51,17 @@ class Scale(StrEnum):
     standard = "standard"
 
 
-class Scope(StrEnum):
-    """What the penalty counts: features, single coefficients, or half and half."""
+class Loss(StrEnum):
+    """What a tree is trained by: likelihood, or the paper's expected cost."""
 
+    log = "log"
+    cost = "cost"
+
+
+class Scope(StrEnum):
+    """What the penalty counts: a tree's size, features, coefficients, or half and half."""
+
+    size = "size"
     global_ = "global"
     local = "local"
     both = "both"
@@ -150,11 +158,20 @@ ScaleOption = Annotated[
     Scale | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),
 ]
+LossOption = Annotated[
+    Loss,
+    typer.Option(
+        "--loss",
+        help="Train by likelihood (log), or by the expected cost of the paper (cost).",
+        rich_help_panel=TREE,
+    ),
+]
 ScopeOption = Annotated[
-    Scope,
+    Scope | None,
     typer.Option(
         "--scope",
-        help="What is penalised: features, single coefficients, or half and half.",
+        help="What is penalised: coefficients and features (size, the default by likelihood), "
+        "features (global, the default by cost), coefficients (local), or half and half (both).",
         rich_help_panel=TREE,
     ),
 ]

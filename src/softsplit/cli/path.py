@@ -34,12 +34,13 @@ def path(
             "--depth",
             min=1,
             max=10,
-            help="Default: a leaf per class.",
+            help="Default: a leaf per class, and by likelihood one level more.",
             rich_help_panel=options.TREE,
         ),
     ] = None,
     scale: options.ScaleOption = None,
-    scope: options.ScopeOption = options.Scope.global_,
+    loss: options.LossOption = options.Loss.log,
+    scope: options.ScopeOption = None,
     time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -48,8 +49,8 @@ def path(
 ) -> None:
     """Show what each strength of the penalty buys: features, coefficients and accuracy.
 
-    The trees share one depth and one scaling (minmax if not given); each is started from the
-    one before. Accuracies are cross-validated.
+    The trees share one depth and one scaling (if not given, standard by likelihood and minmax by
+    cost). Accuracies are cross-validated.
     """
     table = read(data, encoding, quiet)
     rows = training_rows(
@@ -62,10 +63,12 @@ def path(
     from softsplit.report.rivals import make_subject, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
-    local, global_ = shared(SHARES[scope.value], 1.0)
+    default = options.Scope.size if loss is options.Loss.log else options.Scope.global_
+    local, global_ = shared(SHARES[(scope or default).value], 1.0)
     settings = SoftTreeClassifier(
+        loss=loss.value,
         depth="auto" if depth is None else depth,
-        scale=scale.value if scale else "minmax",
+        scale=scale.value if scale else "auto",
         local_strength=local,
         global_strength=global_,
         random_state=seed,

@@ -21,7 +21,7 @@ from softsplit.selection.cross_validation import walk_fold
 from softsplit.selection.strengths import Pair, shares_of, strength_unit, strengths_at
 from softsplit.solvers import Budget
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.preparation import prepare
+from softsplit.training.preparation import Prepared, prepare
 
 
 def path_trees(
@@ -32,8 +32,8 @@ def path_trees(
     run = replace(training_run(base), budget=budget)
     with one_blas_thread():
         prepared = prepare(model_settings(base), training_rows(base, X, y, None))
-        run, shares = run.adapted(prepared, partial(validated_rows, base)), _shares(base)
-        found = walk_fold(prepared, shares, fractions, run)
+        run, shares = run.adapted(prepared, partial(validated_rows, base)), _shares(prepared)
+        found = walk_fold(prepared, shares, fractions, run, tight=True)
     pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
     return [
         fitted_classifier(base, prepared.with_strengths(*pair), solution, run.solver.zero_threshold)
@@ -61,7 +61,8 @@ def assess(
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
     rows = training_rows(base, X, y, None)
     check = partial(validated_rows, base)
-    trainer = PathTrainer(model_settings(base), rows, _shares(base), fractions, run, check)
+    shares = _shares(prepare(model_settings(base), rows))
+    trainer = PathTrainer(model_settings(base), rows, shares, fractions, run, check)
     return assessment.assess(trainer, n_folds=n_folds, seed=seed, say=say)
 
 
@@ -69,9 +70,10 @@ def strength_fraction(base: SoftTreeClassifier, X: Any, y: Any) -> float:
     """The strengths of an estimator together, as a fraction of the unit of these rows."""
     base = clone(base)
     prepared = prepare(model_settings(base), training_rows(base, X, y, None))
-    strength = float(base.local_strength) + float(base.global_strength)
-    return strength / strength_unit(prepared.problem)
+    pair = prepared.problem.penalties
+    return (pair.local.strength + pair.global_.strength) / strength_unit(prepared.problem)
 
 
-def _shares(base: SoftTreeClassifier) -> Pair:
-    return shares_of(float(base.local_strength), float(base.global_strength))
+def _shares(prepared: Prepared) -> Pair:
+    pair = prepared.problem.penalties
+    return shares_of(pair.local.strength, pair.global_.strength)

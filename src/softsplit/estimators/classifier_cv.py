@@ -58,39 +58,50 @@ SEARCH_SHARE = 0.8
 
 @described_as_in(SoftTreeClassifier)
 class SoftTreeClassifierCV(SoftTreeBase):
-    """Soft tree whose depth, scaling, steepness and strength are chosen by cross-validation.
+    """Soft tree whose depth, scaling, strength and ridge are chosen by cross-validation.
 
-    Candidates are compared along paths of strengths that are walked from weak to strong on every
-    fold, each tree started from the last one. One setting after the other is varied around the best
-    so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
-    strengths; the best one or two candidates are then judged at all strengths. The tree that is
-    kept is trained on all rows, from the trees that the chosen settings led to on the folds.
+    Candidates are compared along paths of strengths on every fold: by likelihood (``loss="log"``)
+    elimination gives the trees of all strengths at once; by cost paths are walked from weak to
+    strong, each tree started from the last one. One setting after the other is varied around the
+    best so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
+    strengths; one that is clearly behind after two folds is left there (by likelihood), and the
+    best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
+    rows, also from the trees that the chosen settings led to on the folds.
 
     Parameters
     ----------
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
-        level further, and on while leaves hold 50 rows on average. After the second, a depth is
-        tried only if the one before it was better than all others by more than one standard error.
-    scales : sequence of {"minmax", "quantile", "standard", "none"}
-        Scalings of the features; see ``SoftTreeClassifier``.
-    steepnesses : sequence of float
-        Values of gamma.
-    penalties : sequence of str, default=("l0",)
-    scopes : sequence of {"global", "local", "both"}, default=("global",)
-        What the penalty is put on: features, single coefficients, or half on each.
+        level further, and on while leaves hold 50 rows on average (25 by likelihood). After the
+        second, a depth is tried only if the one before it was the best so far (by cost: by more
+        than one standard error).
+    scales : "auto" or sequence of {"standard", "quantile", "minmax", "none"}, default="auto"
+        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile") by
+        likelihood and ("minmax", "quantile") by cost.
+    steepnesses : "auto" or sequence of float, default="auto"
+        Values of gamma by cost; "auto" is (512, 128).
+    penalties : "auto" or sequence of str, default="auto"
+        "auto" is ("count",) by likelihood and ("l0",) by cost.
+    scopes : "auto" or sequence of {"size", "global", "local", "both"}, default="auto"
+        What the penalty is put on: features, single coefficients, half on each, or a third on
+        coefficients and two thirds on features ("size"). "auto" is ("size",) by likelihood and
+        ("global",) by cost.
     strengths : sequence of float, optional
         Strengths of the penalty for a tree on all rows; on a fold they are lowered in proportion to
-        the cost there. By default ``n_strengths`` from 0.002 to 0.25 of the cost
-        of a tree that uses no feature.
-    n_strengths : int, default=8
+        the loss there. By default ``n_strengths`` from 0.002 to 0.25 of the loss of a tree that
+        uses no feature, under "count" from 0.0005 to 0.2 of it.
+    n_strengths : int or "auto", default="auto"
+        "auto" is 16 by likelihood and 8 by cost.
     selection : {"one_se", "best"}, default="one_se"
-        "best" takes the highest mean score; "one_se" the sparsest tree that is at most one standard
-        error below it (both that of the best score and that of the difference over the folds).
-        Sparser means fewer features, then less depth, then fewer nonzero coefficients a branch.
+        "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse.
+        By likelihood that is the error of the difference over all left-out samples; with a scorer
+        or by cost both that of the best score and that of the difference over the folds. Sparser
+        means fewer features, then fewer coefficients (by cost: less depth, then fewer coefficients
+        a branch).
     scoring : str or callable, optional
-        Any scikit-learn scorer; accuracy if not given. Sample weights are handed to it if it takes
-        them.
+        Any scikit-learn scorer. If not given, trees by likelihood are compared by the mean over
+        left-out samples of [right] - 0.3 x log-loss, and ``best_score_`` is their accuracy; trees
+        by cost by accuracy. Sample weights are handed to a scorer if it takes them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
@@ -109,6 +120,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         With 1 or more, a line on standard error for each candidate.
     loss, engine
         As in ``SoftTreeClassifier``.
+    ridges : "auto" or sequence of float, default="auto"
+        Ridges by likelihood; "auto" is (1, 0.1, 5).
 
     Attributes
     ----------

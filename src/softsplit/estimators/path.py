@@ -16,7 +16,14 @@ from sklearn.base import clone
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
-from softsplit.selection.strengths import PathScope, bound_grid, given_grid, grid_pairs
+from softsplit.selection.strengths import (
+    PathScope,
+    bound_grid,
+    fraction_grid,
+    given_grid,
+    grid_pairs,
+    strength_unit,
+)
 from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
@@ -88,7 +95,7 @@ def strength_path(
     *,
     estimator: SoftTreeClassifier | None = None,
     strengths: Sequence[float] | Literal["paper"] | None = None,
-    scope: PathScope = "global",
+    scope: PathScope | None = None,
     n_points: int = 14,
     keep: int = 3,
     sample_weight: Any = None,
@@ -106,11 +113,14 @@ def strength_path(
         All other settings; its strength in the scope that is not walked stays as it is. With
         its ``verbose``, each point is shown as it is found.
     strengths : sequence of float or "paper", optional
-        Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
+        Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points``: by likelihood from
+        0.0005 to 0.2 of the loss of a tree that uses no feature; else from the strength of
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
         (or the paper's, where the class rates leave no such bound).
-    scope : {"global", "local", "both"}
-        Which strength is walked; "both" visits every pair of the grid.
+    scope : {"size", "global", "local", "both"}, optional
+        Which strength is walked; "both" visits every pair of the grid, and "size" gives a third of
+        each strength to coefficients and two thirds to features, as elimination does. "size" for
+        the "count" penalty and "global" for others, if not given.
     n_points : int
         Length of the default grid.
     keep : int
@@ -121,8 +131,8 @@ def strength_path(
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
-    if scope not in ("local", "global", "both"):
-        raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
+    if scope not in ("size", "local", "global", "both", None):
+        raise ValueError(f"scope must be 'size', 'local', 'global' or 'both', got {shown(scope)}.")
     settings.make_scale(base.scale, auto=True)
     run = training_run(base)
     prepared = prepare(model_settings(base), training_rows(base, X, y, sample_weight))
@@ -131,7 +141,14 @@ def strength_path(
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
     run = run.ready()
-    grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
+    counted = prepared.settings.penalty == "count"
+    scope = scope or ("size" if counted else "global")
+    grid = given
+    if grid is None and prepared.settings.loss == "log":
+        unit = strength_unit(prepared.problem)
+        grid = unit * np.array(fraction_grid(n_points, counted=counted))
+    elif grid is None:
+        grid = bound_grid(prepared.problem, scope, n_points)
     points: list[PathPoint] = []
     pairs = grid_pairs(grid, scope, prepared.problem)
     wanted = sum(map(len, pairs))

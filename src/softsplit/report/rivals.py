@@ -130,7 +130,7 @@ def walk_path(
     if base.random_state is None:
         base.set_params(random_state=seed)
     own = strength_fraction(base, rows.X, rows.y) if fitted else None
-    grid = _grid(POINTS if points is None else points, own)
+    grid = _grid(POINTS if points is None else points, own, counted=base.loss == "log")
     budget = Budget(time_limit=time_limit)
     drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.X), seed)
     say(f"walking the path: {len(grid)} strengths on {len(drawn):,} rows")
@@ -152,9 +152,9 @@ def walk_path(
     return JudgedPath(tuple(trees), place, found, story, budget.stopped)
 
 
-def _grid(points: int, own: float | None) -> list[float]:
+def _grid(points: int, own: float | None, *, counted: bool = False) -> list[float]:
     """Strengths as parts of the cost without features, with that of the tree among them."""
-    grid = [*fraction_grid(points)]
+    grid = [*fraction_grid(points, counted=counted)]
     if own is None:
         return grid
     others = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid

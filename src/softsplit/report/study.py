@@ -26,10 +26,9 @@ from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
 from softsplit.training.warm_up import warm_up
 
-COMPARED_CELLS = 60_000
-"""Rows times features on which settings are compared."""
+COMPARED_CELLS = {"log": 300_000, "cost": 60_000}
+"""Rows times features on which settings are compared, by loss."""
 FEWEST_ROWS = 500
-SCALES, STEEPNESSES = ("minmax", "quantile"), (512.0, 128.0)
 LEAST_SECONDS = 5.0
 STARTS = 5
 
@@ -45,8 +44,11 @@ class FitOptions:
         Of the penalty. With both depth and strength nothing is chosen.
     scale : str, optional
         "minmax", "quantile" or "standard".
-    scope : {"global", "local", "both"}
-        What is penalised: features, single coefficients, or half and half.
+    loss : {"log", "cost"}
+        Trained by likelihood, or the paper's expected cost.
+    scope : {"size", "global", "local", "both"}, optional
+        What is penalised: coefficients and features as elimination weighs them, features, single
+        coefficients, or half and half. "size" by likelihood and "global" else, if not given.
     selection : {"one_se", "best"}
         Take the sparsest tree within one standard error of the best, or the best.
     time_limit : float, optional
@@ -61,7 +63,8 @@ class FitOptions:
     depth: int | None = None
     strength: float | None = None
     scale: str | None = None
-    scope: str = "global"
+    loss: str = "log"
+    scope: str | None = None
     selection: str = "one_se"
     time_limit: float | None = None
     seed: int = 0
@@ -151,10 +154,12 @@ def rows_of(
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
-    local, global_ = shared(SHARES[options.scope], options.strength)
+    scope = options.scope or ("size" if options.loss == "log" else "global")
+    local, global_ = shared(SHARES[scope], options.strength)
     settings = {
+        "loss": options.loss,
         "depth": options.depth,
-        "scale": options.scale or SCALES[0],
+        "scale": options.scale or "auto",
         "local_strength": local,
         "global_strength": global_,
     }
@@ -173,13 +178,15 @@ def _chosen(
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
     _check_choice(rows.y)
     n_rows, n_features = rows.X.shape
-    drawn = sample_rows(rows.y, max(FEWEST_ROWS, COMPARED_CELLS // n_features), options.seed)
+    drawn = sample_rows(
+        rows.y, max(FEWEST_ROWS, COMPARED_CELLS[options.loss] // n_features), options.seed
+    )
     part = len(drawn) / n_rows
     search = SoftTreeClassifierCV(
+        loss=options.loss,
         depths="auto" if options.depth is None else [options.depth],
-        scales=SCALES if options.scale is None else [options.scale],
-        steepnesses=STEEPNESSES,
-        scopes=[options.scope],
+        scales="auto" if options.scale is None else [options.scale],
+        scopes="auto" if options.scope is None else [options.scope],
         strengths=None if options.strength is None else [part * options.strength],
         selection=options.selection,
         time_limit=options.time_limit,
@@ -230,17 +237,19 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
         return "the first of those to choose from: there was no time to compare any"
     rule = "the sparsest within one standard error of the best"
     if search.selection == "best":
-        rule = "the highest accuracy"
+        rule = "the best"
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
 def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
+    how = f"ridge {tree.ridge:g}" if tree.loss == "log" else f"steepness {tree.steepness:g}"
+    strengths = [getattr(tree, f"{scope}_strength") for scope in ("local", "global")]
+    local, global_ = (s if isinstance(s, str) else f"{s:.4g}" for s in strengths)
     return [
         (
             "Tree",
-            f"depth {tree.tree_.topology.depth}, scaling {tree.scale}, steepness "
-            f"{tree.steepness:g}, penalty {tree.penalty}, local strength "
-            f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
+            f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, {how}, "
+            f"penalty {tree.penalty}, local strength {local}, global strength {global_}",
         ),
         ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),
     ]

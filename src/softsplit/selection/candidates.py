@@ -23,6 +23,9 @@ from softsplit.training.observer import Observer
 SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others."""
 
+FIRST_FOLDS = 2
+"""By likelihood, a candidate that is clearly behind after so many folds gets no others."""
+
 FINALISTS = 2
 """Most candidates that are judged at all strengths."""
 
@@ -115,7 +118,13 @@ class Search:
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
-        self.trainer.evaluate(candidates, fractions, self.board)
+        if self.seen and all(candidate.loss == "log" for candidate in candidates):
+            first, rest = range(FIRST_FOLDS), range(FIRST_FOLDS, self.board.n_folds)
+            self.trainer.evaluate(candidates, fractions, self.board, first)
+            candidates = [c for c in candidates if self.board.hopeful(c, FIRST_FOLDS)]
+            self.trainer.evaluate(candidates, fractions, self.board, rest)
+        else:
+            self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:
             keys = [key for key in self.board.folds if key[0] == candidate]
             if keys:

@@ -108,9 +108,13 @@ class FoldTrainer:
         return self.memory.prepared[key]
 
     def evaluate(
-        self, candidates: Sequence[Candidate], fractions: Sequence[float], board: Scoreboard
+        self,
+        candidates: Sequence[Candidate],
+        fractions: Sequence[float],
+        board: Scoreboard,
+        folds: Sequence[int] | None = None,
     ) -> None:
-        """Add the scores of every candidate at every fraction to the board.
+        """Add the scores of every candidate at every fraction to the board, on some folds or all.
 
         A candidate that has scores at other strengths goes on from the trees there. Candidates
         that differ in their ridge only are a family, whose trees are found together.
@@ -118,7 +122,8 @@ class FoldTrainer:
         families: dict[Candidate, list[Candidate]] = {}
         for candidate in candidates:
             families.setdefault(candidate._replace(ridge=0.0), []).append(candidate)
-        tasks = [(tuple(f), fold) for fold in range(len(self.splits)) for f in families.values()]
+        chosen = range(len(self.splits)) if folds is None else folds
+        tasks = [(tuple(f), fold) for fold in chosen for f in families.values()]
         finished = self._run(tasks, tuple(fractions), board)
         for family, fold in tasks:  # in this order, whichever ended first
             pairs = [(fraction, one) for fraction in fractions for one in family]
@@ -246,11 +251,13 @@ def walk_fold(
     shares: Pair,
     fractions: Sequence[float],
     run: Run,
+    *,
+    tight: bool = False,
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
-
-    If no start meets the class rates, more of them are made.
+    If no start meets the class rates, more of them are made. Paths that are followed end
+    ``tight`` where trees are to be kept.
     """
     problem = prepared.problem
     problems = problems_along(prepared, shares, fractions)
@@ -264,6 +271,7 @@ def walk_fold(
             seed=run.seed,
             budget=_path_budget(run, problem),
             thorough=False,
+            tight=tight,
         )
 
     try:

@@ -160,6 +160,32 @@ class Scoreboard:
         spread = min(np.std(scores[known], ddof=1), np.std(gaps[known], ddof=1))
         return bool(np.mean(gaps[known]) <= spread / np.sqrt(known.sum()) + 1e-12)
 
+    def hopeful(self, candidate: Candidate, n_folds: int) -> bool:
+        """Whether a candidate, judged on the first folds, is within one error of the best there.
+
+        It is compared at its own best strength with the best row of all; both are judged on the
+        samples of these folds alone.
+        """
+        here = [key for key in self.folds if key[0] == candidate]
+        known = self.rows()
+        if not here or not known or here[0] in known:
+            return True
+        best = self._first(self.best(known), n_folds)
+        ours = [self._first(key, n_folds) for key in here]
+        if best is None or any(one is None or len(one[0]) != len(best[0]) for one in ours):
+            return True
+        top = max((one for one in ours if one), key=lambda one: np.average(one[0], weights=one[1]))
+        return _near(best[0] - top[0], best[1])
+
+    def _first(self, key: Key, n_folds: int) -> tuple[FloatArray, FloatArray] | None:
+        """Values and weights of the samples of the first folds."""
+        parts = [self.folds[key][f].samples for f in range(n_folds) if f in self.folds[key]]
+        if len(parts) < n_folds or any(one is None for one in parts):
+            return None
+        known = [one for one in parts if one is not None]
+        values, weights = (np.concatenate([one[i] for one in known]) for i in (0, 1))
+        return values, weights
+
     def leaders(self, count: int) -> list[Candidate]:
         """Up to ``count`` candidates, by their best rows, within one error of the best."""
         complete = self.rows()

@@ -20,7 +20,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.training.preparation import with_strengths
 
-PathScope = Literal["local", "global", "both"]
+PathScope = Literal["size", "local", "global", "both"]
 
 Pair = tuple[float, float]
 """Local and global strength, or the parts of a strength that go to each."""
@@ -110,6 +110,8 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
 def grid_pairs(grid: FloatArray, scope: PathScope, problem: TrainingProblem) -> list[list[Pair]]:
     """Rows of (local, global) strengths; each row is walked from its weakest pair."""
     local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
+    if scope == "size":
+        return [[shared(SHARES["size"], float(s)) for s in grid]]
     if scope == "local":
         return [[(float(s), global_) for s in grid]]
     if scope == "global":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.optimality import KKT, kkt
@@ -118,6 +119,26 @@ class Solution:
             solver=solver,
             message=message,
             child_cpu_seconds=child_cpu_seconds,
+        )
+
+    @classmethod
+    def unmeasured(
+        cls, problem: TrainingProblem, parameters: TreeParameters, cost: float, status: Status
+    ) -> Solution:
+        """A tree that is only to be compared with others: its residuals are not worked out."""
+        unknown = KKT(np.nan, np.nan, np.nan, np.nan, np.zeros(problem.n_classes))
+        return cls(
+            parameters=parameters,
+            objective=cost + problem.penalties.value(parameters.weights),
+            cost=cost,
+            violation=np.nan,
+            stationarity=np.nan,
+            kkt=unknown,
+            status=status,
+            n_iter=0,
+            seconds=0.0,
+            solver="",
+            message="not measured",
         )
 
 

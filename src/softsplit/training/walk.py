@@ -39,6 +39,7 @@ def walk(
     n_jobs: int | None = None,
     observer: Observer | None = None,
     thorough: bool = True,
+    tight: bool = True,
 ) -> list[Solution]:
     """Solve neighbouring problems one after the other, each from the best trees of the last.
 
@@ -48,11 +49,12 @@ def walk(
     every problem is tried from the tree of its other neighbour. The best solution of each problem
     is returned; if the budget runs out or the user interrupts, those of the problems that were
     reached. Without ``thorough`` there is neither search nor way back: trees of many paths are to
-    be compared, and each path must be cheap.
+    be compared, and each path must be cheap. Where a solver follows whole paths by itself, trees
+    end ``tight`` if they are to be kept.
     """
     budget, observer = budget or Budget(), observer or Observer()
     if isinstance(solver, Follower) and solver.follows(problems[0]):
-        return _follow(problems, solver, n_starts, seed, budget, observer, thorough)
+        return _follow(problems, solver, n_starts, seed, budget, observer, tight)
     first = multistart(
         problems[0],
         solver,
@@ -104,7 +106,7 @@ def _follow(
     seed: int,
     budget: Budget,
     observer: Observer,
-    thorough: bool,
+    tight: bool,
 ) -> list[Solution]:
     """The same with a solver that follows the whole path from each start."""
     assert isinstance(solver, Follower)
@@ -116,7 +118,7 @@ def _follow(
             if best and budget.exhausted:
                 break
             start = numbered_start(problems[0], solver, number, child)
-            found = solver.follow(problems[0], start, budget).trees(problems, tight=thorough)
+            found = solver.follow(problems[0], start, budget).trees(problems, tight=tight)
             whole = not budget.exhausted or not best
             if whole:  # what a cut start has reached is no better than what is there
                 pairs = zip_longest(best, found)

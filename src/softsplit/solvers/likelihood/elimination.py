@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,9 +54,14 @@ class Stage:
     draft: Draft
     value: float
 
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """Coefficients and features."""
+        return self.draft.n_coefficients, self.draft.n_features
+
     def price(self, local: float, global_: float) -> float:
         """Its objective at two strengths of the count."""
-        return self.value + local * self.draft.n_coefficients + global_ * self.draft.n_features
+        return self.value + local * self.counts[0] + global_ * self.counts[1]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from softsplit.solvers.likelihood.descent import (
 )
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.fisher import inverse_fisher, pays
+from softsplit.solvers.likelihood.growth import featureless_draft, grown
 from softsplit.support.arrays import FloatArray
 
 SLICE_SECONDS = 0.2
@@ -37,10 +38,14 @@ SUPPORT_ROWS = 20_000
 SCOUT = 0.0075
 """Strength, as a part of the total weight, at which starts are raced: a middle one."""
 
-RACE_STEPS, PURE_STEPS, WINNER_STEPS = 12, 6, 40
-FINALISTS = 3
+SHALLOW = 4
+"""Leaves up to which a tree is raced at full strength."""
 
-WEAKER, WEAKER_STEPS = 0.2, 30
+RACE_STEPS, PURE_STEPS, GROWTH_STEPS = 12, 6, 12
+WINNER_STEPS, WINNER_DECREASE = 100, 3e-5
+FINALISTS = 2
+
+WEAKER, WEAKER_STEPS = 0.2, 40
 """The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
 
 RACE_RIDGE = 0.1
@@ -123,14 +128,15 @@ class Descents:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split.
+        settle for the same answer on both sides of a split. The grown tree takes part too.
         """
-        scout = SCOUT * self.total
+        scout = self.scout(len(starts[0].splits))
         smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            for number, start in enumerate(starts):
-                if number % 2 == 1:
+            grown = self.grow(len(starts[0].splits))
+            for number, start in enumerate([grown, *starts]):
+                if number % 2 == 0 and number > 0:
                     start, _, _ = self.descend(start, smoothing, PURE_STEPS, 1e-4, leaves=False)
                 draft, value, _ = self.descend(start, smoothing, RACE_STEPS, 1e-4)
                 runs.append((value, draft))
@@ -140,14 +146,29 @@ class Descents:
         ends: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
             for _, draft in runs[:FINALISTS]:
-                draft, value, _ = self.descend(draft, smoothing, WINNER_STEPS, 1e-5)
+                draft, value, _ = self.descend(draft, smoothing, WINNER_STEPS, WINNER_DECREASE)
                 ends.append((value, draft))
         _, winner = min(ends or runs[:1], key=lambda run: run[0])
         with suppress(OutOfBudget):
             weak = WEAKER * scout
             smoothing = Smoothing(RACE_RIDGE, weak / 2, weak / 2)
-            winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, 1e-5)
+            winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, WINNER_DECREASE)
         return winner
+
+    def scout(self, n_branches: int) -> float:
+        """Strength of the race: weaker for deep trees, whose coefficients serve fewer rows."""
+        return SCOUT * self.total * min(1.0, SHALLOW / (n_branches + 1))
+
+    def grow(self, n_branches: int) -> Draft:
+        """A tree that is grown level by level, with short descents in between."""
+        draft = featureless_draft(self.field)
+        while len(draft.splits) < n_branches:
+            scout = self.scout(len(draft.splits))
+            smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
+            if len(draft.splits):
+                draft, _, _ = self.descend(draft, smoothing, GROWTH_STEPS, 1e-4)
+            draft = grown(draft, self.field)
+        return draft
 
 
 def class_shares(problem: TrainingProblem) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from softsplit.solvers.likelihood.elimination import Stage, eliminate
 from softsplit.solvers.likelihood.newton import sharpened
 from softsplit.solvers.likelihood.penalised import STEPS, Penalised
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
+from softsplit.tree.parameters import TreeParameters
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
@@ -54,6 +55,14 @@ def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
     return Elimination(problem, start, budget).trees([problem], tight=True)[0]
 
 
+class End(NamedTuple):
+    """Where a descent has ended."""
+
+    draft: Draft
+    value: float
+    status: Status
+
+
 class Elimination:
     """What one start leads to: a path of trees from which those of all strengths are taken.
 
@@ -68,8 +77,8 @@ class Elimination:
         self._won: Draft | None = None
         self._stages: list[Stage] = []
         self._last: dict[int, Draft] = {}
-        self._ends: dict[tuple[int, float, bool], tuple[Draft, Status]] = {}
-        self._measured_before: dict[int, Solution] = {}
+        self._ends: dict[tuple[int, float, bool], End] = {}
+        self._trees: dict[int, tuple[Draft, TreeParameters]] = {}
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
         """The best tree for each problem; fewer if the budget ends, but at least one."""
@@ -80,8 +89,12 @@ class Elimination:
             if not self._stages and any(problem.penalties.counts for problem in problems):
                 self._stages = eliminate(self.few, self._won, class_shares(self.problem))
             for problem in problems:
-                draft, status = self._finished(problem, self._won, tight)
-                found.append(self._measured(problem, draft, status))
+                end = self._finished(problem, self._won, tight)
+                if tight:
+                    found.append(self._measured(problem, end.draft, end.status))
+                else:
+                    tree = self._tree(end.draft)
+                    found.append(Solution.unmeasured(problem, tree, end.value, end.status))
         except OutOfBudget:
             status = self.budget.verdict
         except KeyboardInterrupt:
@@ -101,9 +114,13 @@ class Elimination:
         draft = self._starts[0]
         return draft if self.start.rule == "given" else self.few.race([draft])
 
-    def _finished(
-        self, problem: TrainingProblem, winner: Draft, tight: bool
-    ) -> tuple[Draft, Status]:
+    def _tree(self, draft: Draft) -> TreeParameters:
+        """The tree of a draft, made once."""
+        if id(draft) not in self._trees:
+            self._trees[id(draft)] = draft, draft.tree(self.problem)
+        return self._trees[id(draft)][1]
+
+    def _finished(self, problem: TrainingProblem, winner: Draft, tight: bool) -> End:
         """The tree for a problem after its descent on all rows."""
         whole = self._on_all_rows(problem)
         tol = self.budget.tol * problem.cost_unit
@@ -111,10 +128,10 @@ class Elimination:
         if not problem.penalties.counts and local.strength + global_.strength > 0:
             proximal = Penalised(whole, winner, problem.penalties, problem.ridge)
             draft, over = proximal.descend(self.budget.max_iter or STEPS, tol)
-            return draft, Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
+            return End(draft, problem.cost(draft.tree(problem)), self._status(over))
         picked = self._picked(problem) if self._stages else winner
         if not picked.n_coefficients:
-            return picked, Status.ACCEPTABLE
+            return End(picked, problem.cost(self._tree(picked)), Status.ACCEPTABLE)
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
         if tight:
             steps, decrease = POLISH_STEPS, POLISH_DECREASE
@@ -123,14 +140,17 @@ class Elimination:
         if known is not None:
             return known
         begin = self._last.get(id(picked), picked)  # another ridge has been there
-        draft, _, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
+        draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
         if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
-        self.few.steps += 0 if whole is self.few else whole.steps
-        status = Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
+        if whole is not self.few:
+            self.few.steps += whole.steps
         self._last[id(picked)] = draft
-        self._ends[id(picked), problem.ridge, tight] = draft, status
-        return draft, status
+        self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
+        return self._ends[id(picked), problem.ridge, tight]
+
+    def _status(self, over: bool) -> Status:
+        return Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
 
     def _on_all_rows(self, problem: TrainingProblem) -> Descents:
         samples = samples_of(problem.rows)
@@ -144,16 +164,6 @@ class Elimination:
         return min(self._stages, key=lambda stage: stage.price(local, global_)).draft
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
-        """A tree may be the best at several strengths: it is measured once."""
-        known = self._measured_before.get(id(draft))
-        if known is not None and problem.penalties.counts:
-            weights = known.parameters.weights
-            return replace(known, objective=known.cost + problem.penalties.value(weights))
-        found = self._measure(problem, draft, status)
-        self._measured_before[id(draft)] = found
-        return found
-
-    def _measure(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         return Solution.measure(
             problem,
             draft.tree(problem),

@@ -1,0 +1,19 @@
+"""Defaults on a hundred ordinary problems: a tree that is no worse than a guess, and no noise."""
+
+from __future__ import annotations
+
+import pytest
+
+from ordinary_problems import complaint, ordinary_problems, shared_names
+
+BLOCK = 10
+SLOW_TO_READ = "covertype"
+
+
+@pytest.mark.parametrize("first", range(0, 100, BLOCK))
+def test_defaults_serve_ordinary_problems(first):
+    names = [name for name in shared_names() if name != SLOW_TO_READ]
+    numbers = range(first, first + BLOCK)
+    problems = ordinary_problems(numbers, names=names, most_rows=150, most_columns=20)
+    found = [(problem.story, complaint(problem)) for problem in problems]
+    assert [pair for pair in found if pair[1] is not None] == []
