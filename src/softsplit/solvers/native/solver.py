@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from softsplit.problem.leaves import RATE_SLACK, InfeasibleLeafStep
-from softsplit.problem.optimality import kkt
+from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
@@ -91,13 +90,8 @@ class NativeSolver:
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
-        if likelihood.by_likelihood(problem):
-            return likelihood.solve(problem, start, budget)
         if likelihood.is_likelihood(problem):
-            found = likelihood.solve(likelihood.without_rates(problem), start, budget)
-            if problem.violation(found.parameters).largest <= RATE_SLACK:
-                return replace(found, kkt=kkt(problem, found.parameters))
-            start = Start(found.parameters, "given", seed=start.seed)
+            return likelihood.solve(problem, start, budget)
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (start.parameters.splits, start.parameters.leaf_classes)
