@@ -214,21 +214,21 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 
 X, y = load_wine(return_X_y=True)
 warnings.simplefilter("ignore")
-SoftTreeClassifier(loss="cost", n_starts=1, max_iter=5, random_state=0).fit(X, y)  # machine code is loaded
+SoftTreeClassifier(n_starts=1, max_iter=5, random_state=0).fit(X, y)  # machine code is loaded
 warnings.simplefilter("default")
 began = time.perf_counter()
 print("begin", flush=True)
 try:
     if sys.argv[1] == "fit":
-        tree = SoftTreeClassifier(loss="cost", depth=3, n_starts=5000, random_state=0).fit(X, y)
+        tree = SoftTreeClassifier(depth=3, n_starts=5000, random_state=0).fit(X, y)
         np.testing.assert_allclose(tree.predict_proba(X).sum(axis=1), 1.0)
         assert tree.score(X, y) > 0.5
     elif sys.argv[1] == "path":
-        base = SoftTreeClassifier(loss="cost", depth=3, n_starts=3, random_state=0)
+        base = SoftTreeClassifier(depth=3, n_starts=3, random_state=0)
         path = strength_path(X, y, estimator=base, strengths=np.geomspace(1e-3, 50, 4000))
         assert len(path) >= 1 and all(p.classifier.score(X, y) > 0.1 for p in path.points)
     else:
-        tree = SoftTreeClassifierCV(loss="cost", cv=10, n_starts=200, n_jobs=1, random_state=0).fit(X, y)
+        tree = SoftTreeClassifierCV(cv=10, n_starts=200, n_jobs=1, random_state=0).fit(X, y)
         assert tree.score(X, y) > 0.3
     print("kept", flush=True)
 except KeyboardInterrupt:
@@ -268,7 +268,7 @@ print("begin", flush=True)
 try:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*interrupted")
-        tree = SoftTreeClassifier(loss="cost", n_starts=2, global_strength=1.0, random_state=0).fit(X, y)
+        tree = SoftTreeClassifier(n_starts=2, global_strength=1.0, random_state=0).fit(X, y)
     print(hashlib.sha256(tree.predict_proba(X).tobytes()).hexdigest(), flush=True)
 except (KeyboardInterrupt, UserWarning):
     print("interrupted", flush=True)

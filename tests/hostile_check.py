@@ -118,14 +118,14 @@ def _limit(case: HostileCase) -> float:
 
 
 def _fit(case: HostileCase) -> list[SoftTreeClassifier]:
-    model = SoftTreeClassifier(loss="cost", **case.parameters)
+    model = SoftTreeClassifier(**case.parameters)
     return [model.fit(case.X, case.y, sample_weight=case.sample_weight)]
 
 
 @cache
 def _fitted_before() -> SoftTreeClassifier:
     X = np.random.default_rng(0).normal(size=(40, 3))
-    return SoftTreeClassifier(loss="cost", depth=1, n_starts=1, random_state=0).fit(X, X[:, 0] > 0)
+    return SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, X[:, 0] > 0)
 
 
 def _refit(case: HostileCase) -> list[SoftTreeClassifier]:
@@ -146,7 +146,7 @@ def _path(case: HostileCase) -> list[SoftTreeClassifier]:
     found = strength_path(
         case.X,
         case.y,
-        estimator=SoftTreeClassifier(loss="cost", **case.parameters),
+        estimator=SoftTreeClassifier(**case.parameters),
         n_points=2,
         sample_weight=case.sample_weight,
     )
@@ -168,7 +168,7 @@ def _choose(case: HostileCase) -> list[SoftTreeClassifier]:
         "n_strengths": 2,
         "cv": 2,
     }
-    model = SoftTreeClassifierCV(loss="cost", **(usual | given))
+    model = SoftTreeClassifierCV(**(usual | given))
     return [model.fit(case.X, case.y, sample_weight=case.sample_weight).best_estimator_]
 
 

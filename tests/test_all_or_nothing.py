@@ -18,13 +18,11 @@ OTHER_X, OTHER_Y = -100 * RNG.normal(size=(60, 2)), RNG.permutation(["a", "b"] *
 
 
 def tree(**parameters):
-    return SoftTreeClassifier(loss="cost", depth=1, n_starts=2, random_state=0, **parameters)
+    return SoftTreeClassifier(depth=1, n_starts=2, random_state=0, **parameters)
 
 
 def search(**parameters):
-    return SoftTreeClassifierCV(
-        loss="cost", depths=[1], n_strengths=2, cv=2, random_state=0, **parameters
-    )
+    return SoftTreeClassifierCV(depths=[1], n_strengths=2, cv=2, random_state=0, **parameters)
 
 
 def interrupted(*_arguments, **_options):

@@ -19,7 +19,7 @@ X, Y = load_iris(return_X_y=True)
 
 def fit(X=X, y=Y, sample_weight=None, **parameters):
     settings = {"n_starts": 1, "random_state": 0} | parameters
-    return SoftTreeClassifier(loss="cost", **settings).fit(X, y, sample_weight=sample_weight)
+    return SoftTreeClassifier(**settings).fit(X, y, sample_weight=sample_weight)
 
 
 def changed(value):
@@ -42,7 +42,10 @@ WRONG = {
     "one class": ({"y": np.zeros(150)}, "one class"),
     "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
     "negative weight": ({"sample_weight": np.full(150, -1.0)}, "[Nn]egative"),
-    "fewer leaves than classes": ({"depth": 1}, "depth 1 gives 2 leaves for 3 classes"),
+    "fewer leaves than classes": (
+        {"loss": "cost", "depth": 1},
+        "depth 1 gives 2 leaves for 3 classes",
+    ),
     "depth zero": ({"depth": 0}, "depth must be"),
     "depth as text": ({"depth": "deep"}, "depth must be 'auto'"),
     "depth as fraction": ({"depth": 1.5}, "depth must be 'auto'"),
@@ -60,15 +63,18 @@ WRONG = {
     "solver object": ({"solver": 3}, "an object with solve"),
     "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
-    "scale": ({"scale": "no"}, "scale must be one of 'minmax'"),
-    "huge steepness": ({"steepness": 1e300}, "steepness must lie between"),
+    "scale": ({"scale": "no"}, "scale must be 'auto', one of 'minmax'"),
+    "huge steepness": ({"loss": "cost", "steepness": 1e300}, "steepness must lie between"),
     "huge weights": ({"sample_weight": np.full(150, 1e307)}, "too large to compute with"),
     "tiny weights": ({"sample_weight": np.full(150, 5e-324)}, "too small to compute with"),
     "class_weight value": ({"class_weight": {0: "a"}}, "class_weight must map classes to numbers"),
     "penalty array": ({"penalty": np.zeros(3)}, "is unknown; choose one of"),
     "overflowing penalty": ({"penalty": "inverse_power", "exponent": 100.0}, "overflow at zero"),
-    "steepness": ({"steepness": 0}, "steepness must be a finite number > 0"),
-    "sharpness": ({"sharpness": -1}, "sharpness must be"),
+    "steepness": ({"loss": "cost", "steepness": 0}, "steepness must be a finite number > 0"),
+    "steepness by likelihood": ({"loss": "log", "steepness": 1.0}, "is part of loss='cost'"),
+    "ridge": ({"loss": "log", "ridge": -1}, "ridge must be a finite number >= 0"),
+    "unknown loss": ({"loss": "logg"}, "loss must be 'log', 'cost' or an object"),
+    "sharpness": ({"penalty": "l0", "sharpness": -1}, "sharpness must be"),
     "exponent": ({"penalty": "power", "exponent": 2.0}, r"exponent of 'power' must be in \(0, 1\]"),
     "offset": ({"penalty": "log", "offset": 0}, "offset must be"),
     "n_starts": ({"n_starts": 0}, "n_starts must be a positive integer"),
@@ -116,13 +122,14 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("loss", ["log", "cost"])
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_input_gets_one_sentence(name):
+def test_wrong_input_gets_one_sentence(name, loss):
     arguments, sentence = WRONG[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=sentence):
-            fit(**arguments)
+            fit(**{"loss": loss} | arguments)
 
 
 def test_masked_rows_are_refused_where_a_tree_is_asked():
@@ -214,8 +221,9 @@ def test_a_parameter_changed_after_fit_changes_no_prediction():
 @pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e6])
 def test_the_scale_of_weights_and_strengths_does_not_matter(factor):
     """Only the ratio of costs and strengths counts; the tolerance follows the scale."""
-    plain = fit(global_strength=1.0, n_starts=3)
-    scaled = fit(global_strength=factor, sample_weight=np.full(150, factor), n_starts=3)
+    plain = fit(loss="cost", global_strength=1.0, n_starts=3)
+    weight = np.full(150, factor)
+    scaled = fit(loss="cost", global_strength=factor, sample_weight=weight, n_starts=3)
     assert scaled.objective_ / factor == pytest.approx(plain.objective_, rel=0.02)
 
 
@@ -256,15 +264,18 @@ def test_harmless_input_works_without_a_warning(name):
 
 
 def test_one_sample_per_class():
-    tree = fit(X[[0, 60, 120]], Y[[0, 60, 120]])
-    assert tree.score(X[[0, 60, 120]], Y[[0, 60, 120]]) == 1.0
+    rows, labels = X[[0, 60, 120]], Y[[0, 60, 120]]
+    assert fit(rows, labels, loss="cost").score(rows, labels) == 1.0
+    # By likelihood three rows are little evidence: the prior of the leaves is as heavy as one.
+    likely = fit(rows, labels).predict_proba(rows)[[0, 1, 2], [0, 1, 2]]
+    assert np.mean(np.log(likely)) > np.log(1 / 3)
 
 
 @pytest.mark.parametrize("steepness", [1e-6, 1.0, 1e6])
 def test_extreme_steepness(steepness):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tree = fit(steepness=steepness)
+        tree = fit(loss="cost", steepness=steepness)
     assert np.isfinite(tree.objective_)
     assert tree.solution_.violation <= 1e-6
 
@@ -292,4 +303,4 @@ def test_rows_of_zero_weight_change_nothing():
 def test_a_random_state_that_is_none_is_refused(state):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"random_state must be None, an integer .*, got .*\.$"):
-        SoftTreeClassifier(loss="cost", random_state=state).fit(X, y)
+        SoftTreeClassifier(random_state=state).fit(X, y)

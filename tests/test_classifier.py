@@ -29,7 +29,10 @@ from softsplit.training.settings import PENALTIES
 
 def quick(**parameters):
     settings = {"n_starts": 2, "random_state": 0} | parameters
-    return SoftTreeClassifier(loss="cost", **settings)
+    return SoftTreeClassifier(**settings)
+
+
+both_losses = pytest.mark.parametrize("loss", ["log", "cost"])
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +40,7 @@ def iris():
     return load_iris(return_X_y=True, as_frame=True)
 
 
-@parametrize_with_checks([SoftTreeClassifier(loss="cost")])
+@parametrize_with_checks([SoftTreeClassifier(), SoftTreeClassifier(loss="cost")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -46,15 +49,16 @@ def test_signature_is_the_documented_one():
     documented = (
         "depth penalty local_strength global_strength sharpness exponent offset steepness "
         "cost_matrix class_weight min_class_rate solver n_starts max_iter tol time_limit scale "
-        "n_jobs random_state verbose loss engine"
+        "n_jobs random_state verbose loss engine ridge"
     )
     signature = inspect.signature(SoftTreeClassifier)
     assert " ".join(signature.parameters) == documented
 
 
-def test_fitted_attributes_fit_together(iris):
+@both_losses
+def test_fitted_attributes_fit_together(iris, loss):
     X, y = iris
-    tree = quick(global_strength=1.0).fit(X, y)
+    tree = quick(loss=loss, depth=2, global_strength=1.0).fit(X, y)
     assert tree.weights_.shape == (4, 3)
     assert tree.thresholds_.shape == (3,)
     assert tree.leaf_classes_.shape == (3, 4)
@@ -72,17 +76,19 @@ def test_fitted_attributes_fit_together(iris):
     assert tree.score(X, y) > 0.9
 
 
-def test_original_units_route_as_the_scaled_tree_does(iris):
+@both_losses
+def test_original_units_route_as_the_scaled_tree_does(iris, loss):
     X, y = iris
-    tree = quick().fit(X, y)
+    tree = quick(loss=loss).fit(X, y)
     z = X.to_numpy() @ tree.coef_.T + tree.intercept_
-    left = 1 / (1 + np.exp(-np.clip(tree.steepness * z, -700, 700)))
+    left = 1 / (1 + np.exp(-np.clip(tree.tree_.steepness * z, -700, 700)))
     np.testing.assert_allclose(left, tree.decision_path(X), atol=1e-9)
 
 
-def test_probabilities_follow_the_definition(iris):
+@both_losses
+def test_probabilities_follow_the_definition(iris, loss):
     X, y = iris
-    tree = quick().fit(X, y)
+    tree = quick(loss=loss, depth=2).fit(X, y)
     left = tree.decision_path(X)
     by_hand = np.column_stack(
         [
@@ -104,50 +110,63 @@ def test_probabilities_follow_the_definition(iris):
 
 def test_probabilities_add_up_to_one_where_leaf_classes_only_nearly_do(iris):
     """A solver meets the leaf simplex to its tolerance; predictions are held to the last digits."""
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(*iris)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(*iris)
     exact = tree.predict_proba(iris[0])
     alter(tree, distributions=tree.leaf_distributions_ * (1 + 1e-5))
     np.testing.assert_allclose(tree.predict_proba(iris[0]).sum(axis=1), 1, atol=1e-14)
     np.testing.assert_allclose(tree.predict_proba(iris[0]), exact, atol=1e-14)
 
 
-def test_minimum_class_rates_hold_on_the_training_set():
+@both_losses
+def test_minimum_class_rates_hold_on_the_training_set(loss):
     X, y = load_breast_cancer(return_X_y=True)
-    tree = quick(min_class_rate=[0.97, 0.2]).fit(X, y)
+    tree = quick(loss=loss, min_class_rate=[0.97, 0.2]).fit(X, y)
     called = tree.leaf_proba(X) @ tree.leaf_classes_.T
     assert called[y == 0, 0].mean() >= 0.97 - 1e-6
     assert called[y == 1, 1].mean() >= 0.2 - 1e-6
 
 
-def test_costs_move_the_errors_to_the_cheap_side():
+@both_losses
+def test_costs_move_the_errors_to_the_cheap_side(loss):
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, :3]
-    even = quick().fit(X, y)
-    dear = quick(cost_matrix=[[0, 10], [0.5, 0]]).fit(X, y)
+    even = quick(loss=loss).fit(X, y)
+    dear = quick(loss=loss, cost_matrix=[[0, 10], [0.5, 0]]).fit(X, y)
     missed = [np.sum((tree.predict(X) == 1) & (y == 0)) for tree in (even, dear)]
     assert missed[1] < missed[0]
 
 
 def test_class_weight_equals_the_same_costs():
     X, y = load_iris(return_X_y=True)
-    weighted = quick(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
+    weighted = quick(loss="cost", class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
     costs = 0.5 * (1 - np.eye(3)) * np.array([[1], [3], [1]])
-    np.testing.assert_array_equal(quick(cost_matrix=costs).fit(X, y).weights_, weighted.weights_)
+    costly = quick(loss="cost", cost_matrix=costs).fit(X, y)
+    np.testing.assert_array_equal(costly.weights_, weighted.weights_)
 
 
-def test_stronger_penalties_use_fewer_features():
+def test_class_weight_equals_the_same_sample_weight_by_likelihood():
+    X, y = load_iris(return_X_y=True)
+    weighted = quick(class_weight={0: 1, 1: 3, 2: 1}).fit(X, y)
+    other = quick().fit(X, y, sample_weight=np.array([1.0, 3.0, 1.0])[y])
+    np.testing.assert_array_equal(other.weights_, weighted.weights_)
+
+
+@both_losses
+def test_stronger_penalties_use_fewer_features(loss):
     X, y = load_wine(return_X_y=True)
     used = [
-        len(quick(global_strength=s, n_starts=3).fit(X, y).selected_features_)
+        len(quick(loss=loss, global_strength=s, n_starts=3).fit(X, y).selected_features_)
         for s in (0.0, 0.5, 16.0)
     ]
     assert used[0] > used[1] > used[2] >= 1
 
 
+@both_losses
 @pytest.mark.parametrize("penalty", [name for name in PENALTIES if name])
-def test_every_penalty_trains_a_feasible_tree(penalty, iris):
+def test_every_penalty_trains_a_feasible_tree(penalty, iris, loss):
     X, y = iris
-    tree = quick(penalty=penalty, local_strength=0.01, global_strength=0.01, n_starts=4).fit(X, y)
+    strengths = {"local_strength": 0.01, "global_strength": 0.01}
+    tree = quick(loss=loss, penalty=penalty, **strengths, n_starts=4).fit(X, y)
     assert tree.solution_.violation <= 1e-6
     assert tree.score(X, y) > 0.85
 
@@ -219,14 +238,15 @@ def test_a_pickle_of_another_version_says_so(iris):
     state = tree.__getstate__()
     object.__delattr__(state["solution_"], "violation")
     with pytest.raises(ValueError, match=sentence):
-        SoftTreeClassifier(loss="cost").__setstate__(state)
+        SoftTreeClassifier().__setstate__(state)
 
 
-def test_rows_may_come_in_any_order_and_type(iris):
+@both_losses
+def test_rows_may_come_in_any_order_and_type(iris, loss):
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
-    tree = quick().fit(X, y)
-    shuffled = quick().fit(np.asfortranarray(X[order]), y[order])
+    tree = quick(loss=loss).fit(X, y)
+    shuffled = quick(loss=loss).fit(np.asfortranarray(X[order]), y[order])
     np.testing.assert_array_equal(tree.weights_, shuffled.weights_)
 
 
@@ -239,9 +259,10 @@ def test_unscaled_features_are_taken_as_they_are():
     assert tree.score(X, y) > 0.85
 
 
-def test_time_limit_keeps_the_first_start():
+@both_losses
+def test_time_limit_keeps_the_first_start(loss):
     X, y = load_breast_cancer(return_X_y=True)
-    tree = SoftTreeClassifier(loss="cost", n_starts=5000, time_limit=0.5, random_state=0)
+    tree = SoftTreeClassifier(loss=loss, n_starts=5000, time_limit=0.5, random_state=0)
     with pytest.warns(ConvergenceWarning, match="of 5000 starts were made"):
         tree.fit(X, y)
     assert 1 <= len(tree.starts_) < 5000
@@ -264,6 +285,6 @@ def test_an_interruption_after_the_search_keeps_the_tree(monkeypatch):
     monkeypatch.setattr(preparation, "feature_importances", interrupted)
     X, y = load_iris(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
-        tree = SoftTreeClassifier(loss="cost", n_starts=2, random_state=0).fit(X, y)
+        tree = SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y)
     assert tree.feature_importances_.sum() == pytest.approx(1.0)
     assert tree.score(X, y) > 0.9

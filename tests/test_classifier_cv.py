@@ -21,7 +21,7 @@ from softsplit.solvers import Status
 SMALL = {"n_strengths": 3, "cv": 3, "steepnesses": (512.0,), "random_state": 0}
 
 
-@parametrize_with_checks([SoftTreeClassifierCV(loss="cost")])
+@parametrize_with_checks([SoftTreeClassifierCV()])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -33,7 +33,7 @@ def wine():
 
 @pytest.fixture(scope="module")
 def fitted(wine):
-    return SoftTreeClassifierCV(loss="cost", random_state=0).fit(*wine)
+    return SoftTreeClassifierCV(random_state=0).fit(*wine)
 
 
 def test_the_choice_is_told(fitted, wine):
@@ -62,15 +62,13 @@ def test_the_kept_tree_is_what_the_settings_say(fitted, wine):
     assert_array_equal(fitted.coef_, tree.coef_)
     for name in ("global_strength", "local_strength", "scale", "steepness", "penalty"):
         assert tree.get_params()[name] == fitted.best_params_[name]
-    cold = SoftTreeClassifier(loss="cost", **fitted.best_params_, n_starts=10, random_state=0).fit(
-        X, y
-    )
+    cold = SoftTreeClassifier(**fitted.best_params_, n_starts=10, random_state=0).fit(X, y)
     assert tree.objective_ <= 1.3 * cold.objective_
 
 
 def test_fewer_features_than_the_best(wine):
-    chosen = SoftTreeClassifierCV(loss="cost", selection="one_se", random_state=0).fit(*wine)
-    best = SoftTreeClassifierCV(loss="cost", selection="best", random_state=0).fit(*wine)
+    chosen = SoftTreeClassifierCV(selection="one_se", random_state=0).fit(*wine)
+    best = SoftTreeClassifierCV(selection="best", random_state=0).fit(*wine)
     frame = pd.DataFrame(chosen.cv_results_)
     pd.testing.assert_frame_equal(
         frame.drop(columns="mean_fit_time"),
@@ -82,7 +80,7 @@ def test_fewer_features_than_the_best(wine):
 
 
 def test_the_result_does_not_depend_on_jobs(wine):
-    one, two = (SoftTreeClassifierCV(loss="cost", **SMALL, n_jobs=n).fit(*wine) for n in (1, 2))
+    one, two = (SoftTreeClassifierCV(**SMALL, n_jobs=n).fit(*wine) for n in (1, 2))
     assert_array_equal(one.weights_, two.weights_)
     assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
 
@@ -91,7 +89,7 @@ def test_a_deeper_tree_is_chosen_where_one_split_is_not_enough():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 4))
     y = (np.abs(X[:, 1] - 0.5) < 0.25).astype(int)
-    chosen = SoftTreeClassifierCV(loss="cost", random_state=0).fit(X, y)
+    chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
     assert chosen.best_params_["depth"] >= 2
     assert_array_equal(chosen.selected_features_, [1])
     assert chosen.best_score_ > 0.95
@@ -101,7 +99,7 @@ def test_ranks_are_chosen_for_skewed_features():
     rng = np.random.default_rng(0)
     X = np.exp(6 * rng.normal(size=(400, 3)))
     y = (np.log(X[:, 0]) + np.log(X[:, 2]) > 0).astype(int)
-    chosen = SoftTreeClassifierCV(loss="cost", **SMALL, depths=[1]).fit(X, y)
+    chosen = SoftTreeClassifierCV(**SMALL, depths=[1]).fit(X, y)
     assert chosen.best_params_["scale"] == "quantile"
     assert chosen.best_score_ > 0.95
 
@@ -109,12 +107,10 @@ def test_ranks_are_chosen_for_skewed_features():
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "neg_log_loss", "own", "accuracy"])
 def test_any_scorer_decides(wine, scoring):
     made = make_scorer(log_loss, greater_is_better=False, response_method="predict_proba")
-    chosen = SoftTreeClassifierCV(
-        loss="cost", **SMALL, scoring=made if scoring == "own" else scoring
-    ).fit(*wine)
+    chosen = SoftTreeClassifierCV(**SMALL, scoring=made if scoring == "own" else scoring).fit(*wine)
     assert np.isfinite(chosen.best_score_)
     if scoring == "accuracy":  # the shortcut for accuracy gives the same
-        plain = SoftTreeClassifierCV(loss="cost", **SMALL).fit(*wine)
+        plain = SoftTreeClassifierCV(**SMALL).fit(*wine)
         assert_array_equal(
             plain.cv_results_["mean_test_score"], chosen.cv_results_["mean_test_score"]
         )
@@ -127,7 +123,7 @@ def test_a_scorer_without_weights_may_meet_weights(wine):
         return estimator.score(X, y)
 
     weight = np.linspace(0.5, 2.0, len(y))
-    chosen = SoftTreeClassifierCV(loss="cost", **SMALL, scoring=plain).fit(X, y, weight)
+    chosen = SoftTreeClassifierCV(**SMALL, scoring=plain).fit(X, y, weight)
     assert 0 <= chosen.best_score_ <= 1
 
 
@@ -135,10 +131,10 @@ def test_folds_of_the_callers_own(wine):
     X, y = wine
     splits = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X, y))
     settings = SMALL | {"cv": splits}
-    chosen = SoftTreeClassifierCV(loss="cost", **settings).fit(X, y)
+    chosen = SoftTreeClassifierCV(**settings).fit(X, y)
     assert chosen.n_splits_ == 4
     settings = SMALL | {"cv": KFold(3, shuffle=True, random_state=0)}
-    assert SoftTreeClassifierCV(loss="cost", **settings).fit(X, y).n_splits_ == 3
+    assert SoftTreeClassifierCV(**settings).fit(X, y).n_splits_ == 3
 
 
 def test_a_class_that_a_fold_lacks(wine):
@@ -148,7 +144,6 @@ def test_a_class_that_a_fold_lacks(wine):
     labels[:2] = "rare"
     costs = np.ones((4, 4)) - np.eye(4)
     chosen = SoftTreeClassifierCV(
-        loss="cost",
         **SMALL
         | {"cv": [(np.arange(2, len(y)), np.arange(60)), (np.arange(len(y)), np.arange(50))]},
         cost_matrix=costs,
@@ -162,21 +157,18 @@ def test_a_class_that_a_fold_lacks(wine):
 def test_costs_and_rates_are_passed_on():
     X, y = load_breast_cancer(return_X_y=True)
     settings = SMALL | {"depths": [1], "scales": ["quantile"]}
-    strict = SoftTreeClassifierCV(loss="cost", **settings, min_class_rate=[0.97, 0.1]).fit(X, y)
+    strict = SoftTreeClassifierCV(**settings, min_class_rate=[0.97, 0.1]).fit(X, y)
     called = strict.leaf_proba(X) @ strict.leaf_classes_.T
     assert np.mean(called[y == 0, 0]) > 0.969
-    lopsided = SoftTreeClassifierCV(loss="cost", **settings, cost_matrix=[[0, 50], [1, 0]]).fit(
-        X, y
-    )
-    plain = SoftTreeClassifierCV(loss="cost", **settings).fit(X, y)
+    lopsided = SoftTreeClassifierCV(**settings, cost_matrix=[[0, 50], [1, 0]]).fit(X, y)
+    plain = SoftTreeClassifierCV(**settings).fit(X, y)
     assert np.mean(lopsided.predict(X) == 0) > np.mean(plain.predict(X) == 0)
-    weighted = SoftTreeClassifierCV(loss="cost", **settings, class_weight={0: 50.0}).fit(X, y)
+    weighted = SoftTreeClassifierCV(**settings, class_weight={0: 50.0}).fit(X, y)
     assert np.mean(weighted.predict(X) == 0) > np.mean(plain.predict(X) == 0)
 
 
 def test_strengths_depths_and_scopes_of_the_callers_own(wine):
     chosen = SoftTreeClassifierCV(
-        loss="cost",
         depths=[3, 2],
         scales=["standard"],
         scopes=["local", "both"],
@@ -197,13 +189,13 @@ def test_strengths_depths_and_scopes_of_the_callers_own(wine):
 def test_a_time_limit_leaves_the_best_so_far(wine):
     said = "the time limit was reached; (the choice is among|nothing was compared)"
     with pytest.warns(ConvergenceWarning, match=said):
-        chosen = SoftTreeClassifierCV(loss="cost", time_limit=0.2, random_state=0).fit(*wine)
+        chosen = SoftTreeClassifierCV(time_limit=0.2, random_state=0).fit(*wine)
     assert chosen.predict(wine[0]).shape == (178,)
 
 
 def test_no_time_at_all_gives_the_first_candidate(wine):
     with pytest.warns(ConvergenceWarning, match="nothing was compared, and the first settings"):
-        chosen = SoftTreeClassifierCV(loss="cost", time_limit=1e-9, random_state=0).fit(*wine)
+        chosen = SoftTreeClassifierCV(time_limit=1e-9, random_state=0).fit(*wine)
     assert np.isnan(chosen.best_score_)
     assert chosen.best_params_["scale"] == "minmax"
 
@@ -219,7 +211,7 @@ def test_an_interruption_keeps_what_is_done(wine, monkeypatch):
 
     monkeypatch.setattr(FoldTrainer, "scores", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among"):
-        chosen = SoftTreeClassifierCV(loss="cost", random_state=0).fit(*wine)
+        chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
     assert len(calls) == 12
     assert chosen.score(*wine) > 0.8
 
@@ -235,7 +227,7 @@ def test_an_interruption_between_two_comparisons_keeps_what_is_done(wine, monkey
 
     monkeypatch.setattr(Scoreboard, "leaders", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the choice is among the [1-9]"):
-        chosen = SoftTreeClassifierCV(loss="cost", random_state=0).fit(*wine)
+        chosen = SoftTreeClassifierCV(random_state=0).fit(*wine)
     assert len(calls) == 3
     assert chosen.score(*wine) > 0.8
 
@@ -252,7 +244,7 @@ def test_an_interruption_of_the_last_training_keeps_the_choice(wine, monkeypatch
 
     monkeypatch.setattr(classifier_cv, place, interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted while the chosen tree was trained"):
-        chosen = SoftTreeClassifierCV(loss="cost", **SMALL).fit(*wine)
+        chosen = SoftTreeClassifierCV(**SMALL).fit(*wine)
     assert len(calls) == 2
     assert chosen.best_estimator_.solution_.status is Status.INTERRUPTED
     assert chosen.score(*wine) > 0.8
@@ -264,7 +256,7 @@ def test_a_second_interruption_ends_the_fit(wine, monkeypatch):
 
     monkeypatch.setattr(classifier_cv, "configured", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        SoftTreeClassifierCV(loss="cost", **SMALL).fit(*wine)
+        SoftTreeClassifierCV(**SMALL).fit(*wine)
 
 
 def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch):
@@ -273,11 +265,11 @@ def test_an_interruption_before_anything_is_done_ends_the_fit(wine, monkeypatch)
 
     monkeypatch.setattr(FoldTrainer, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        SoftTreeClassifierCV(loss="cost", random_state=0).fit(*wine)
+        SoftTreeClassifierCV(random_state=0).fit(*wine)
 
 
 def test_progress_shows_each_candidate(wine, capsys):
-    SoftTreeClassifierCV(loss="cost", **SMALL, verbose=1).fit(*wine)
+    SoftTreeClassifierCV(**SMALL, verbose=1).fit(*wine)
     text = capsys.readouterr().err
     assert "minmax scaling, depth 2, steepness 512, global l0  score 0." in text
     assert "quantile scaling" in text
@@ -320,15 +312,13 @@ def test_progress_shows_each_candidate(wine, capsys):
 def test_wrong_settings_get_one_sentence(wrong, sentence):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=sentence):
-        SoftTreeClassifierCV(loss="cost", **SMALL | wrong).fit(X, y)
+        SoftTreeClassifierCV(**SMALL | wrong).fit(X, y)
 
 
 def test_rates_that_cannot_be_met():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):
-        SoftTreeClassifierCV(loss="cost", **SMALL | {"depths": [1]}, min_class_rate=1.0).fit(
-            X[:, :1], y
-        )
+        SoftTreeClassifierCV(**SMALL | {"depths": [1]}, min_class_rate=1.0).fit(X[:, :1], y)
 
 
 def test_two_valued_columns_need_one_scaling_only():
@@ -336,7 +326,7 @@ def test_two_valued_columns_need_one_scaling_only():
     X = rng.integers(0, 2, size=(60, 4)).astype(float)
     y = X[:, 0].astype(int)
     y[:3] = 1 - y[:3]
-    chosen = SoftTreeClassifierCV(loss="cost", **SMALL | {"depths": [1]}).fit(X, y)
+    chosen = SoftTreeClassifierCV(**SMALL | {"depths": [1]}).fit(X, y)
     assert set(chosen.cv_results_["param_scale"]) == {"minmax"}
     assert_array_equal(chosen.selected_features_, [0])
 
@@ -347,10 +337,10 @@ def test_fold_without_weight_or_classes_is_refused():
     weight[:20] = 0
     splits = [(np.arange(20, 150), np.arange(20))] * 2
     with pytest.raises(ValueError, match="no sample of positive weight"):
-        SoftTreeClassifierCV(loss="cost", **SMALL | {"cv": splits}).fit(X, y, weight)
+        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y, weight)
     splits = [(np.arange(50), np.arange(50, 150))] * 2
     with pytest.raises(ValueError, match="fewer than two classes"):
-        SoftTreeClassifierCV(loss="cost", **SMALL | {"cv": splits}).fit(X, y)
+        SoftTreeClassifierCV(**SMALL | {"cv": splits}).fit(X, y)
 
 
 def test_rows_of_weight_zero_change_no_choice(wine):
@@ -360,8 +350,8 @@ def test_rows_of_weight_zero_change_no_choice(wine):
     order = rng.permutation(len(rows))
     weight = np.append(np.ones(len(X)), np.zeros(50))[order]
     kept = order[weight > 0]
-    alone = SoftTreeClassifierCV(loss="cost", **SMALL).fit(X[kept], y[kept])
-    beside = SoftTreeClassifierCV(loss="cost", **SMALL).fit(rows[order], labels[order], weight)
+    alone = SoftTreeClassifierCV(**SMALL).fit(X[kept], y[kept])
+    beside = SoftTreeClassifierCV(**SMALL).fit(rows[order], labels[order], weight)
     assert_array_equal(alone.cv_results_["mean_test_score"], beside.cv_results_["mean_test_score"])
     assert_array_equal(alone.predict_proba(X), beside.predict_proba(X))
 
@@ -373,7 +363,7 @@ def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
         calls.append(len(y))
         return float("nan") if len(calls) % 4 == 0 else tree.score(X, y)
 
-    chosen = SoftTreeClassifierCV(loss="cost", **SMALL, n_jobs=1, scoring=sometimes).fit(*wine)
+    chosen = SoftTreeClassifierCV(**SMALL, n_jobs=1, scoring=sometimes).fit(*wine)
     assert 0.8 < chosen.best_score_ <= 1
 
 
@@ -384,5 +374,5 @@ def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(n_cla
     y = rng.integers(0, n_classes, 600)
     usual = rng.integers(0, 2, (n_classes, n_columns))
     X = np.where(rng.random((600, n_columns)) < 0.85, usual[y], 1 - usual[y]).astype(float)
-    chosen = SoftTreeClassifierCV(loss="cost", random_state=0, n_strengths=4, cv=3).fit(X, y)
+    chosen = SoftTreeClassifierCV(random_state=0, n_strengths=4, cv=3).fit(X, y)
     assert chosen.score(X, y) > 2 * np.bincount(y).max() / len(y)

@@ -151,7 +151,7 @@ def test_a_set_that_is_not_bundled_says_where_it_could_come_from(monkeypatch):
 
 def test_a_loaded_set_trains_a_tree(folder):
     data = load_dataset("paint")
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(data.X, data.y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
     assert tuple(tree.classes_) == data.class_names
 
 

@@ -32,7 +32,7 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 
 def tree(**parameters):
     defaults = {"solver": "decomposition", "n_starts": 2, "random_state": 0}
-    return SoftTreeClassifier(loss="cost", **{**defaults, "global_strength": 0.5, **parameters})
+    return SoftTreeClassifier(**{**defaults, "global_strength": 0.5, **parameters})
 
 
 def test_the_name_is_enough():
@@ -147,7 +147,7 @@ def light_checks():
         "check_dict_unchanged", "check_dont_overwrite_attributes", "check_fit_idempotent",
         "check_parameters_default_constructible", "check_sample_weights_invariance",
     )  # fmt: skip
-    estimator = SoftTreeClassifier(loss="cost", solver="decomposition", n_starts=1, depth=2)
+    estimator = SoftTreeClassifier(solver="decomposition", n_starts=1, depth=2)
     for instance, check in estimator_checks_generator(estimator):
         if check.func.__name__ in names:
             yield pytest.param(instance, check, id=check.func.__name__)
@@ -190,10 +190,7 @@ def test_the_choice_may_go_unjudged():
 @pytest.mark.parametrize(
     "parameters, sentence",
     [
-        (
-            {"estimator": SoftTreeClassifier(loss="cost")},
-            "must have a NodeDecomposition as its solver",
-        ),
+        ({"estimator": SoftTreeClassifier()}, "must have a NodeDecomposition as its solver"),
         ({"estimator": KFold()}, "estimator must be a SoftTreeClassifier"),
         ({"proximals": []}, "proximals is empty"),
         ({"proximals": [-1]}, "proximals must be a finite number >= 0"),

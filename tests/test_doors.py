@@ -60,8 +60,8 @@ def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
 )
 def test_rows_in_two_halves_train_to_the_same_objective(settings):
     known = {"n_starts": 3, "random_state": 0} | settings
-    plain = SoftTreeClassifier(loss="cost", **known).fit(X, Y)
-    halves = SoftTreeClassifier(loss="cost", **known, engine=TwoHalves.of).fit(X, Y)
+    plain = SoftTreeClassifier(**known).fit(X, Y)
+    halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, Y)
     assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-6)
     assert halves.solution_.violation <= 1e-6
     assert halves.score(X, Y) == pytest.approx(plain.score(X, Y), abs=0.02)
@@ -88,12 +88,12 @@ def test_a_descent_over_two_halves_takes_the_steps_of_a_compiled_one(loss, rate)
 
 
 def test_every_door_of_the_library_takes_an_engine():
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0, engine=TwoHalves.of)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, engine=TwoHalves.of)
     assert clone(tree).engine == TwoHalves.of
     path = strength_path(X, Y, estimator=tree, n_points=3)
     assert len(path) == 3 and path[2].classifier.global_sparsity_ >= 50
     few = {"depths": (2,), "n_strengths": 2, "cv": 2, "random_state": 0}
-    chosen = SoftTreeClassifierCV(loss="cost", **few, engine=TwoHalves.of).fit(X, Y)
+    chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
     assert chosen.score(X, Y) > 0.9
 
 
@@ -108,7 +108,7 @@ def test_every_door_of_the_library_takes_an_engine():
 def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
     pytest.importorskip("casadi")
     with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(loss="cost", solver=solver, engine=TwoHalves.of).fit(X, Y)
+        SoftTreeClassifier(solver=solver, engine=TwoHalves.of).fit(X, Y)
 
 
 def test_what_needs_arrays_says_so():
@@ -124,7 +124,7 @@ def test_what_needs_arrays_says_so():
 @pytest.mark.parametrize("engine", ["disk", 3, None])
 def test_an_engine_that_is_none_is_refused(engine):
     with pytest.raises(ValueError, match="engine must be 'memory', or a function that makes"):
-        SoftTreeClassifier(loss="cost", engine=engine).fit(X, Y)
+        SoftTreeClassifier(engine=engine).fit(X, Y)
 
 
 @pytest.mark.parametrize("strength", [0.5, 2.0])
@@ -133,7 +133,7 @@ def test_a_loss_of_ones_own_trains(strength):
     known = {"n_starts": 10, "random_state": 0, "global_strength": strength}
     tree = SoftTreeClassifier(**known, loss=SquaredError()).fit(X, Y)
     assert tree.score(X, Y) > 0.93
-    other = SoftTreeClassifier(loss="cost", **known).fit(X, Y)
+    other = SoftTreeClassifier(**known).fit(X, Y)
     wrong, its = (
         1.0 - (one.leaf_proba(X) @ one.leaf_classes_.T)[np.arange(len(Y)), Y]
         for one in (tree, other)
@@ -149,7 +149,7 @@ def test_the_likelihood_is_a_loss_like_any_other():
     tree = SoftTreeClassifier(**known, loss=LogLoss(), depth=2, global_strength=2.0).fit(X, y)
     found = tree.predict_proba(X)[np.arange(len(y)), y]
     assert tree.solution_.cost == pytest.approx(-np.sum(np.log(found)), rel=1e-9)
-    by_cost = SoftTreeClassifier(loss="cost", **known, depth=2, global_strength=2.0).fit(X, y)
+    by_cost = SoftTreeClassifier(**known, depth=2, global_strength=2.0).fit(X, y)
     its = by_cost.predict_proba(X)[np.arange(len(y)), y]
     assert -np.sum(np.log(found)) < -np.sum(np.log(np.maximum(its, 1e-300)))
     assert tree.score(X, y) > 0.95
@@ -177,7 +177,7 @@ def test_more_classes_than_leaves_are_a_matter_of_the_leaf_rule():
 def test_a_loss_that_does_not_fit_is_refused(settings, words):
     pytest.importorskip("casadi")
     with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(loss="cost", **settings).fit(X, Y)
+        SoftTreeClassifier(**settings).fit(X, Y)
 
 
 def test_rows_of_an_engine_are_those_it_was_handed():
@@ -245,7 +245,7 @@ def test_a_loss_with_a_wrong_part_is_refused_before_anything_is_compiled(part, w
 )
 def test_an_engine_with_wrong_answers_is_refused(answer, words):
     with pytest.raises(ValueError, match=words):
-        SoftTreeClassifier(loss="cost", engine=answer).fit(X, Y)
+        SoftTreeClassifier(engine=answer).fit(X, Y)
 
 
 class Wrong:
@@ -269,7 +269,7 @@ def test_a_time_limit_holds_where_an_evaluation_takes_long():
             return self.engine.evaluate(*asked)
 
     tree = SoftTreeClassifier(
-        loss="cost", engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
+        engine=lambda s: Slow(TwoHalves.of(s), ""), time_limit=1.0, random_state=0
     )
     began = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time limit"):

@@ -14,7 +14,7 @@ from softsplit import SoftTreeClassifier
 
 
 def quick(**settings):
-    return SoftTreeClassifier(loss="cost", **({"global_strength": 0.5, "n_starts": 1} | settings))
+    return SoftTreeClassifier(**({"global_strength": 0.5, "n_starts": 1} | settings))
 
 
 @pytest.mark.parametrize("max_features", [1.0, 0.5])

@@ -48,9 +48,7 @@ def test_the_graph_predicts_as_the_tree_does(seed, depth, kind, labels):
 def test_a_trained_tree_with_string_labels_on_disk(tmp_path):
     X, y = load_wine(return_X_y=True, as_frame=True)
     labels = np.array(["barolo", "grignolino", "barbera"], dtype=object)[y]
-    tree = SoftTreeClassifier(
-        loss="cost", scale="quantile", global_strength=0.5, n_starts=2, random_state=0
-    )
+    tree = SoftTreeClassifier(scale="quantile", global_strength=0.5, n_starts=2, random_state=0)
     tree.fit(X, labels)
     path = tmp_path / "tree.onnx"
     export_onnx(tree, path)
@@ -118,7 +116,7 @@ def test_skops_keeps_the_tree(seed, depth, kind, labels):
 @pytest.mark.parametrize("scale", ["minmax", "quantile"])
 def test_skops_keeps_what_is_known_of_the_training(scale):
     X, y = load_wine(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(loss="cost", scale=scale, n_starts=2, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(scale=scale, n_starts=2, random_state=0).fit(X, y)
     data = skops.io.dumps(tree)
     assert set(skops.io.get_untrusted_types(data=data)) <= set(SKOPS_TYPES)
     other = skops.io.loads(data, trusted=list(SKOPS_TYPES))
@@ -130,9 +128,7 @@ def test_skops_keeps_what_is_known_of_the_training(scale):
 
 def test_skops_keeps_a_search():
     X, y = load_wine(return_X_y=True, as_frame=True)
-    search = SoftTreeClassifierCV(loss="cost", n_strengths=2, cv=2, depths=[2], random_state=0).fit(
-        X, y
-    )
+    search = SoftTreeClassifierCV(n_strengths=2, cv=2, depths=[2], random_state=0).fit(X, y)
     other = skops.io.loads(skops.io.dumps(search), trusted=list(SKOPS_TYPES))
     np.testing.assert_array_equal(other.predict_proba(X), search.predict_proba(X))
     assert other.best_params_ == search.best_params_

@@ -93,9 +93,7 @@ def tree(request):
     X, y = training_rows()
     if request.param == "none":
         X = X / 10
-    made = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0, scale=request.param).fit(
-        X, y
-    )
+    made = SoftTreeClassifier(n_starts=1, random_state=0, scale=request.param).fit(X, y)
     # Every column bears on every split, also the constant one: training may leave some out.
     alter(made, weights=np.where(np.abs(made.weights_) < 0.05, 0.05, made.weights_))
     return made, X, y
@@ -159,7 +157,7 @@ def test_explanations_hold_and_print_finite_figures(tree):
 
 def test_a_far_value_is_said_to_be_far():
     X, _ = training_rows()
-    made = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(
+    made = SoftTreeClassifier(n_starts=1, random_state=0).fit(
         X[:, :1], np.where(X[:, 0] > 0.5, 1, 0)
     )
     text = str(made.explain([1.7e308]))
@@ -232,13 +230,7 @@ def test_gates_of_any_score_are_quiet():
 def test_a_search_answers_far_rows():
     X, y = training_rows()
     search = SoftTreeClassifierCV(
-        loss="cost",
-        depths=[2],
-        scales=["minmax"],
-        steepnesses=[512.0],
-        n_strengths=2,
-        cv=2,
-        random_state=0,
+        depths=[2], scales=["minmax"], steepnesses=[512.0], n_strengths=2, cv=2, random_state=0
     ).fit(X, y)
     assert_shares(search.predict_proba(far_rows()))
     for row in far_rows()[::7]:
@@ -250,9 +242,7 @@ def test_rows_that_a_decomposition_watches_may_be_far():
     far = far_rows()
     watch = EvaluationSet(far, np.array(["a", "b", "c"])[np.arange(len(far)) % 3])
     solver = NodeDecomposition(watch=watch, macro_iterations=1)
-    made = SoftTreeClassifier(loss="cost", depth=2, solver=solver, n_starts=1, random_state=0).fit(
-        X, y
-    )
+    made = SoftTreeClassifier(depth=2, solver=solver, n_starts=1, random_state=0).fit(X, y)
     assert np.isfinite(made.objective_)
 
 

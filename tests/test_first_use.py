@@ -40,9 +40,9 @@ ready = signatures()
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 4))
 for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
-    SoftTreeClassifierCV(loss="cost", cv=2, n_strengths=2, penalties=["l0", "l1"], random_state=0).fit(X, y)
+    SoftTreeClassifierCV(cv=2, n_strengths=2, penalties=["l0", "l1"], random_state=0).fit(X, y)
     for scale, depth in (("minmax", 3), ("quantile", 2)):
-        tree = SoftTreeClassifier(loss="cost", depth, scale=scale, n_starts=3, random_state=0)
+        tree = SoftTreeClassifier(depth, scale=scale, n_starts=3, random_state=0)
         tree.set_params(local_strength=0.1).fit(X, y)
         tree.fit(X.astype(np.float32), y)
     tree.set_params(solver="decomposition").fit(X, y)
@@ -84,7 +84,7 @@ def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
 
 
 def test_the_clock_does_not_count_compiling(monkeypatch):
-    tree = SoftTreeClassifier(loss="cost", time_limit=5.0)
+    tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)
     hands = iter([10.0, 17.0])
     monkeypatch.setattr(running, "make_ready", lambda solver, timed: None)
@@ -105,7 +105,7 @@ def test_every_run_is_made_ready(kind, timed, monkeypatch):
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()
-    strength_path(X, Y, estimator=SoftTreeClassifier(loss="cost", n_starts=1), n_points=2)
+    strength_path(X, Y, estimator=SoftTreeClassifier(n_starts=1), n_points=2)
     assert seen == [False]
 
 
@@ -133,4 +133,4 @@ def test_bad_input_does_not_wait_for_the_compiler(wrong, monkeypatch):
     rows = wrong.get("X", X)
     settings = {name: value for name, value in wrong.items() if name != "X"}
     with pytest.raises((ValueError, TypeError)):
-        SoftTreeClassifier(loss="cost", **settings).fit(rows, Y)
+        SoftTreeClassifier(**settings).fit(rows, Y)

@@ -92,7 +92,7 @@ def test_a_path_is_read(iris):
 
 
 def test_an_unfitted_estimator_has_no_attributes_of_a_tree():
-    tree = SoftTreeClassifier(loss="cost")
+    tree = SoftTreeClassifier()
     for name in ("tree_", "coef_", "classes_", "feature_importances_", "objective_", "n_iter_"):
         assert not hasattr(tree, name)
 

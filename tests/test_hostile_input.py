@@ -89,7 +89,7 @@ def test_a_broken_promise_is_seen(monkeypatch):
 
 
 def quick(**parameters):
-    return SoftTreeClassifier(loss="cost", **{"n_starts": 1, "random_state": 0, **parameters})
+    return SoftTreeClassifier(**{"n_starts": 1, "random_state": 0, **parameters})
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard", "quantile"])
@@ -197,7 +197,7 @@ MIXED = np.array(["none", 1, "none", 1] * 3, dtype=object)
     [
         lambda X, y: quick().fit(X, y),
         lambda X, y: quick(class_weight={1: 2.0}).fit(X, y),
-        lambda X, y: SoftTreeClassifierCV(loss="cost", random_state=0).fit(X, y),
+        lambda X, y: SoftTreeClassifierCV(random_state=0).fit(X, y),
         lambda X, y: strength_path(X, y, estimator=quick()),
     ],
     ids=["fit", "class weights", "choice", "path"],
@@ -221,9 +221,7 @@ def test_labels_of_text_and_numbers_get_one_sentence(call, first):
             "n_points .* of at most 100,000",
         ),
         (
-            lambda X, y: SoftTreeClassifierCV(loss="cost", n_strengths=10**400, random_state=0).fit(
-                X, y
-            ),
+            lambda X, y: SoftTreeClassifierCV(n_strengths=10**400, random_state=0).fit(X, y),
             "n_strengths .* of at most 100,000",
         ),
     ],
@@ -238,7 +236,7 @@ def test_counts_beyond_all_patience_get_one_sentence(call, sentence):
 def test_a_far_row_in_a_test_fold_is_scored_quietly():
     """The fold's scaling does not know the row: its score times the steepness overflowed."""
     X = np.where(np.arange(12) == 11, 1e306, np.arange(12.0) / 1000)[:, None]
-    model = SoftTreeClassifierCV(loss="cost",
+    model = SoftTreeClassifierCV(
         depths=[1], scales=["minmax"], steepnesses=[1e12], strengths=[0.0, 0.1], cv=2, n_starts=1,
         random_state=0,
     )  # fmt: skip

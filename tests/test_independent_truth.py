@@ -118,7 +118,7 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     X = rng.normal(size=(25, 3)) * [1.0, 1e4, 1e-5] + [0.0, 1e6, 3.0]
     y = (X[:, 0] + rng.normal(size=25) > 0).astype(int)
     y[:2] = 0, 1
-    fitted = SoftTreeClassifier(loss="cost",
+    fitted = SoftTreeClassifier(
         depth=depth, steepness=steepness, global_strength=strength, n_starts=1, random_state=0,
     ).fit(X, y)  # fmt: skip
     low, high = X.min(axis=0), X.max(axis=0)

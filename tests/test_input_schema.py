@@ -23,7 +23,7 @@ from tables import people
 def document():
     data = learn(Table("people", people().astype(str)), "risk")
     frame = pd.DataFrame(data.X, columns=list(data.schema.feature_names))
-    tree = SoftTreeClassifier(loss="cost", depth=1, n_starts=1, random_state=0).fit(frame, data.y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, data.y)
     tree.input_schema_ = data.schema
     return json.loads(dumps_model(tree))
 

@@ -15,6 +15,7 @@ from softsplit.support.interruption import never_lost, raise_again, seen
 DROPPED = """
 import os, signal, sys, warnings
 import softsplit.training.multistart as training
+import softsplit.training.walk as walking
 from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 
@@ -24,29 +25,33 @@ class Dropped:
         for _ in range(1000):
             pass
 
-told, real = [], training._run_start
-def run(*arguments):
-    told.append(1)
-    if len(told) == 3:
-        Dropped()
-    return real(*arguments)
+told = []
+def dropping(real):
+    def run(*arguments):
+        told.append(1)
+        if len(told) == 3:
+            Dropped()
+        return real(*arguments)
+    return run
 
-training._run_start = run
+training._run_start = dropping(training._run_start)
+walking.numbered_start = dropping(walking.numbered_start)
 X, y = load_iris(return_X_y=True)
 warnings.simplefilter("ignore")
+base = SoftTreeClassifier(n_starts=100_000, random_state=0, loss=sys.argv[2])
 if sys.argv[1] == "fit":
-    tree = SoftTreeClassifier(loss="cost", n_starts=100_000, random_state=0).fit(X, y)
+    tree = base.fit(X, y)
     print(len(tree.starts_), tree.score(X, y) > 0.5)
 else:
-    base = SoftTreeClassifier(loss="cost", n_starts=100_000, random_state=0)
     print(len(strength_path(X, y, estimator=base, n_points=2)), len(told) < 10)
 """
 
 
+@pytest.mark.parametrize("loss", ["log", "cost"])
 @pytest.mark.parametrize("work", ["fit", "path"])
-def test_an_interruption_that_python_drops_ends_the_work(work):
+def test_an_interruption_that_python_drops_ends_the_work(work, loss):
     done = subprocess.run(
-        [sys.executable, "-c", DROPPED, work],
+        [sys.executable, "-c", DROPPED, work, loss],
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         capture_output=True,
         text=True,

@@ -69,7 +69,6 @@ def test_a_trained_tree_on_disk(tmp_path):
     X, y = load_iris(return_X_y=True)
     costs = np.array([[0, 1, 1], [1, 0, 2], [1, 1, 0]])
     tree = SoftTreeClassifier(
-        loss="cost",
         global_strength=1.0,
         cost_matrix=costs,
         class_weight={0: 1, 1: 2, 2: 1.5},

@@ -19,7 +19,7 @@ import softsplit
 from sklearn.datasets import load_iris
 inside = pathlib.Path(softsplit.__file__).is_relative_to(sys.prefix)
 X, y = load_iris(return_X_y=True)
-tree = softsplit.SoftTreeClassifier(loss="cost", global_strength=0.5, n_starts=3, random_state=0).fit(X, y)
+tree = softsplit.SoftTreeClassifier(global_strength=0.5, n_starts=3, random_state=0).fit(X, y)
 print("inside", inside)
 print("casadi", importlib.util.find_spec("casadi") is not None)
 print("accuracy", tree.score(X, y))

@@ -91,7 +91,7 @@ FRACTIONS = [0.01, 0.05, 0.2]
 
 def test_every_row_is_predicted_once_by_a_tree_without_it(rows):
     X, y = rows
-    base = SoftTreeClassifier(loss="cost", depth=1, global_strength=1.0, n_starts=1, random_state=0)
+    base = SoftTreeClassifier(depth=1, global_strength=1.0, n_starts=1, random_state=0)
     found = assess(base, X, y, FRACTIONS, n_folds=3, seed=1)
     assert found.trees.shape == (3, 90) and all(found.judged(i) for i in range(3))
     np.testing.assert_array_equal(found.labels, np.searchsorted(["a", "b"], y))
@@ -108,7 +108,7 @@ def test_every_row_is_predicted_once_by_a_tree_without_it(rows):
 
 def test_a_path_goes_from_many_features_to_few(rows):
     X, y = rows
-    base = SoftTreeClassifier(loss="cost", depth=1, local_strength=1.0, n_starts=1, random_state=0)
+    base = SoftTreeClassifier(depth=1, local_strength=1.0, n_starts=1, random_state=0)
     trees = path_trees(base, X, y, FRACTIONS, Budget())
     counts = [len(tree.selected_features_) for tree in trees]
     assert counts == sorted(counts, reverse=True)
@@ -120,13 +120,13 @@ def test_work_that_is_cut_short_is_not_judged(rows):
     X, y = rows
     budget = Budget()
     budget.stop()
-    base = SoftTreeClassifier(loss="cost", depth=1, global_strength=1.0, n_starts=1, random_state=0)
+    base = SoftTreeClassifier(depth=1, global_strength=1.0, n_starts=1, random_state=0)
     found = assess(base, X, y, FRACTIONS, n_folds=3, budget=budget)
     assert not any(found.judged(i) for i in range(3))
 
 
 def test_a_fold_of_one_class_says_that_class():
     X, y = np.arange(5.0)[:, None], np.array(["a", "a", "a", "a", "b"])
-    base = SoftTreeClassifier(loss="cost", depth=1, global_strength=0.1, n_starts=1, random_state=0)
+    base = SoftTreeClassifier(depth=1, global_strength=0.1, n_starts=1, random_state=0)
     found = assess(base, X, y, [0.01], n_folds=5)
     assert found.judged(0)

@@ -44,23 +44,21 @@ def _close_figures():
 def wine():
     X, y = load_wine(return_X_y=True, as_frame=True)
     y = np.array(["$a$", "_b", "c"])[y]
-    tree = SoftTreeClassifier(loss="cost", global_strength=0.5, n_starts=4, random_state=0).fit(
-        X, y
-    )
+    tree = SoftTreeClassifier(global_strength=0.5, n_starts=4, random_state=0).fit(X, y)
     return tree, X, y
 
 
 @pytest.fixture(scope="module")
 def path(wine):
     _, X, y = wine
-    model = SoftTreeClassifier(loss="cost", n_starts=2, random_state=0)
+    model = SoftTreeClassifier(n_starts=2, random_state=0)
     return strength_path(X, y, estimator=model, n_points=5)
 
 
 @pytest.fixture(scope="module")
 def grid(wine):
     _, X, y = wine
-    model = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0)
+    model = SoftTreeClassifier(n_starts=1, random_state=0)
     return strength_path(X, y, estimator=model, n_points=3, scope="both")
 
 
@@ -206,7 +204,7 @@ def test_a_path_shows_what_the_frame_holds(path, wine):
 
 def test_a_path_that_begins_at_zero(wine):
     _, X, y = wine
-    model = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0)
+    model = SoftTreeClassifier(n_starts=1, random_state=0)
     found = strength_path(X, y, estimator=model, strengths=[0, 0.5, 2])
     StrengthPathDisplay.from_path(found).figure_.canvas.draw()
 

@@ -25,7 +25,7 @@ from two_halves import TwoHalves
 
 
 def quick(**settings):
-    return SoftTreeClassifier(loss="cost", **({"n_starts": 1, "random_state": 0} | settings))
+    return SoftTreeClassifier(**({"loss": "cost", "n_starts": 1, "random_state": 0} | settings))
 
 
 def as_called(tree, X):
@@ -171,7 +171,7 @@ def test_left_out_rows_are_less_surprising(name):
 
 def test_reliability_on_left_out_folds_of_both_estimators():
     X, y = load_iris(return_X_y=True)
-    search = SoftTreeClassifierCV(loss="cost", n_strengths=2, cv=3, random_state=0)
+    search = SoftTreeClassifierCV(n_strengths=2, cv=3, random_state=0)
     for estimator in (quick(global_strength=1.0), search):
         display = ReliabilityDisplay.from_folds(estimator, X, y, cv=3)
         assert [curve.label for curve in display.curves] == ["0", "1", "2"]

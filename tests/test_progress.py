@@ -52,7 +52,7 @@ def terminal():
 
 def tree(**parameters):
     settings = {"n_starts": 4, "random_state": 0, "global_strength": 0.2} | parameters
-    return SoftTreeClassifier(loss="cost", **settings)
+    return SoftTreeClassifier(**settings)
 
 
 def train(problem, observer, **settings):

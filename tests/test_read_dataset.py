@@ -144,5 +144,5 @@ def test_an_empty_table_is_refused():
 
 def test_a_table_trains_a_tree(path):
     data = read_dataset(path, "risk")
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(data.X, data.y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
     assert tuple(tree.classes_) == data.class_names

@@ -39,7 +39,7 @@ trees = {
 @pytest.fixture(scope="module")
 def wine():
     X, y = load_wine(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(loss="cost", global_strength=0.5, n_starts=2, random_state=0)
+    tree = SoftTreeClassifier(depth=2, global_strength=0.5, n_starts=2, random_state=0)
     return tree.fit(X, np.array(["a", "b", "c"])[y]), X
 
 
@@ -126,7 +126,7 @@ def test_one_row_in_any_form(wine, make):
 
 def test_one_plain_row_without_names():
     X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
     assert tree.explain(X[70]).label == tree.predict(X[70:71])[0]
     assert tree.explain(X[70].tolist()).label == tree.predict(X[70:71])[0]
     with pytest.raises(ValueError, match="explain takes one row, got 2"):
@@ -294,7 +294,7 @@ def test_replacing_a_split_by_a_coin_moves_answers_by_its_importance():
 def test_units_do_not_matter_and_paths_have_importances():
     X, y = load_iris(return_X_y=True)
     # Enough starts for both to end in the best tree: units change the order of the rows.
-    tree = SoftTreeClassifier(loss="cost", global_strength=4.0, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(global_strength=4.0, random_state=0).fit(X, y)
     other = clone(tree).fit(X * 1024.0, y)
     np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-5)
     path = strength_path(X, y, estimator=tree, strengths=[0.5, 4.0])
@@ -420,9 +420,7 @@ def test_equal_leaves_and_what_nothing_reaches_are_removed():
 
 def test_simplify_keeps_the_estimator_whole():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(
-        loss="cost", depth=4, global_strength=8.0, n_starts=2, random_state=0
-    ).fit(X, y)
+    tree = SoftTreeClassifier(depth=4, global_strength=8.0, n_starts=2, random_state=0).fit(X, y)
     small = tree.simplify(X, tol=0.01)
     assert len(small.thresholds_) < len(tree.thresholds_)
     np.testing.assert_array_equal(small.predict(X), tree.predict(X))
@@ -438,9 +436,7 @@ def test_simplify_keeps_the_estimator_whole():
 
 def test_a_chosen_tree_is_read_through_the_search(tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
-    search = SoftTreeClassifierCV(
-        loss="cost", scales=["quantile"], n_starts=1, cv=2, random_state=0
-    ).fit(X, y)
+    search = SoftTreeClassifierCV(scales=["quantile"], n_starts=1, cv=2, random_state=0).fit(X, y)
     best = search.best_estimator_
     assert str(search.explain(X.iloc[0])) == str(best.explain(X.iloc[0]))
     np.testing.assert_array_equal(search.feature_importances_, best.feature_importances_)

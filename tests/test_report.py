@@ -18,9 +18,7 @@ from softsplit.tree.scaling import KINDS
 @pytest.fixture(scope="module")
 def fitted():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    return SoftTreeClassifier(loss="cost", global_strength=1.0, n_starts=2, random_state=0).fit(
-        X, y
-    )
+    return SoftTreeClassifier(global_strength=1.0, n_starts=2, random_state=0).fit(X, y)
 
 
 def test_text_names_features_and_classes(fitted):
@@ -54,9 +52,7 @@ def test_names_terms_and_errors(fitted):
 
 def test_a_tree_without_features_says_so():
     X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(loss="cost", global_strength=1e6, n_starts=1, random_state=0).fit(
-        X, y
-    )
+    tree = SoftTreeClassifier(global_strength=1e6, n_starts=1, random_state=0).fit(X, y)
     assert "always: left with probability" in export_text(tree)
 
 
@@ -98,9 +94,7 @@ def test_names_cannot_break_the_markdown(fitted):
 def test_a_search_is_read_as_the_tree_it_chose():
     X, y = load_iris(return_X_y=True)
     search = GridSearchCV(
-        SoftTreeClassifier(loss="cost", n_starts=1, random_state=0),
-        {"global_strength": [0.5, 2.0]},
-        cv=2,
+        SoftTreeClassifier(n_starts=1, random_state=0), {"global_strength": [0.5, 2.0]}, cv=2
     ).fit(X, y)
     assert export_text(search) == export_text(search.best_estimator_)
 
@@ -113,7 +107,7 @@ def test_settings_of_the_report_are_checked(fitted, setting):
 
 def test_a_search_that_has_not_chosen_is_not_fitted():
     with pytest.raises(NotFittedError, match="SoftTreeClassifierCV instance is not fitted yet"):
-        export_text(SoftTreeClassifierCV(loss="cost"))
+        export_text(SoftTreeClassifierCV())
 
 
 def test_only_trees_are_reported():

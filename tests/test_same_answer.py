@@ -57,7 +57,7 @@ SETTINGS = {
 
 def tree(name="one penalty", **others):
     known = {"n_starts": 2, "random_state": 3} | SETTINGS[name] | others
-    return SoftTreeClassifier(loss="cost", **known)
+    return SoftTreeClassifier(**known)
 
 
 def fingerprint(fitted, rows=X):
@@ -177,9 +177,7 @@ def test_the_kind_of_labels_changes_no_bit(dress):
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs):
     def chosen(jobs):
-        model = SoftTreeClassifierCV(
-            loss="cost", cv=3, n_strengths=3, random_state=0, n_jobs=jobs
-        ).fit(X, Y)
+        model = SoftTreeClassifierCV(cv=3, n_strengths=3, random_state=0, n_jobs=jobs).fit(X, Y)
         return fingerprint(model.best_estimator_), model.best_params_, model.best_score_
 
     def walked(jobs):

@@ -176,7 +176,7 @@ def test_ranks_of_any_numbers_are_finite_and_in_order(column):
 def test_the_estimator_takes_every_scaling(scale):
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
-        loss="cost", scale=scale, global_strength=0.5, n_starts=1, steepness=64.0, random_state=0
+        scale=scale, global_strength=0.5, n_starts=1, steepness=64.0, random_state=0
     ).fit(X, y)
     assert tree.score(X, y) > 0.8
     read = X if tree.scaling_.linear else tree.scaling_.transform(X)
@@ -188,7 +188,7 @@ def test_the_estimator_takes_every_scaling(scale):
 def test_true_and_minmax_are_the_same():
     X, y = load_iris(return_X_y=True)
     one, other = (
-        SoftTreeClassifier(loss="cost", scale=scale, n_starts=1, random_state=0).fit(X, y)
+        SoftTreeClassifier(scale=scale, n_starts=1, random_state=0).fit(X, y)
         for scale in (True, "minmax")
     )
     assert_array_equal(one.weights_, other.weights_)
@@ -197,7 +197,7 @@ def test_true_and_minmax_are_the_same():
 def test_a_split_on_one_rank_is_told_in_original_units():
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(
-        loss="cost", scale="quantile", penalty="l0", global_strength=3.0, n_starts=2, random_state=0
+        scale="quantile", penalty="l0", global_strength=3.0, n_starts=2, random_state=0
     ).fit(X[:100, 2:3], y[:100])
     text = export_text(tree, ["petal length"])
     sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
@@ -210,7 +210,7 @@ def test_a_split_on_one_rank_is_told_in_original_units():
 def test_longer_splits_name_ranks_and_say_which_values_have_them():
     X, y = load_breast_cancer(return_X_y=True)
     tree = SoftTreeClassifier(
-        loss="cost", scale="quantile", global_strength=0.5, n_starts=1, random_state=0
+        scale="quantile", global_strength=0.5, n_starts=1, random_state=0
     ).fit(X, y)
     text = export_text(tree, precision=12)
     first = text.splitlines()[0]

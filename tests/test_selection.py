@@ -11,11 +11,12 @@ from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
+from softsplit.selection.strengths import fraction_grid
 from softsplit.training.preparation import prepare
 
 
 def quick(**parameters):
-    return SoftTreeClassifier(loss="cost", **({"n_starts": 4, "random_state": 0} | parameters))
+    return SoftTreeClassifier(**({"n_starts": 4, "random_state": 0} | parameters))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_what_is_printed_is_a_table(path):
     lines = repr(path).splitlines()
     assert lines[0] == "StrengthPathResult of 4 trees"
     assert lines[1].split()[:2] == ["local_strength", "global_strength"] and len(lines) == 6
-    assert repr(path[0]).startswith("PathPoint(local_strength=0, global_strength=0.01, cost=")
+    assert repr(path[0]).startswith("PathPoint(local_strength=0.005, global_strength=0.01, cost=")
 
 
 def test_points_are_fitted_classifiers(path, wine):
@@ -62,20 +63,19 @@ def test_walking_is_about_as_good_as_separate_fits(path, wine):
         assert point.solution.objective <= 1.1 * alone.objective_
 
 
+@pytest.mark.parametrize("loss", ["log", "cost"])
 @pytest.mark.parametrize("scope", ["local", "global"])
-def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope):
+def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope, loss):
     """A tree found at one strength is feasible at all others; so is the tree without features."""
     X, y = load_iris(return_X_y=True)
-    path = strength_path(X, y, estimator=quick(n_starts=2), strengths="paper", scope=scope)
+    base = quick(loss=loss, n_starts=2)
+    path = strength_path(X, y, estimator=base, strengths="paper", scope=scope)
     model = path[0].classifier
     problem = prepare(model_settings(model), training_rows(model, X, y, None)).problem
-    name = f"{scope}_strength"
     zero = all_zero_tree(problem)
     for at, point in enumerate(path.points):
-        other = "local_strength" if scope == "global" else "global_strength"
         surrogate = problem.penalties.local.surrogate
-        strengths = {name: getattr(point, name), other: 0.0}
-        pair = PenaltyPair.of(surrogate, strengths["local_strength"], strengths["global_strength"])
+        pair = PenaltyPair.of(surrogate, point.local_strength, point.global_strength)
         here = problem.with_penalties(pair)
         assert here.objective(point.solution.parameters) == pytest.approx(point.solution.objective)
         rivals = [p.solution.parameters for p in path.points[max(at - 1, 0) : at + 2]]
@@ -85,10 +85,21 @@ def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope):
 
 def test_default_grid_ends_at_the_bound_of_proposition_1():
     X, y = load_iris(return_X_y=True)
-    path = strength_path(X, y, estimator=quick(), n_points=5)
+    path = strength_path(X, y, estimator=quick(loss="cost"), n_points=5)
     strengths = path.to_frame()["global_strength"].to_numpy()
     assert len(path) == 5
     assert strengths[0] == pytest.approx(1e-3 * strengths[-1])
+
+
+@pytest.mark.parametrize("penalty", ["count", "l0"])
+def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(penalty):
+    X, y = load_iris(return_X_y=True)
+    frame = strength_path(X, y, estimator=quick(penalty=penalty), n_points=3).to_frame()
+    counted = penalty == "count"
+    parts = np.array(fraction_grid(3, counted=counted))
+    np.testing.assert_allclose(frame["global_strength"], parts * 150 * np.log(3))
+    np.testing.assert_allclose(frame["local_strength"], 0.5 * counted * frame["global_strength"])
+    assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1] > 0
 
 
 def test_paper_grid_local_scope_and_two_dimensions():
@@ -115,7 +126,7 @@ def test_paper_grid_local_scope_and_two_dimensions():
         ({"strengths": 3.0}, "strengths must be a sequence"),
         ({"estimator": "x"}, "estimator must be a SoftTreeClassifier"),
         ({"estimator": quick(n_starts=0)}, "n_starts must be a positive integer"),
-        ({"estimator": quick(scale="x")}, "scale must be one of 'minmax'"),
+        ({"estimator": quick(scale="x")}, "scale must be 'auto', one of"),
         ({"estimator": quick(penalty=None)}, "penalty=None has no strength"),
     ],
 )
@@ -127,7 +138,7 @@ def test_bad_arguments(arguments, sentence):
 
 def test_rates_without_a_bound_fall_back_on_the_papers_grid():
     X, y = load_iris(return_X_y=True)
-    path = strength_path(X, y, estimator=quick(min_class_rate=0.5, n_starts=2))
+    path = strength_path(X, y, estimator=quick(loss="cost", min_class_rate=0.5, n_starts=2))
     assert len(path) == 14
 
 

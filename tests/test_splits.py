@@ -233,8 +233,6 @@ def test_starts_are_finite_where_a_class_costs_nothing(features):
 def test_a_class_that_costs_nothing_among_many_features_can_be_fitted():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(60, LOGISTIC_LIMIT + 20)), rng.integers(0, 2, 60)
-    tree = SoftTreeClassifier(
-        loss="cost", cost_matrix=[[0, 1], [0, 0]], n_starts=2, random_state=0
-    ).fit(X, y)
+    tree = SoftTreeClassifier(cost_matrix=[[0, 1], [0, 0]], n_starts=2, random_state=0).fit(X, y)
     assert tree.solution_.violation <= 1e-6
     assert tree.solution_.cost < 1.0

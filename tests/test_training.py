@@ -185,11 +185,11 @@ from softsplit import SoftTreeClassifier
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 rng = np.random.default_rng(0)
 X = rng.random((4000, 20)); y = rng.integers(0, 4, 4000)
-SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(X[:200], y[:200])
+SoftTreeClassifier(n_starts=1, random_state=0).fit(X[:200], y[:200])
 print("ready", flush=True)
 warnings.simplefilter("ignore")
 try:
-    tree = SoftTreeClassifier(loss="cost", n_starts=10_000, n_jobs=N, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=10_000, n_jobs=N, random_state=0).fit(X, y)
     print("fitted", len(tree.starts_) < 10_000, tree.solution_.violation < 1e-5, flush=True)
 except KeyboardInterrupt:
     print("nothing finished yet", flush=True)
@@ -239,5 +239,5 @@ def test_there_are_no_more_workers_than_work():
     assert n_workers(100_000, 10**6) <= 8 * cpu_count()
     before = threading.active_count()
     X, y = load_iris(return_X_y=True)
-    SoftTreeClassifier(loss="cost", n_starts=3, n_jobs=20_000, random_state=0).fit(X, y)
+    SoftTreeClassifier(n_starts=3, n_jobs=20_000, random_state=0).fit(X, y)
     assert threading.active_count() <= before + 3

@@ -51,7 +51,7 @@ def fit(
 ) -> None:
     """Fit a small tree to a table and print it.
 
-    Depth, scaling, strength and ridge are chosen by cross-validation; what you give is taken
+    Depth, scaling and strength are chosen by cross-validation; what you give is taken
     as given, and with both depth and strength nothing is chosen. On large tables settings are
     compared on a sample of the rows; the tree is trained on all of them.
     """

@@ -86,8 +86,9 @@ def _model(path: Path) -> dict[str, Any]:
         "depth": model.topology.depth,
         "steepness": float(model.steepness),
         "scaling": model.scaling.kind,
-        "local_strength": float(tree.local_strength),
-        "global_strength": float(tree.global_strength),
+        "loss": str(tree.loss),
+        "local_strength": tree.local_strength,
+        "global_strength": tree.global_strength,
     }
     if hasattr(tree, "input_schema_"):
         schema = tree.input_schema_

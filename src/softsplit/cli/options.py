@@ -52,14 +52,14 @@ class Scale(StrEnum):
 
 
 class Loss(StrEnum):
-    """What a tree is trained by: likelihood, or the paper's expected cost."""
+    """What a tree is to lower on the training rows."""
 
     log = "log"
     cost = "cost"
 
 
 class Scope(StrEnum):
-    """What the penalty counts: a tree's size, features, coefficients, or half and half."""
+    """What is penalised: the size of a tree, features, single coefficients, or half and half."""
 
     size = "size"
     global_ = "global"
@@ -162,7 +162,8 @@ LossOption = Annotated[
     Loss,
     typer.Option(
         "--loss",
-        help="Train by likelihood (log), or by the expected cost of the paper (cost).",
+        help="Train by likelihood (log), or for the expected misclassification cost of the paper "
+        "(cost).",
         rich_help_panel=TREE,
     ),
 ]
@@ -170,8 +171,9 @@ ScopeOption = Annotated[
     Scope | None,
     typer.Option(
         "--scope",
-        help="What is penalised: coefficients and features (size, the default by likelihood), "
-        "features (global, the default by cost), coefficients (local), or half and half (both).",
+        help="What is penalised: features and coefficients (size), features (global), single "
+        "coefficients (local), or the last two by halves (both). Default: size, or global with "
+        "--loss cost.",
         rich_help_panel=TREE,
     ),
 ]

@@ -34,7 +34,7 @@ def path(
             "--depth",
             min=1,
             max=10,
-            help="Default: a leaf per class, and by likelihood one level more.",
+            help="Default: by the number of classes.",
             rich_help_panel=options.TREE,
         ),
     ] = None,
@@ -49,8 +49,8 @@ def path(
 ) -> None:
     """Show what each strength of the penalty buys: features, coefficients and accuracy.
 
-    The trees share one depth and one scaling (if not given, standard by likelihood and minmax by
-    cost). Accuracies are cross-validated.
+    The trees share one depth and one scaling (standard if not given, minmax with --loss cost);
+    they are found from weak to strong. Accuracies are cross-validated.
     """
     table = read(data, encoding, quiet)
     rows = training_rows(
@@ -63,12 +63,12 @@ def path(
     from softsplit.report.rivals import make_subject, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
-    default = options.Scope.size if loss is options.Loss.log else options.Scope.global_
-    local, global_ = shared(SHARES[(scope or default).value], 1.0)
+    usual = options.Scope.size if loss is options.Loss.log else options.Scope.global_
+    local, global_ = shared(SHARES[(scope or usual).value], 1.0)
     settings = SoftTreeClassifier(
-        loss=loss.value,
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "auto",
+        loss=loss.value,
         local_strength=local,
         global_strength=global_,
         random_state=seed,

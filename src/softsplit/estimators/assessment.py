@@ -18,10 +18,11 @@ from softsplit.estimators.fitted import validated_rows
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
 from softsplit.selection.cross_validation import walk_fold
-from softsplit.selection.strengths import Pair, shares_of, strength_unit, strengths_at
+from softsplit.selection.strengths import fraction_grid, shares_of, strength_unit, strengths_at
 from softsplit.solvers import Budget
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.preparation import Prepared, prepare
+from softsplit.training.defaults import resolved
+from softsplit.training.preparation import prepare
 
 
 def path_trees(
@@ -32,7 +33,8 @@ def path_trees(
     run = replace(training_run(base), budget=budget)
     with one_blas_thread():
         prepared = prepare(model_settings(base), training_rows(base, X, y, None))
-        run, shares = run.adapted(prepared, partial(validated_rows, base)), _shares(prepared)
+        run = run.adapted(prepared, partial(validated_rows, base))
+        shares = shares_of(*prepared.problem.penalties.strengths)
         found = walk_fold(prepared, shares, fractions, run, tight=True)
     pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
     return [
@@ -60,9 +62,9 @@ def assess(
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
     rows = training_rows(base, X, y, None)
-    check = partial(validated_rows, base)
-    shares = _shares(prepare(model_settings(base), rows))
-    trainer = PathTrainer(model_settings(base), rows, shares, fractions, run, check)
+    settings, check = model_settings(base), partial(validated_rows, base)
+    shares = shares_of(*prepare(settings, rows).problem.penalties.strengths)
+    trainer = PathTrainer(settings, rows, shares, fractions, run, check)
     return assessment.assess(trainer, n_folds=n_folds, seed=seed, say=say)
 
 
@@ -70,10 +72,10 @@ def strength_fraction(base: SoftTreeClassifier, X: Any, y: Any) -> float:
     """The strengths of an estimator together, as a fraction of the unit of these rows."""
     base = clone(base)
     prepared = prepare(model_settings(base), training_rows(base, X, y, None))
-    pair = prepared.problem.penalties
-    return (pair.local.strength + pair.global_.strength) / strength_unit(prepared.problem)
+    return sum(prepared.problem.penalties.strengths) / strength_unit(prepared.problem)
 
 
-def _shares(prepared: Prepared) -> Pair:
-    pair = prepared.problem.penalties
-    return shares_of(pair.local.strength, pair.global_.strength)
+def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:
+    """Strengths from weak to strong for a path of an estimator's trees."""
+    penalty = resolved(model_settings(base), n_classes=2).penalty
+    return [*fraction_grid(count, counted=penalty == "count")]

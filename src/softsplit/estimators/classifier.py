@@ -32,46 +32,42 @@ from softsplit.training.run import End, Outcome, train, watched
 class SoftTreeClassifier(SoftTreeBase):
     """Sparse multivariate randomized classification tree.
 
-    At each branch a sample goes left with a probability, the logistic function of a sum of few
-    features; each leaf has a probability for every class. By default (``loss="log"``) training
-    maximises the likelihood of the classes, and coefficients and features that do not pay for
-    themselves are eliminated. ``SoftTreeClassifier(loss="cost")`` is the model of the paper:
-    leaves carry a class, and the expected misclassification cost is minimised under a minimum
-    rate of correct classification for every class.
-
-    Where a default is "auto", it depends on the loss.
+    At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
+    logistic function, and the leaves say how probable each class is. Training lowers the log-loss
+    of the classes plus sparsity penalties; with ``loss="cost"`` it is the model of the paper, with
+    a class on each leaf: the expected misclassification cost plus penalties, under a minimum rate
+    of correct classification for every class. What "auto" stands for depends on the loss.
 
     Parameters
     ----------
     depth : int or "auto", default="auto"
-        Depth of the tree; "auto" is the smallest depth with a leaf per class, and by likelihood
-        one more, for up to four levels: branches that decide nothing are closed.
-    penalty : {"count", "l1", "l0", "power", "inverse_power", "log"}, None or "auto", default="auto"
+        Depth of the tree. "auto" is the smallest with a leaf per class, and with loss "log" one
+        more, for up to four levels: branches that do not pay leave the tree.
+    penalty : {"count", "l1", "l0", "power", "inverse_power", "log", "auto"} or None, default="auto"
         What is summed over coefficients (local) and over features (global): their number, their
-        size, or a concave function that comes close to counting the nonzero ones. "count" needs
-        ``loss="log"`` and the native solver, and is "auto" there: it shrinks nothing. Elsewhere
-        "auto" is "l0".
+        size, or a concave function that comes close to counting the nonzero ones. "auto" is
+        "count" with loss "log", and the "l0" of the paper with loss "cost".
     local_strength, global_strength : float or "auto", default="auto"
-        Strength of the penalty on single coefficients, and on features across the tree. "auto" by
-        likelihood: a feature must lower the loss of a tree without features by one per cent, and
-        under "count" each coefficient by half of that. "auto" by cost: 0.
+        Strength of the penalty on single coefficients, and on features across the tree. With loss
+        "log", "auto" is a hundredth of the log-loss of a tree without features for each feature,
+        and under "count" half of a feature's for each coefficient. It is 0 otherwise.
     sharpness : float, default=5.0
         alpha of the "l0" penalty 1 - exp(-alpha u).
     exponent, offset : float, default=0.5 and 1e-5
         q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
     steepness : float or "auto", default="auto"
-        gamma of ``loss="cost"``: how sharply a split decides; "auto" is 512. By likelihood the
-        weights themselves decide that, and "auto" is all it can be.
+        gamma of loss "cost": how sharply a split decides; 512 for "auto". With loss "log" weights
+        have no bound, and a split is as steep as the rows make it.
     cost_matrix : array of shape (n_classes, n_classes), optional
-        Cost of calling a sample of class (row) another class (column); the same for every error if
-        not given. By likelihood it decides at prediction: the class of least expected cost is
-        called, and probabilities stay as they are.
+        Cost of calling a sample of class (row) another class (column); 0.5 for every error if
+        not given. With loss "log" it has no part in training, and the class of least expected cost
+        is predicted.
     class_weight : dict or "balanced", optional
-        Factors on the weights of the samples of each class, or on its costs. Costs below a
-        millionth of the largest count as zero.
-    min_class_rate : float, sequence or dict, or "auto", default="auto"
-        Least expected share of each class that must be classified correctly; "auto" is 0.1 by cost
-        and 0 by likelihood.
+        Factors on the costs of each class, or on the weights of its rows with loss "log". Costs
+        below a millionth of the largest count as zero.
+    min_class_rate : float, sequence, dict or "auto", default="auto"
+        Least expected share of each class that must be classified correctly; "auto" is 0.1 with
+        loss "cost", and 0 with loss "log".
     solver : str or solver object, default="native"
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
@@ -84,14 +80,14 @@ class SoftTreeClassifier(SoftTreeBase):
         Tolerance of the first-order conditions.
     time_limit : float, optional
         Seconds for all starts together. Machine code is made or loaded before they count.
-    scale : {"auto", "standard", "quantile", "minmax", "none"}, bool or None, default="auto"
-        How features are scaled inside ``fit``; "auto" is "standard" by likelihood and "minmax" by
-        cost. "minmax" maps their range to [0, 1]; "standard"
+    scale : {"minmax", "quantile", "standard", "none", "auto"}, bool or None, default="auto"
+        How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
         maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
         "quantile" maps each value to its rank among the training values, which cuts skewed
         features finely wherever the data are (values outside the training range count as its
-        ends). "none" takes X as it is; by cost, thresholds and weights are confined to [-1, 1] all
-        the same, and ``steepness`` counts per scaled unit. True is "minmax", False and None "none".
+        ends). "none" takes X as it is; with loss "cost", thresholds and weights are confined to
+        [-1, 1] all the same, and ``steepness`` counts per scaled unit. True is "minmax", False and
+        None "none". "auto" is "standard" with loss "log", and "minmax" with loss "cost".
     n_jobs : int, optional
         Starts that run side by side. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -100,16 +96,16 @@ class SoftTreeClassifier(SoftTreeBase):
         terminal or notebook a live line with what runs now, the time gone, and the time left
         under a ``time_limit``. Nothing else depends on it. Whatever it is, each start is logged
         at level INFO of the logger "softsplit".
-    loss : {"log", "cost"} or a loss object, default="log"
-        What a tree is to lower on the training rows: the log-loss of its class probabilities, or
-        the expected misclassification cost of the paper. Another object has the parts of
-        ``softsplit.problem.loss.Loss``.
+    loss : "log", "cost" or a loss object, default="log"
+        What a tree is to lower on the training rows. "log" is the negative log-likelihood of their
+        classes, "cost" the expected misclassification cost of the paper; another object has the
+        parts of ``softsplit.problem.loss.Loss``.
     engine : "memory" or callable, default="memory"
         Where the training rows are kept while a tree is trained. "memory" is that of this process;
         a function of the rows gives an engine of its own (``softsplit.engines.base.RowEngine``).
     ridge : float, default=1.0
-        By likelihood, factor of half the squared coefficients, which are log-odds per standard
-        deviation: as if each had been seen before, at zero with a deviation of 1 / sqrt(ridge).
+        Factor of half the sum of squared weights, which is added to the log-loss. Weights are
+        changes of log-odds per standard deviation of a feature.
 
     Attributes
     ----------
@@ -225,7 +221,7 @@ class SoftTreeClassifier(SoftTreeBase):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
-            run = run.adapted(prepared, partial(validated_rows, self)).ready()
+            run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
             try:

@@ -21,6 +21,13 @@ from softsplit.estimators.base import (
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
+from softsplit.estimators.shared_time import (
+    SEARCH_SHARE,
+    cut_short,
+    end_of,
+    reason_of,
+    search_budget,
+)
 from softsplit.problem.loss import Loss
 from softsplit.selection.axes import (
     Axes,
@@ -38,22 +45,19 @@ from softsplit.selection.cross_validation import (
     refit_from,
     walk_fold,
 )
-from softsplit.selection.folds import make_splits, names_rows
+from softsplit.selection.decision import call_costs
+from softsplit.selection.folds import make_groups, make_splits, names_rows
 from softsplit.selection.scoreboard import SELECTIONS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training import settings
+from softsplit.training.defaults import is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import End, Run, watched
-
-SEARCH_SHARE = 0.8
-"""Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
 
 @described_as_in(SoftTreeClassifier)
@@ -72,26 +76,25 @@ class SoftTreeClassifierCV(SoftTreeBase):
     ----------
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
-        level further, and on while leaves hold 50 rows on average (25 by likelihood). After the
-        second, a depth is tried only if the one before it was the best so far (by cost: by more
-        than one standard error).
-    scales : "auto" or sequence of {"standard", "quantile", "minmax", "none"}, default="auto"
-        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile") by
-        likelihood and ("minmax", "quantile") by cost.
-    steepnesses : "auto" or sequence of float, default="auto"
-        Values of gamma by cost; "auto" is (512, 128).
-    penalties : "auto" or sequence of str, default="auto"
-        "auto" is ("count",) by likelihood and ("l0",) by cost.
-    scopes : "auto" or sequence of {"size", "global", "local", "both"}, default="auto"
-        What the penalty is put on: features, single coefficients, half on each, or a third on
-        coefficients and two thirds on features ("size"). "auto" is ("size",) by likelihood and
-        ("global",) by cost.
+        level further, and on while leaves hold 25 rows on average (50 with loss "cost"). After the
+        second, a depth is tried only if the one before it was the best so far, and with loss "cost"
+        by more than one standard error.
+    scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
+        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile"),
+        and ("minmax", "quantile") with loss "cost".
+    steepnesses : sequence of float or "auto", default="auto"
+        Values of gamma for loss "cost"; (512, 128) for "auto".
+    penalties : sequence of str or "auto", default="auto"
+        "auto" is ("count",), and ("l0",) with loss "cost".
+    scopes : sequence of {"size", "global", "local", "both"} or "auto", default="auto"
+        What the penalty is put on: features and coefficients two to one, features, single
+        coefficients, or half on each. "auto" is ("size",), and ("global",) with loss "cost".
     strengths : sequence of float, optional
         Strengths of the penalty for a tree on all rows; on a fold they are lowered in proportion to
-        the loss there. By default ``n_strengths`` from 0.002 to 0.25 of the loss of a tree that
-        uses no feature, under "count" from 0.0005 to 0.2 of it.
+        the loss there. By default ``n_strengths`` parts of the loss of a tree that uses no feature:
+        from 0.0005 to 0.2, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
-        "auto" is 16 by likelihood and 8 by cost.
+        16, and 8 with loss "cost".
     selection : {"one_se", "best"}, default="one_se"
         "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse.
         By likelihood that is the error of the difference over all left-out samples; with a scorer
@@ -99,9 +102,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         means fewer features, then fewer coefficients (by cost: less depth, then fewer coefficients
         a branch).
     scoring : str or callable, optional
-        Any scikit-learn scorer. If not given, trees by likelihood are compared by the mean over
-        left-out samples of [right] - 0.3 x log-loss, and ``best_score_`` is their accuracy; trees
-        by cost by accuracy. Sample weights are handed to a scorer if it takes them.
+        Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
+        ``cv_results_``, while trees are compared by accuracy less 0.3 times the log-loss. Sample
+        weights are handed to it if it takes them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
@@ -120,8 +123,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
         With 1 or more, a line on standard error for each candidate.
     loss, engine
         As in ``SoftTreeClassifier``.
-    ridges : "auto" or sequence of float, default="auto"
-        Ridges by likelihood; "auto" is (1, 0.1, 5).
+    ridges : sequence of float or "auto", default="auto"
+        Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
+    calls : {"auto", "probable"}, default="auto"
+        Which class ``predict`` calls by likelihood, where no ``cost_matrix`` is given. "probable"
+        is the most probable one. "auto" is the same, except that a class with less than half of an
+        even share of the samples is called earlier, as long as the accuracy on left-out samples
+        falls by no more than half its standard error; ``best_params_["cost_matrix"]`` then holds
+        the costs that do so. Probabilities do not change.
 
     Attributes
     ----------
@@ -187,6 +196,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         loss: str | Loss = "log",
         engine: str | EngineMaker = "memory",
         ridges: Sequence[float] | str = "auto",
+        calls: str = "auto",
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -217,20 +227,27 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.scoring = scoring
         self.cv = cv
         self.ridges = ridges
+        self.calls = calls
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Compare candidates on the folds of X and y, and train the chosen one on all rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Compare candidates on the folds of X and y, and train the chosen one on all rows.
+
+        ``groups`` (n_samples,) names what samples belong to, a patient say: no group is both
+        trained and tested on, whether ``cv`` is a number or a splitter that knows groups.
+        """
         with never_lost(), all_or_nothing(self):
-            self._fit(X, y, sample_weight)
+            self._fit(X, y, sample_weight, groups)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
             raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
-        likelihood = settings.is_likelihood(self.loss)
+        if not isinstance(self.calls, str) or self.calls not in ("auto", "probable"):
+            raise ValueError(f"calls must be 'auto' or 'probable', got {shown(self.calls)}.")
+        likelihood = is_likelihood(self.loss)
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
@@ -240,10 +257,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         unit = strength_unit(whole.problem)
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
-        trainer = self._trainer(whole, rows, run)
+        trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
-        run = run.ready()
-        trainer = replace(trainer, run=replace(run, budget=_search_budget(run.budget)))
+        run = run.ready(whole.problem)
+        trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer)
@@ -258,10 +275,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 run.budget.stop()
                 self._refit(*chosen, search, rows, run)
 
-    def _trainer(self, whole: Prepared, rows: Rows, run: Run) -> FoldTrainer:
+    def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
         rows = replace(rows, names=None)
         if not names_rows(self.cv):
+            groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
         fitted = partial(
             fitted_classifier,
@@ -274,10 +292,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
             scoring=Scoring(
                 make_scorer(self, self.scoring),
                 fitted,
-                self.scoring is None and settings.is_likelihood(self.loss),
+                self.scoring is None and is_likelihood(self.loss),
             ),
             rows=rows,
-            splits=make_splits(self.cv, rows.X, rows.y, run.seed),
+            splits=make_splits(self.cv, rows.X, rows.y, run.seed, groups),
             run=run,
             check=partial(validated_rows, self),
         )
@@ -290,11 +308,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.cv_results_ = board.table()
         self.end_ = End.COMPLETE.value
         if budget.exhausted:
-            self.end_ = _end(budget).value
+            self.end_ = end_of(budget).value
             outcome = f"the choice is among the {len(board.folds)} trees that were compared by then"
             if not board.folds:
                 outcome = "nothing was compared, and the first settings are used; raise time_limit"
-            warnings.warn(_cut_short(f"{_reason(budget)}; {outcome}.", budget), stacklevel=4)
+            warnings.warn(cut_short(f"{reason_of(budget)}; {outcome}.", budget), stacklevel=4)
         if not board.folds and not budget.exhausted:
             raise NoFeasibleTreeError(
                 "no candidate met the class rates on any fold; lower min_class_rate, or add depths."
@@ -321,6 +339,15 @@ class SoftTreeClassifierCV(SoftTreeBase):
             left = max(limit - whole.elapsed, (1 - SEARCH_SHARE) * limit)
         return Budget(whole.max_iter, whole.tol, left)
 
+    def _call_costs(self, candidate: Candidate, fraction: float, search: Search) -> Any:
+        """Costs that decide at prediction: those given, or such that rare classes are called."""
+        given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
+        if given is not None or self.calls == "probable" or candidate.loss != "log" or not folds:
+            return given
+        trees = {fold: score.tree for fold, score in sorted(folds.items())}
+        factors = search.trainer.call_factors(candidate, trees)
+        return None if factors is None else call_costs(factors)
+
     def _refit(
         self, candidate: Candidate, fraction: float, search: Search, rows: Rows, run: Run
     ) -> None:
@@ -328,7 +355,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        prepared = prepare(configured(search.trainer.settings, candidate), rows)
+        costs = self._call_costs(candidate, fraction, search)
+        settings_now = replace(search.trainer.settings, cost_matrix=costs)
+        prepared = prepare(configured(settings_now, candidate), rows)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         starts = [
             tree
@@ -353,33 +382,15 @@ class SoftTreeClassifierCV(SoftTreeBase):
             "global_strength": global_,
             "loss": candidate.loss,
         }
-        if settings.is_likelihood(candidate.loss):
+        if is_likelihood(candidate.loss):
             self.best_params_["ridge"] = candidate.ridge
+            self.best_params_["cost_matrix"] = costs
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_
         if run.budget.exhausted and not search.trainer.run.budget.exhausted:  # else it was said
-            self.end_ = _end(run.budget).value
+            self.end_ = end_of(run.budget).value
             said = (
-                f"{_reason(run.budget)} while the chosen tree was trained on all rows; the best so "
-                "far is kept."
+                f"{reason_of(run.budget)} while the chosen tree was trained on all rows; the best "
+                "so far is kept."
             )
-            warnings.warn(_cut_short(said, run.budget), stacklevel=4)
-
-
-def _search_budget(whole: Budget) -> Budget:
-    """The part of the time that goes to the comparison; Ctrl-C ends both."""
-    limit = whole.time_limit
-    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
-
-
-def _end(budget: Budget) -> End:
-    """Why a budget is exhausted."""
-    return End.INTERRUPTED if budget.stopped else End.TIME_LIMIT
-
-
-def _cut_short(reason: str, budget: Budget) -> CutShortWarning:
-    return CutShortWarning("SoftTreeClassifierCV", reason, budget.stopped)
-
-
-def _reason(budget: Budget) -> str:
-    return "interrupted" if budget.stopped else "the time limit was reached"
+            warnings.warn(cut_short(said, run.budget), stacklevel=4)

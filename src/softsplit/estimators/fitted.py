@@ -221,7 +221,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         known = inspect.signature(type(self)).parameters.values()
         defaults = {one.name: one.default for one in known}  # of parameters that came later
         state = _present_state(_map_solutions(state, _with_status))
-        super().__setstate__({**defaults, **state})
+        super().__setstate__({**defaults, "loss": "cost", **state})  # once there was no other
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:

@@ -19,10 +19,8 @@ from softsplit.estimators.fitted import validated_rows
 from softsplit.selection.strengths import (
     PathScope,
     bound_grid,
-    fraction_grid,
     given_grid,
     grid_pairs,
-    strength_unit,
 )
 from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
@@ -30,6 +28,7 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.training import settings
+from softsplit.training.defaults import LOCAL_PART, is_auto
 from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
 from softsplit.training.walk import walk
@@ -95,7 +94,7 @@ def strength_path(
     *,
     estimator: SoftTreeClassifier | None = None,
     strengths: Sequence[float] | Literal["paper"] | None = None,
-    scope: PathScope | None = None,
+    scope: PathScope = "global",
     n_points: int = 14,
     keep: int = 3,
     sample_weight: Any = None,
@@ -110,17 +109,16 @@ def strength_path(
     X, y, sample_weight
         As in ``SoftTreeClassifier.fit``.
     estimator : SoftTreeClassifier, optional
-        All other settings; its strength in the scope that is not walked stays as it is. With
-        its ``verbose``, each point is shown as it is found.
+        All other settings; its strength in the scope that is not walked stays as it is, except
+        that under "count" a local strength "auto" stays half of the global one. With its
+        ``verbose``, each point is shown as it is found.
     strengths : sequence of float or "paper", optional
-        Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points``: by likelihood from
-        0.0005 to 0.2 of the loss of a tree that uses no feature; else from the strength of
+        Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
-        (or the paper's, where the class rates leave no such bound).
-    scope : {"size", "global", "local", "both"}, optional
-        Which strength is walked; "both" visits every pair of the grid, and "size" gives a third of
-        each strength to coefficients and two thirds to features, as elimination does. "size" for
-        the "count" penalty and "global" for others, if not given.
+        (or the paper's, where the class rates leave no such bound); with loss="log", parts of the
+        loss of a tree that uses no feature, under "count" from 0.0005 to 0.2.
+    scope : {"global", "local", "both"}
+        Which strength is walked; "both" visits every pair of the grid.
     n_points : int
         Length of the default grid.
     keep : int
@@ -131,8 +129,8 @@ def strength_path(
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
-    if scope not in ("size", "local", "global", "both", None):
-        raise ValueError(f"scope must be 'size', 'local', 'global' or 'both', got {shown(scope)}.")
+    if scope not in ("local", "global", "both"):
+        raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
     settings.make_scale(base.scale, auto=True)
     run = training_run(base)
     prepared = prepare(model_settings(base), training_rows(base, X, y, sample_weight))
@@ -140,17 +138,12 @@ def strength_path(
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = run.ready()
-    counted = prepared.settings.penalty == "count"
-    scope = scope or ("size" if counted else "global")
-    grid = given
-    if grid is None and prepared.settings.loss == "log":
-        unit = strength_unit(prepared.problem)
-        grid = unit * np.array(fraction_grid(n_points, counted=counted))
-    elif grid is None:
-        grid = bound_grid(prepared.problem, scope, n_points)
+    run = run.ready(prepared.problem)
+    grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
-    pairs = grid_pairs(grid, scope, prepared.problem)
+    counts = prepared.problem.penalties.counts
+    follows = LOCAL_PART if counts and is_auto(base.local_strength) else 0.0
+    pairs = grid_pairs(grid, scope, prepared.problem, follows)
     wanted = sum(map(len, pairs))
     with never_lost(), watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:

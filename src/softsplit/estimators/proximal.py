@@ -123,7 +123,9 @@ def select_proximal(
 
 def _prepared(estimator: SoftTreeClassifier | None) -> SoftTreeClassifier:
     """A copy that makes one start per fit: accuracies are averaged over starts."""
-    base = SoftTreeClassifier(solver=NodeDecomposition()) if estimator is None else estimator
+    base = estimator
+    if base is None:
+        base = SoftTreeClassifier(solver=NodeDecomposition(), loss="cost")
     if not isinstance(base, SoftTreeClassifier):
         raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(base)}.")
     base = clone(base).set_params(n_starts=1)

@@ -270,6 +270,8 @@ def _read_training(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
                 f"training.omitted of the model file has an unknown name {shown(name)}."
             )
     read = {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
+    if "loss" not in found["omitted"]:
+        read.setdefault("loss", "cost")  # files of former versions: there was no other
     known: dict[str, Any] = {}
     if "objective" in found:
         known["objective"] = real(found["objective"], "training.objective")

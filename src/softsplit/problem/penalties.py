@@ -218,10 +218,14 @@ class PenaltyPair:
         )
 
     @property
+    def strengths(self) -> tuple[float, float]:
+        """Local and global."""
+        return self.local.strength, self.global_.strength
+
+    @property
     def counts(self) -> bool:
-        """Whether coefficients or features are counted: a term without slopes."""
-        parts = (self.local, self.global_)
-        return any(part.strength > 0 and part.surrogate.kind == COUNT for part in parts)
+        """Whether coefficients or features are counted, be it at strength zero."""
+        return COUNT in (self.local.surrogate.kind, self.global_.surrogate.kind)
 
     def value(self, weights: FloatArray) -> float:
         return self.local.value(weights) + self.global_.value(weights)

@@ -106,6 +106,11 @@ class TrainingProblem:
         return np.max(fixed, axis=1, initial=0.0)
 
     @property
+    def boxed(self) -> bool:
+        """Whether weights and thresholds have bounds; by likelihood they have none."""
+        return bool(np.isfinite(self.bound))
+
+    @property
     def samples(self) -> Samples:
         """All rows as arrays, for what cannot do without; see ``samples_of``."""
         return samples_of(self.rows)

@@ -43,6 +43,9 @@ def headline(subject: Subject, point: int) -> str:
 
 
 def strength_text(tree: Any) -> str:
+    """Both strengths together; the word "auto" where the rows decide."""
+    if "auto" in (tree.local_strength, tree.global_strength):
+        return "auto"
     return number(float(tree.local_strength) + float(tree.global_strength), 3)
 
 

@@ -12,11 +12,15 @@ from sklearn.base import clone
 
 from softsplit.data.sampling import sample_rows
 from softsplit.data.schema import LabelledRows, framed
-from softsplit.estimators.assessment import assess, path_trees, strength_fraction
+from softsplit.estimators.assessment import (
+    assess,
+    path_trees,
+    strength_fraction,
+    usual_fractions,
+)
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment
-from softsplit.selection.strengths import fraction_grid
 from softsplit.solvers import Budget
 from softsplit.support.version import __version__
 
@@ -130,7 +134,7 @@ def walk_path(
     if base.random_state is None:
         base.set_params(random_state=seed)
     own = strength_fraction(base, rows.X, rows.y) if fitted else None
-    grid = _grid(POINTS if points is None else points, own, counted=base.loss == "log")
+    grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.X), seed)
     say(f"walking the path: {len(grid)} strengths on {len(drawn):,} rows")
@@ -152,9 +156,8 @@ def walk_path(
     return JudgedPath(tuple(trees), place, found, story, budget.stopped)
 
 
-def _grid(points: int, own: float | None, *, counted: bool = False) -> list[float]:
+def _with_own(grid: list[float], own: float | None) -> list[float]:
     """Strengths as parts of the cost without features, with that of the tree among them."""
-    grid = [*fraction_grid(points, counted=counted)]
     if own is None:
         return grid
     others = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid

@@ -24,7 +24,8 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
-from softsplit.training.warm_up import warm_up
+from softsplit.training.defaults import LIKELIHOOD, PAPER
+from softsplit.training.warm_up import warm_up, warm_up_likelihood
 
 COMPARED_CELLS = {"log": 300_000, "cost": 60_000}
 """Rows times features on which settings are compared, by loss."""
@@ -45,10 +46,10 @@ class FitOptions:
     scale : str, optional
         "minmax", "quantile" or "standard".
     loss : {"log", "cost"}
-        Trained by likelihood, or the paper's expected cost.
+        What the tree is to lower: the log-loss, or the paper's expected misclassification cost.
     scope : {"size", "global", "local", "both"}, optional
-        What is penalised: coefficients and features as elimination weighs them, features, single
-        coefficients, or half and half. "size" by likelihood and "global" else, if not given.
+        What is penalised: coefficients and features as in the size of a tree, features, single
+        coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     selection : {"one_se", "best"}
         Take the sparsest tree within one standard error of the best, or the best.
     time_limit : float, optional
@@ -109,7 +110,8 @@ class Fitted:
 def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     """Choose what is not given by cross-validation, and train on all rows."""
     options = options or FitOptions()
-    warm_up()  # before the clock runs: on a new installation it takes as long as all the rest
+    # Before the clock runs: on a new installation it takes as long as all the rest.
+    warm_up_likelihood() if options.loss == "log" else warm_up()
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -154,12 +156,15 @@ def rows_of(
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
-    scope = options.scope or ("size" if options.loss == "log" else "global")
+    likelihood = options.loss == "log"
+    usual = LIKELIHOOD if likelihood else PAPER
+    scope = options.scope or ("size" if likelihood else "global")
     local, global_ = shared(SHARES[scope], options.strength)
     settings = {
         "loss": options.loss,
         "depth": options.depth,
-        "scale": options.scale or "auto",
+        "scale": options.scale or usual["scale"],
+        "penalty": usual["penalty"],
         "local_strength": local,
         "global_strength": global_,
     }
@@ -183,10 +188,10 @@ def _chosen(
     )
     part = len(drawn) / n_rows
     search = SoftTreeClassifierCV(
-        loss=options.loss,
         depths="auto" if options.depth is None else [options.depth],
         scales="auto" if options.scale is None else [options.scale],
         scopes="auto" if options.scope is None else [options.scope],
+        loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
         selection=options.selection,
         time_limit=options.time_limit,
@@ -242,14 +247,15 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
 
 
 def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
-    how = f"ridge {tree.ridge:g}" if tree.loss == "log" else f"steepness {tree.steepness:g}"
-    strengths = [getattr(tree, f"{scope}_strength") for scope in ("local", "global")]
-    local, global_ = (s if isinstance(s, str) else f"{s:.4g}" for s in strengths)
+    steepness = f"ridge {tree.ridge:g}"
+    if options.loss == "cost":
+        steepness = f"steepness {tree.tree_.steepness:g}"
     return [
         (
             "Tree",
-            f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, {how}, "
-            f"penalty {tree.penalty}, local strength {local}, global strength {global_}",
+            f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, "
+            f"{steepness}, penalty {tree.penalty}, local strength "
+            f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
         ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),
     ]

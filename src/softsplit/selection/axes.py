@@ -14,7 +14,7 @@ from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_nu
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.training import settings
-from softsplit.training.defaults import is_auto
+from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.tree.parameters import Topology
 
 ROWS_PER_LEAF = 50
@@ -52,7 +52,7 @@ def make_axes(
     loss: Any, scales: Any, penalties: Any, scopes: Any, steepnesses: Any, ridges: Any
 ) -> Axes:
     """The values by the names of a candidate's settings; depths come later, with the classes."""
-    likelihood = settings.is_likelihood(loss)
+    likelihood = is_likelihood(loss)
     table = AUTO["log" if likelihood else "cost"]
     given = {"scales": scales, "penalties": penalties, "scopes": scopes}
     given |= {"steepnesses": steepnesses, "ridges": ridges}

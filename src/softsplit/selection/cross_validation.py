@@ -18,6 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
+from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
 from softsplit.selection.paths import best_path, best_trees, fold_paths, problems_along
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
@@ -106,6 +107,15 @@ class FoldTrainer:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         return self.memory.prepared[key]
+
+    def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
+        """Factors by which rare classes are called (decision.py), from the trees of the folds."""
+        tested = {f: self._on_fold(candidate._replace(ridge=0.0), f)[1] for f in trees}
+        return call_factors(
+            np.hstack([tested[f].shares(tree) for f, tree in trees.items()]),
+            np.concatenate([tested[f].rows.labels for f in trees]),
+            np.concatenate([tested[f].rows.weight for f in trees]),
+        )
 
     def evaluate(
         self,
@@ -357,12 +367,17 @@ class _TestRows:
         """The value of a tree on each of the rows, if that is asked for."""
         if not self.scoring.samplewise:
             return None
-        tree, steepness = solution.parameters, self.prepared.problem.steepness
+        shares = self.shares(solution.parameters)
+        return valued_samples(shares, self.rows.labels, self.rows.weight)
+
+    def shares(self, tree: TreeParameters) -> FloatArray:
+        """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
+        steepness = self.prepared.problem.steepness
         leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
         known = np.isin(self.rows.classes, self.prepared.classes)
         shares = np.zeros((len(known), leaves.shape[1]))
         shares[known] = tree.leaf_classes @ leaves
-        return valued_samples(shares, self.rows.labels, self.rows.weight)
+        return shares
 
 
 def takes_weights(scorer: Scorer) -> bool:

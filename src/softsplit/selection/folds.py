@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -16,12 +16,27 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
 
 
-def make_splits(cv: Any, X: FloatArray, y: NDArray[Any], seed: int) -> list[Split]:
+def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+    """Groups of the rows, numbered."""
+    if groups is None:
+        return None
+    names = np.asarray(groups)
+    if names.shape != (n_rows,):
+        raise ValueError(f"groups has shape {names.shape}; it needs one entry for each row.")
+    try:
+        return np.unique(names, return_inverse=True)[1]
+    except TypeError:
+        raise ValueError("groups must hold entries of one kind, numbers or texts.") from None
+
+
+def make_splits(
+    cv: Any, X: FloatArray, y: NDArray[Any], seed: int, groups: NDArray[Any] | None = None
+) -> list[Split]:
     """Shuffled and stratified if ``cv`` is a number; else what it gives, checked."""
     if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
         return _checked(cv, len(y))
     if not _is_number(cv):
-        return _checked(check_cv(cv, y, classifier=True).split(X, y), len(y))
+        return _checked(check_cv(cv, y, classifier=True).split(X, y, groups), len(y))
     if cv < 2:
         raise ValueError(f"cv must be at least 2 folds, got {cv}.")
     largest, other = np.sort(np.unique(y, return_counts=True)[1])[::-1][:2].tolist()
@@ -31,10 +46,24 @@ def make_splits(cv: Any, X: FloatArray, y: NDArray[Any], seed: int) -> list[Spli
             f"{largest} and {other} in the largest two; use SoftTreeClassifier, with settings "
             "of your own."
         )
+    if groups is not None:
+        return _grouped(int(cv), X, y, seed, groups)
     folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
     with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(folds.split(X, y))
+
+
+def _grouped(
+    cv: int, X: FloatArray, y: NDArray[Any], seed: int, groups: NDArray[Any]
+) -> list[Split]:
+    count = len(np.unique(groups))
+    if count < 2:
+        raise ValueError("groups holds one group only; folds need two at least.")
+    folds = StratifiedGroupKFold(min(cv, count), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return [(a, b) for a, b in folds.split(X, y, groups) if len(a) and len(b)]
 
 
 def names_rows(cv: Any) -> bool:

@@ -20,7 +20,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.training.preparation import with_strengths
 
-PathScope = Literal["size", "local", "global", "both"]
+PathScope = Literal["local", "global", "both"]
 
 Pair = tuple[float, float]
 """Local and global strength, or the parts of a strength that go to each."""
@@ -97,7 +97,13 @@ def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
 
 
 def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> FloatArray:
-    """Strengths up to that of Proposition 1, in ascending order."""
+    """Strengths up to that of Proposition 1, in ascending order.
+
+    By likelihood, where the all-zero tree is always stationary, parts of the loss without features.
+    """
+    if not problem.boxed:
+        fractions = fraction_grid(n_points, counted=problem.penalties.counts)
+        return strength_unit(problem) * np.array(fractions)
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
         return np.array(PAPER_STRENGTHS)
     free = with_strengths(problem, 0.0, 0.0)
@@ -107,13 +113,16 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
     return np.geomspace(SMALLEST_PART * top, top, n_points)
 
 
-def grid_pairs(grid: FloatArray, scope: PathScope, problem: TrainingProblem) -> list[list[Pair]]:
-    """Rows of (local, global) strengths; each row is walked from its weakest pair."""
+def grid_pairs(
+    grid: FloatArray, scope: PathScope, problem: TrainingProblem, local_part: float = 0.0
+) -> list[list[Pair]]:
+    """Rows of (local, global) strengths; each row is walked from its weakest pair.
+
+    Where the global one is walked, the local one is that part of it, or as it is with part 0.
+    """
     local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-    if scope == "size":
-        return [[shared(SHARES["size"], float(s)) for s in grid]]
     if scope == "local":
         return [[(float(s), global_) for s in grid]]
     if scope == "global":
-        return [[(local, float(s)) for s in grid]]
+        return [[(local_part * float(s) or local, float(s)) for s in grid]]
     return [[(float(a), float(b)) for b in grid] for a in grid]

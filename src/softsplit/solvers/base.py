@@ -280,7 +280,9 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *parts):
         reason = one.supports(problem) if isinstance(one, Selective) else None
         if reason is not None:
-            raise UnsupportedProblem(f"solver {one.name!r} {reason}; use solver='native'.")
+            native = problem.boxed or problem.penalties.counts
+            advice = "use solver='native'" if native else "set loss='cost'"
+            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
 
 
 @runtime_checkable

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from softsplit.solvers.base import Follower
+from softsplit.support.arguments import positive_number
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import DEVIATIONS
@@ -42,9 +43,14 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def is_likelihood(loss: Any) -> bool:
+    """Whether ``loss`` names the log-loss."""
+    return isinstance(loss, str) and loss == "log"
+
+
 def resolved(settings: Any, n_classes: int) -> Any:
     """The ``ModelSettings`` with every "auto" replaced, strengths apart: those need a problem."""
-    likelihood = isinstance(settings.loss, str) and settings.loss == "log"
+    likelihood = is_likelihood(settings.loss)
     table = LIKELIHOOD if likelihood else PAPER
     if likelihood and not is_auto(settings.steepness):
         raise ValueError(
@@ -69,10 +75,10 @@ def auto_strengths(settings: Any, unit: float) -> Any:
     """The ``ModelSettings`` with their strengths; ``unit`` is the featureless loss."""
     local, global_ = settings.local_strength, settings.global_strength
     if is_auto(global_):
-        sparse = settings.loss == "log" and settings.penalty is not None
+        sparse = is_likelihood(settings.loss) and settings.penalty is not None
         global_ = GLOBAL_SHARE * unit if sparse else 0.0
     if is_auto(local):
-        local = 0.0
-        if settings.penalty == "count" and not isinstance(global_, str):
-            local = LOCAL_PART * global_
+        counts = isinstance(settings.penalty, str) and settings.penalty == "count"
+        known = positive_number("global_strength", global_, zero=True)
+        local = LOCAL_PART * known if counts else 0.0
     return replace(settings, local_strength=local, global_strength=global_)

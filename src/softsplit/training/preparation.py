@@ -242,7 +242,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     settings = defaults.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
     scaling = fit_scaling(kind, counted.X, counted.weight)
-    likelihood = parse.is_likelihood(settings.loss)
+    likelihood = defaults.is_likelihood(settings.loss)
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
         totals = np.bincount(rows.labels, weight, n_classes).astype(float)

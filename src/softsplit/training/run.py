@@ -79,13 +79,13 @@ class Run:
 
         return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
 
-    def ready(self) -> Run:
-        """The same with its code compiled, which its clock has not counted.
+    def ready(self, problem: TrainingProblem) -> Run:
+        """The same with the code for such problems compiled, which its clock has not counted.
 
         To be called when all input is known to be sound: on a new installation it takes a while.
         """
         began = time.perf_counter()
-        make_ready(self.solver, timed=self.budget.time_limit is not None)
+        make_ready(self.solver, problem, timed=self.budget.time_limit is not None)
         spent = time.perf_counter() - began
         return replace(self, budget=replace(self.budget, began=self.budget.began + spent))
 

@@ -26,7 +26,7 @@ from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
-from softsplit.training.defaults import is_auto
+from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.tree.parameters import Topology
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
@@ -120,11 +120,6 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
     if penalty == "log":
         return logarithmic(positive_number("offset", offset))
     return linear()
-
-
-def is_likelihood(loss: Any) -> bool:
-    """Whether ``loss`` names the log-loss."""
-    return isinstance(loss, str) and loss == "log"
 
 
 def make_loss(

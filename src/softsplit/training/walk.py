@@ -113,19 +113,34 @@ def _follow(
     refuse_unsupported(solver, problems[0])
     best: list[Solution] = []
     observer.starting(n_starts)
-    with one_blas_thread():
-        for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
-            if best and budget.exhausted:
-                break
-            start = numbered_start(problems[0], solver, number, child)
-            found = solver.follow(problems[0], start, budget).trees(problems, tight=tight)
-            whole = not budget.exhausted or not best
-            if whole:  # what a cut start has reached is no better than what is there
-                pairs = zip_longest(best, found)
-                best = [best_solution([s for s in pair if s], budget) for pair in pairs]
+    try:
+        with one_blas_thread():
+            for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
+                if best and budget.exhausted:
+                    break
+                start = numbered_start(problems[0], solver, number, child)
+                found = solver.follow(problems[0], start, budget).trees(problems, tight=tight)
+                whole = not best or not budget.exhausted
+                if whole:  # what a cut start has reached is no better than what is there
+                    pairs = zip_longest(best, found)
+                    best = [best_solution([s for s in pair if s], budget) for pair in pairs]
+    except KeyboardInterrupt:  # between two starts
+        budget.stop()
+        if not best:
+            raise
+    if tight and not budget.exhausted:
+        _share_trees(problems, best, budget)
     for problem, solution in zip(problems, best, strict=False):
         observer.point_ended(problem, solution)
     return best
+
+
+def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:
+    """No problem is left with a tree that is worse there than that of a neighbour."""
+    forward = [(i, i - 1) for i in range(1, len(best))]
+    for here, there in forward + [(b, a) for a, b in reversed(forward)]:
+        if problems[here].objective(best[there].parameters) < best[here].objective:
+            best[here] = _as_it_is(problems[here], best[there], budget)
 
 
 def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> Solution:

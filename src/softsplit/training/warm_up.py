@@ -11,22 +11,31 @@ from functools import cache
 import numpy as np
 
 from softsplit.engines.samples import Samples
+from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
 from softsplit.solvers import Budget, NativeSolver, Solver, Start
 from softsplit.solvers.base import Composed
 from softsplit.solvers.decomposition import NodeDecomposition
+from softsplit.solvers.likelihood.solver import by_likelihood
 from softsplit.training.compile_together import compile_together
 from softsplit.training.multistart import hop, multistart
-from softsplit.training.tiny_problems import tiny_problems
+from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 
 MOST_ITERATIONS = 1000
 """Enough for each kind of hop to have its turn."""
 
 
-def make_ready(solver: Solver, *, timed: bool) -> None:
-    """Have the code of ``solver`` compiled; if the run is ``timed``, all of it, and loaded."""
+def make_ready(solver: Solver, problem: TrainingProblem, *, timed: bool) -> None:
+    """Have the code that trains ``problem`` compiled; if the run is ``timed``, and loaded.
+
+    What trains by likelihood is compiled as it is called, unless a clock is to run.
+    """
     parts = solver.parts() if isinstance(solver, Composed) else ()
     if not any(isinstance(part, NativeSolver) for part in parts or (solver,)):
+        return
+    if by_likelihood(problem):
+        if timed:
+            warm_up_likelihood()
         return
     compile_together()
     if timed:
@@ -39,11 +48,21 @@ def make_ready(solver: Solver, *, timed: bool) -> None:
 def warm_up() -> None:
     """Train tiny trees in every way in which larger ones are trained, once in a process."""
     compile_together()
+    _warm_up(tiny_problems())
+
+
+@cache
+def warm_up_likelihood() -> None:
+    """The same by likelihood, which calls other functions."""
+    _warm_up(tiny_likelihoods())
+
+
+def _warm_up(problems: list[TrainingProblem]) -> None:
     warm_up_samples()
     one = np.zeros((1, 1))
     add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # importances of large trees
     solver = NativeSolver()
-    for problem in tiny_problems():
+    for problem in problems:
         budget = Budget(max_iter=MOST_ITERATIONS)
         found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
         best = hop(problem, solver, found, budget=budget)

@@ -125,9 +125,9 @@ class NodeDecomposition(BaseEstimator):
         return self.initialisation not in (0, "neutral")
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """The paper's problem; its trace tells the accuracy on all training rows."""
-        if not np.isfinite(problem.bound):
-            return "trains loss='cost' only"
+        """Its trace tells the accuracy on all training rows; branches lie in a box."""
+        if not problem.boxed:
+            return "does not train by likelihood"
         if getattr(problem.rows, "samples", None) is None:
             return "needs the training rows in the memory of this process"
         return None

@@ -50,7 +50,7 @@ STATUS = {
 """IPOPT's return status; anything else is a failure."""
 
 SHARPER = 0.01
-"""IPOPT measures complementarity, and ``kkt`` the slopes: of a flat penalty they are the smaller."""
+"""IPOPT measures complementarity, ``kkt`` slopes: those of a flat penalty are smaller."""
 
 CLOSE = {
     "mu_init": 1e-7,
@@ -199,7 +199,10 @@ def conclude(
         status, message = Status.FAILED, f"{message} ({ended.error})"
     found = program.tree(ended.x)
     if not _finite(found):
-        status, found = Status.FAILED, progress.last or program.tree(np.maximum(program.lower, -1.0))
+        status, found = (
+            Status.FAILED,
+            progress.last or program.tree(np.maximum(program.lower, -1.0)),
+        )
     if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
         progress.last = found
         return Outcome(progress.pick(problem, found), status, ended.n_iter, message)

@@ -150,7 +150,7 @@ def moves(draft: Draft, rows: Field, n_exact: int) -> Sequence[Move]:
     """All that may go, the cheapest first."""
     vector, shape = draft.vector, draft.shape
     branches, columns, rises, saved = coefficient_rises(
-        vector, rows, shape, draft.kept, RIDGE.ridge, n_exact
+        vector, rows, shape, np.ascontiguousarray(draft.kept), RIDGE.ridge, n_exact
     )
     known = np.flatnonzero(np.isfinite(rises))
     found = [Move(rises[m] / saved[m], int(branches[m]), int(columns[m])) for m in known.tolist()]

@@ -41,8 +41,8 @@ SCOUT = 0.0075
 SHALLOW = 4
 """Leaves up to which a tree is raced at full strength."""
 
-RACE_STEPS, PURE_STEPS, GROWTH_STEPS = 12, 6, 12
-WINNER_STEPS, WINNER_DECREASE = 100, 3e-5
+RACE_STEPS, PURE_STEPS, GROWTH_STEPS = 12, 5, 10
+WINNER_STEPS, WINNER_DECREASE = 80, 3e-5
 FINALISTS = 2
 
 WEAKER, WEAKER_STEPS = 0.2, 40
@@ -105,7 +105,8 @@ class Descents:
             free[draft.splits.size :] = False
         inverse = NO_INVERSE
         if smoothing.entry == 0.0 and pays(int(np.sum(free)), len(draft.splits), max_iter):
-            inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
+            found = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
+            inverse = np.ascontiguousarray(found)  # another layout would be compiled anew
         memory, value = new_memory(free, inverse), np.inf
         allowed = min(max_iter, self.budget.max_iter or max_iter)
         while True:
@@ -124,19 +125,22 @@ class Descents:
             if ended(memory) or steps_of(memory) >= allowed:
                 return draft.moved_to(vector), float(value), ended(memory)
 
-    def race(self, starts: Sequence[Draft]) -> Draft:
+    def race(self, starts: Sequence[Draft], *, grow: bool = False) -> Draft:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. The grown tree takes part too.
+        settle for the same answer on both sides of a split. With ``grow`` the grown tree takes part.
         """
         scout = self.scout(len(starts[0].splits))
         smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            grown = self.grow(len(starts[0].splits))
-            for number, start in enumerate([grown, *starts]):
-                if number % 2 == 0 and number > 0:
+            if grow:
+                grown = self.grow(len(starts[0].splits))
+                draft, value, _ = self.descend(grown, smoothing, RACE_STEPS, 1e-4)
+                runs.append((value, draft))
+            for number, start in enumerate(starts):
+                if number % 2 == 1:
                     start, _, _ = self.descend(start, smoothing, PURE_STEPS, 1e-4, leaves=False)
                 draft, value, _ = self.descend(start, smoothing, RACE_STEPS, 1e-4)
                 runs.append((value, draft))

@@ -120,10 +120,9 @@ class Elimination:
 
     def _winner(self) -> Draft:
         """Where the race ends; a tree that was given keeps its zeros."""
-        if len(self._starts) > 1:
-            return self.few.race(self._starts)
-        draft = self._starts[0]
-        return draft if self.start.rule == "given" else self.few.race([draft])
+        if self.start.rule == "given" and len(self._starts) == 1:
+            return self._starts[0]
+        return self.few.race(self._starts, grow=self.start.rule == "growth")
 
     def _tree(self, draft: Draft) -> TreeParameters:
         """The tree of a draft, made once."""

@@ -111,10 +111,17 @@ class NativeSolver:
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """Elimination goes over the rows themselves; for the expected cost sums will do."""
+        elsewhere = getattr(problem.rows, "samples", None) is None
+        if elsewhere and likelihood.is_likelihood(problem):
+            return "trains by likelihood only where the rows are in the memory of this process"
+        return None
+
     def rule(self, problem: TrainingProblem, number: int) -> str:
-        """Mixtures for training by likelihood."""
+        """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
         if likelihood.is_likelihood(problem):
-            return "mixtures"
+            return "mixtures" if number else "growth"
         return self.start_rules[number % len(self.start_rules)]
 
     def follows(self, problem: TrainingProblem) -> bool:
@@ -146,10 +153,10 @@ class NativeSolver:
 
         The result is no worse than the all-zero tree either.
         """
+        began = time.perf_counter()
         best = front[0]
         if likelihood.is_likelihood(problem):
             return best
-        began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, report)
