@@ -99,7 +99,9 @@ class Penalised:
         """g."""
         return self.penalties.value(self.weights(x))
 
-    def descend(self, max_iter: int | None, tol: float, *, tight: bool = True) -> tuple[Draft, bool]:
+    def descend(
+        self, max_iter: int | None, tol: float, *, tight: bool = True
+    ) -> tuple[Draft, bool]:
         """Where the steps lead, and whether the first-order conditions hold to ``tol`` there.
 
         Without ``tight`` there is one round. Where the budget ends it is the lowest point so far.

@@ -129,7 +129,7 @@ class Descents:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. With ``grow`` the grown tree takes part.
+        settle for the same answer on both sides of a split. With ``grow`` a grown tree races too.
         """
         scout = self.scout(len(starts[0].splits))
         smoothing = Smoothing(RACE_RIDGE, scout / 2, scout / 2)
