@@ -280,7 +280,8 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *parts):
         reason = one.supports(problem) if isinstance(one, Selective) else None
         if reason is not None:
-            advice = "use solver='native'" if problem.boxed else "set loss='cost'"
+            native = problem.boxed or problem.penalties.counts
+            advice = "use solver='native'" if native else "set loss='cost'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
 
 

@@ -147,7 +147,8 @@ class IpoptSolver:
 
         x0, options = program.start(problem.pin(start.parameters)), self._options(problem, budget)
         ended = run_ipopt(program, x0, options, report)
-        if not np.isfinite(problem.bound) and STATUS.get(ended.return_status) is Status.OPTIMAL:
+        over = STATUS.get(ended.return_status) in (Status.OPTIMAL, Status.ACCEPTABLE)
+        if over and not np.isfinite(problem.bound):
             before, x0 = ended.n_iter, program.start(program.tree(ended.x))
             ended = run_ipopt(program, x0, options | CLOSE, report)
             ended.n_iter += before

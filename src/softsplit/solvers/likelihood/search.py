@@ -128,19 +128,22 @@ class Descents:
             if ended(memory) or steps_of(memory) >= allowed:
                 return draft.moved_to(vector), float(value), ended(memory)
 
-    def race(self, starts: Sequence[Draft]) -> Draft:
+    def race(self, starts: Sequence[Draft], *, grow: bool = False) -> Draft:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. The grown tree takes part too.
+        settle for the same answer on both sides of a split. With ``grow`` a grown tree races too.
         """
         scout = self.scout(len(starts[0].splits))
         smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            grown = self.grow(len(starts[0].splits))
-            for number, start in enumerate([grown, *starts]):
-                if number % 2 == 0 and number > 0:
+            if grow:
+                grown = self.grow(len(starts[0].splits))
+                draft, value, _ = self.descend(grown, smoothing, RACE_STEPS, 1e-4)
+                runs.append((value, draft))
+            for number, start in enumerate(starts):
+                if number % 2 == 1:
                     start, _, _ = self.descend(start, smoothing, PURE_STEPS, 1e-4, leaves=False)
                 draft, value, _ = self.descend(start, smoothing, RACE_STEPS, 1e-4)
                 runs.append((value, draft))

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from softsplit.engines.base import samples_of
 from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import RATE_SLACK
+from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import Stage, eliminate
 from softsplit.solvers.likelihood.newton import sharpened
-from softsplit.solvers.likelihood.penalised import STEPS, Penalised
+from softsplit.solvers.likelihood.penalised import Penalised
+from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
 from softsplit.tree.parameters import TreeParameters
 
@@ -30,20 +34,36 @@ POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
 
+RATE_ROUNDS, TRIED = 25, 6
+"""Most rounds of multipliers, and trees of a path that are tried under class rates."""
+
 
 def by_likelihood(problem: TrainingProblem) -> bool:
     """Whether a problem is one of likelihood: no box, class distributions, no rates, no block."""
+    return is_likelihood(problem) and not np.any(problem.minimum_rates > 0)
+
+
+def is_likelihood(problem: TrainingProblem) -> bool:
+    """The same, where there may be class rates."""
     return (
         isinstance(problem.loss.leaf_rule, CountedDistributions)
         and not np.isfinite(problem.bound)
         and problem.block is None
-        and not np.any(problem.minimum_rates > 0)
     )
 
 
+def without_rates(problem: TrainingProblem) -> TrainingProblem:
+    """The problem without its minimum class rates."""
+    return replace(problem, minimum_rates=np.zeros(problem.n_classes))
+
+
 def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-    """The best tree found from a start."""
-    return Elimination(problem, start, budget).trees([problem], tight=True)[0]
+    """The best tree found from a start; minimum class rates are seen to in the end."""
+    free = without_rates(problem)
+    path = Elimination(free, start, budget)
+    found = path.trees([free], tight=True)[0]
+    met = problem.violation(found.parameters).largest <= RATE_SLACK
+    return found if met else path.within_rates(problem, found)
 
 
 class End(NamedTuple):
@@ -103,10 +123,9 @@ class Elimination:
 
     def _winner(self) -> Draft:
         """Where the race ends; a tree that was given keeps its zeros."""
-        if len(self._starts) > 1:
-            return self.few.race(self._starts)
-        draft = self._starts[0]
-        return draft if self.start.rule == "given" else self.few.race([draft])
+        if self.start.rule == "given" and len(self._starts) == 1:
+            return self._starts[0]
+        return self.few.race(self._starts, grow=self.start.rule == "growth")
 
     def _tree(self, draft: Draft) -> TreeParameters:
         """The tree of a draft, made once."""
@@ -121,7 +140,7 @@ class Elimination:
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not problem.penalties.counts and local.strength + global_.strength > 0:
             proximal = Penalised(whole, winner, problem.penalties, problem.ridge)
-            draft, over = proximal.descend(self.budget.max_iter or STEPS, tol)
+            draft, over = proximal.descend(self.budget.max_iter, tol, tight=tight)
             return End(draft, problem.cost(draft.tree(problem)), self._status(over))
         picked = self._picked(problem) if self._stages else winner
         if not picked.n_coefficients:
@@ -143,7 +162,45 @@ class Elimination:
         self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
         return self._ends[id(picked), problem.ridge, tight]
 
+    def within_rates(self, problem: TrainingProblem, found: Solution) -> Solution:
+        """The tree that was found, moved to where the class rates of a problem hold.
+
+        Under the count they may be out of reach for its coefficients: then the next best trees of
+        the path are tried.
+        """
+        drafts = [Draft.of(found.parameters, problem)]
+        if problem.penalties.counts:
+            local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
+            ranked = sorted(self._stages, key=lambda stage: stage.price(local, global_))
+            drafts += [stage.draft for stage in ranked[1:TRIED]]
+        for draft in drafts:
+            end = self._rated(problem, draft)
+            found = self._measured(problem, end.draft, end.status)
+            if found.status.usable or self.budget.exhausted:
+                break
+        return found
+
+    def _rated(self, problem: TrainingProblem, draft: Draft) -> End:
+        """Descents in turn with new multipliers, until the rates hold."""
+        whole, counted = self._on_all_rows(problem), problem.penalties.counts
+        tol = self.budget.tol * problem.cost_unit
+        penalties = PenaltyPair.of(linear()) if counted else problem.penalties
+        terms = RateTerms(whole.on(draft), draft.shape, problem.minimum_rates)
+        steps = Penalised(whole, draft, penalties, problem.ridge, rates=terms, support=counted)
+        over, met = False, False
+        for _ in range(RATE_ROUNDS):
+            draft, over = steps.descend(self.budget.max_iter, tol)
+            terms.update(draft.vector)
+            short = terms.shortfalls(draft.vector)
+            met = bool(np.max(short) <= RATE_SLACK)
+            met &= bool(np.max(terms.multipliers * np.abs(short)) <= tol)
+            if self.budget.exhausted or (met and over):
+                break
+        return End(draft, problem.cost(draft.tree(problem)), self._status(over and met))
+
     def _status(self, over: bool) -> Status:
+        if not over and self.budget.exhausted:
+            return self.budget.verdict
         return Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
 
     def _on_all_rows(self, problem: TrainingProblem) -> Descents:

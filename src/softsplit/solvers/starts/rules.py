@@ -5,6 +5,8 @@ uniform   weights and thresholds uniform in the box, as in the paper. At steepne
 points    random directions through random training rows: every split cuts the data.
 mixtures  gentle random splits and leaves with distributions, for training by likelihood
           (solvers/starts/mixtures.py); each start is a race of several.
+growth    the same; a solver that can grow trees lets one take part. There is one such tree, so
+          that in every start it would win every race, and one start would do for all.
 groups    at each branch the classes that arrive are parted into two groups and a ridge logistic
           regression separates them (solvers/grouping.py); leaves end up with a class each.
 
@@ -96,4 +98,5 @@ RULES: dict[str, Callable[[TrainingProblem, np.random.Generator, int], list[Tree
     "points": points_trees,
     "groups": grouped_trees,
     "mixtures": mixture_trees,
+    "growth": mixture_trees,
 }

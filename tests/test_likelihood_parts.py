@@ -1,0 +1,278 @@
+"""The parts of the solver by likelihood, each against its formula."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+
+from likelihood_cases import (
+    random_problem,
+    standardised,
+    truths,
+    value,
+)
+from softsplit.problem.distributions import CountedDistributions
+from softsplit.solvers.base import Budget
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.elimination import RIDGE, close_idle, eliminate
+from softsplit.solvers.likelihood.fisher import DAMPING, inverse_fisher
+from softsplit.solvers.likelihood.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
+from softsplit.solvers.likelihood.prices import FEATURE, branch_rises, coefficient_rises
+from softsplit.solvers.likelihood.rates import RateTerms
+from softsplit.solvers.likelihood.search import Descents, class_shares
+
+
+def descents_of(problem):
+    return Descents(problem, Budget(), problem.samples)
+
+
+def evaluated(x, draft, field, smoothing, free=None):
+    gradient = np.empty_like(x)
+    n_branches, n_classes = draft.shape
+    free = np.ones(len(x), dtype=bool) if free is None else free
+    scores = np.empty((n_branches, field.features.shape[1]))
+    mass = np.empty((n_classes, n_branches + 1))
+    found = value_and_gradient(x, field, smoothing, free, gradient, scores, mass)
+    return float(found), gradient
+
+
+def differences(function, x, step=1e-4):
+    """Derivative by differences of the fourth order."""
+    made = np.empty_like(x)
+    for i, unit in enumerate(step * np.eye(len(x))):
+        near, far = function(x + unit) - function(x - unit), function(x + 2 * unit)
+        made[i] = (8 * near - far + function(x - 2 * unit)) / (12 * step)
+    return made
+
+
+shapes = st.tuples(
+    st.integers(0, 10**6), st.integers(1, 3), st.integers(2, 4), st.integers(1, 4)
+).map(lambda s: random_problem(s[0], depth=s[1], n_classes=s[2], n_features=s[3]))
+factors = st.sampled_from([0.0, 0.3, 2.0])
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, factors, factors, factors, st.integers(0, 2**16))
+def test_value_and_derivative(case, ridge, entry, group, seed):
+    """Against the formula and its differences; what is not free has no derivative."""
+    problem, tree = case
+    draft, field = Draft.of(tree, problem), descents_of(problem).field
+    smoothing = Smoothing(ridge, entry, group)
+    x = draft.vector
+    free = np.random.default_rng(seed).uniform(size=len(x)) < 0.8
+    found, gradient = evaluated(x, draft, field, smoothing, free)
+
+    def phi(square):
+        return DELTA * np.log1p((np.sqrt(square + ROUNDING**2) - ROUNDING) / DELTA)
+
+    def formula(x):
+        moved = draft.moved_to(x)
+        squares = moved.splits[:, :-1] ** 2
+        sparse = entry * phi(squares).sum() + group * phi(squares.sum(axis=0)).sum()
+        return value(replace(problem, ridge=ridge), moved.splits, moved.log_odds) + sparse
+
+    assert found == pytest.approx(formula(x), rel=1e-12)
+    expected = np.where(free, differences(formula, x), 0.0)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes, factors)
+def test_the_function_is_the_cost_of_the_problem(case, ridge):
+    """Value, and all derivatives by the chain rule."""
+    problem, tree = replace(case[0], ridge=ridge), case[1]
+    draft = Draft.of(tree, problem)
+    found, gradient = evaluated(
+        draft.vector, draft, descents_of(problem).field, Smoothing(problem.ridge)
+    )
+    expected, unit = problem.evaluate_cost(tree), problem.steepness / problem.n_features
+    assert found == pytest.approx(expected.value, rel=1e-12)
+    splits, log_odds = np.split(gradient, [draft.splits.size])
+    splits = splits.reshape(draft.splits.shape)
+    close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(gradient).max()}
+    np.testing.assert_allclose(
+        splits[:, :-1].T, expected.weights + 0.5 * unit * expected.thresholds / problem.steepness,
+        **close,
+    )  # fmt: skip
+    np.testing.assert_allclose(splits[:, -1], -expected.thresholds / problem.steepness, **close)
+    c, slope = tree.leaf_classes, expected.leaf_classes
+    by_log_odds = c * (slope - np.sum(c * slope, axis=0))
+    np.testing.assert_allclose(log_odds, by_log_odds.ravel(), **close)
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes, st.integers(0, 2**16))
+def test_a_draft_is_the_tree(case, seed):
+    problem, tree = case
+    weights = np.where(
+        np.random.default_rng(seed).uniform(size=tree.weights.shape) < 0.4, 0.0, tree.weights
+    )
+    tree = replace(tree, weights=weights)
+    draft = Draft.of(tree, problem)
+    for one in (draft, draft.compact(), draft.moved_to(draft.vector)):
+        again = one.tree(problem)
+        np.testing.assert_array_equal(again.weights, weights)
+        np.testing.assert_allclose(again.thresholds, tree.thresholds, atol=1e-13)
+        np.testing.assert_allclose(again.leaf_classes, tree.leaf_classes, rtol=1e-12)
+    assert draft.n_coefficients == np.sum(weights != 0)
+    assert draft.n_features == np.sum(np.any(weights != 0, axis=1))
+    assert len(draft.compact().columns) == draft.n_features
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes, factors)
+def test_prices_are_differences_of_two_values(case, ridge):
+    problem, tree = case
+    draft, field = Draft.of(tree, problem), descents_of(problem).field
+    x = draft.vector
+    before, _ = evaluated(x, draft, field, Smoothing(ridge))
+    everything = 10**6
+    branches, columns, rises, saved = coefficient_rises(
+        x, field, draft.shape, draft.kept, ridge, everything
+    )
+    n_branches, n_columns = draft.kept.shape
+    features = n_columns if n_branches > 1 else 0  # a feature of one coefficient goes with it
+    assert len(rises) == n_branches * n_columns + features
+    for t, j, rise, size in zip(branches, columns, rises, saved, strict=True):
+        lighter = draft.without(int(t) if t != FEATURE else -1, int(j))
+        after, _ = evaluated(lighter.vector, draft, field, Smoothing(ridge))
+        assert rise == pytest.approx(after - before, rel=1e-9, abs=1e-9)
+        assert size == draft.size - lighter.size
+    plain, _ = evaluated(x, draft, field, Smoothing(0.0))
+    found = branch_rises(x, field, draft.shape)
+    for t in range(n_branches):
+        for goes_left in (True, False):
+            after, _ = evaluated(
+                draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0)
+            )
+            assert found[t, 0 if goes_left else 1] == pytest.approx(after - plain, abs=1e-9)
+
+
+def test_the_cheapest_prices_are_exact_and_the_others_infinite():
+    problem, tree = random_problem(3, depth=3, n_features=5)
+    draft, field = Draft.of(tree, problem), descents_of(problem).field
+    given = draft.vector, field, draft.shape, draft.kept, 0.3
+    _, _, few, _ = coefficient_rises(*given, 7)
+    _, _, every, _ = coefficient_rises(*given, 10**6)
+    known = np.isfinite(few)
+    assert known.sum() == 7
+    np.testing.assert_array_equal(few[known], every[known])
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_fisher_matrix_is_its_formula(depth):
+    """sum of products of derivatives of -log V_i, taken by differences, with ridge and prior."""
+    problem, tree = random_problem(5, depth=depth, n_features=2)
+    draft, field, ridge = Draft.of(tree, problem), descents_of(problem).field, 0.7
+    X, y, weight = standardised(problem)
+    x = draft.vector
+    free = np.random.default_rng(0).uniform(size=len(x)) < 0.8
+
+    def losses(x):
+        moved = draft.moved_to(x)
+        return -np.log(truths(X, y, moved.splits, moved.log_odds))
+
+    units = 1e-5 * np.eye(len(x))[free]
+    slopes = np.array([(losses(x + unit) - losses(x - unit)) / 2e-5 for unit in units])
+    matrix = (slopes * weight) @ slopes.T
+    counts = problem.loss.leaf_rule.pseudo_counts.sum()
+    is_weight = np.ones(draft.splits.shape)
+    is_weight[:, -1] = 0.0
+    added = np.append(ridge * is_weight.ravel(), counts * softmax(draft.log_odds, axis=0).ravel())
+    matrix += np.diag(added[free])
+    matrix += np.eye(len(matrix)) * DAMPING * np.trace(matrix) / len(matrix)
+    found = inverse_fisher(x, field, ridge, free, draft.shape)
+    np.testing.assert_allclose(np.linalg.inv(found), matrix, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(shapes, st.integers(0, 2**16))
+def test_terms_of_class_rates(case, seed):
+    """Shortfalls are those of the problem, and the derivative is that of the formula."""
+    problem, tree = case
+    draft, field = Draft.of(tree, problem), descents_of(problem).field
+    rng = np.random.default_rng(seed)
+    minimum = rng.uniform(0.2, 0.9, problem.n_classes)
+    terms = RateTerms(field, draft.shape, minimum)
+    terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
+    x = draft.vector
+    np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
+    gradient = np.zeros_like(x)
+    terms.add(x, gradient)
+    expected = differences(lambda x: terms.add(x, np.zeros_like(x)), x)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_leaf_steps_lower_the_loss_down_to_no_gap():
+    problem, tree = random_problem(7)
+    assert isinstance(problem.loss.leaf_rule, CountedDistributions)
+    values = [problem.cost(tree)]
+    for _ in range(3000):
+        tree = problem.best_leaves(tree)
+        values.append(problem.cost(tree))
+    assert np.all(np.diff(values) <= 1e-12 * values[0])
+    slope = problem.evaluate_cost(tree).leaf_classes
+    gap = problem.loss.leaf_rule.gap(slope, np.ones_like(slope), None, tree.leaf_classes)
+    assert gap < 1e-6
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
+    problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
+    stages = eliminate(descents_of(problem), Draft.of(tree, problem), class_shares(problem))
+    sizes = [stage.draft.size for stage in stages]
+    assert len(stages) > 3
+    assert np.all(np.diff(sizes) < 0)
+    assert sizes[-1] == 0
+    weighed = replace(problem, ridge=RIDGE.ridge)
+    for stage in stages:
+        made = stage.draft.tree(problem)
+        assert np.count_nonzero(made.weights) == stage.draft.n_coefficients
+        assert np.sum(np.any(made.weights != 0, axis=1)) == stage.draft.n_features
+        assert stage.value == pytest.approx(weighed.cost(made), rel=1e-10)
+    last = stages[-1].draft.tree(problem)
+    assert np.all(last.weights == 0)
+    shares = class_shares(problem)
+    np.testing.assert_allclose(last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1))
+
+
+def weightless(seed, branch, intercept):
+    """A problem, and a draft with a branch that has lost its coefficients."""
+    problem, tree = random_problem(seed, depth=3, n_features=4)
+    draft = Draft.of(tree, problem)
+    draft.splits[branch] = 0.0
+    draft.splits[branch, -1] = intercept
+    draft.kept[branch] = False
+    return problem, draft
+
+
+@pytest.mark.parametrize("goes_left", [True, False])
+def test_closing_a_branch_changes_nothing_where_all_rows_went_that_way(goes_left):
+    problem, draft = weightless(13, 1, 60.0 if goes_left else -60.0)
+    closed, lost = draft.closed(1, goes_left), 4 if goes_left else 3
+    assert np.flatnonzero(~closed.open).tolist() == [1, lost]
+    assert not closed.kept[[1, lost]].any()
+    X, y, _ = standardised(problem)
+    for k in range(problem.n_classes):
+        labels = np.full_like(y, k)
+        before = truths(X, labels, draft.splits, draft.log_odds)
+        after = truths(X, labels, closed.splits, closed.log_odds)
+        np.testing.assert_allclose(after, before, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_branch_without_coefficients_gives_way_to_its_better_child(seed):
+    problem, draft = weightless(seed, 1, 0.3)
+    closed = close_idle(descents_of(problem), draft)
+    plain = replace(problem, ridge=0.0)
+    sides = [draft.closed(1, goes_left) for goes_left in (True, False)]
+    values = [plain.cost(side.tree(problem)) for side in sides]
+    better = sides[int(np.argmin(values))]
+    np.testing.assert_array_equal(closed.splits, better.splits)
+    np.testing.assert_array_equal(closed.open, better.open)
