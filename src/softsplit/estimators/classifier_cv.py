@@ -94,7 +94,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         the loss there. By default ``n_strengths`` parts of the loss of a tree that uses no feature:
         from 0.0005 to 0.2, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
-        16, and 8 with loss "cost".
+        12, and 8 with loss "cost".
     selection : {"one_se", "best"}, default="one_se"
         "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse.
         By likelihood that is the error of the difference over all left-out samples; with a scorer

@@ -24,7 +24,7 @@ this number of rows, on average."""
 FEWEST_PER_LEAF = 25
 """The same by likelihood, where branches that do not pay leave by elimination."""
 
-N_STRENGTHS = {"cost": 8, "log": 16}
+N_STRENGTHS = {"cost": 8, "log": 12}
 
 AUTO: dict[str, dict[str, Sequence[Any]]] = {
     "cost": {

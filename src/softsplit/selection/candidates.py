@@ -74,11 +74,12 @@ class Search:
                 self._deepen(first, axes["depth"])
             else:
                 self._vary(first, name, axes[name])
-        for candidate in self.board.leaders(FINALISTS):
+        for candidate in self.board.leaders(1 if first.loss == "log" else FINALISTS):
             missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
             self._evaluate([candidate], tuple(missing))
             others = [candidate._replace(ridge=ridge) for ridge in self.ridges]
-            self._evaluate([one for one in others if one not in self.seen], self.fractions)
+            new = [one for one in others if one not in self.seen]
+            self._evaluate(new, self._screen(new))
 
     def _leader(self, first: Candidate) -> Candidate:
         leaders = self.board.leaders(1)
@@ -88,7 +89,10 @@ class Search:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        self._evaluate(new, self._screen(new))
+        if leader.loss != "log":
+            self._evaluate(new, self._screen(new))
+        for candidate in new if leader.loss == "log" else ():  # each after the one before
+            self._evaluate([candidate], self._screen([candidate]))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""

@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
     Budget,
+    Follower,
     Improver,
     Ruled,
     Solution,
@@ -262,7 +263,8 @@ def hop(
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
     best = best_solution(solutions, budget, tie)
-    if not isinstance(solver, Improver) or budget.exhausted:
+    followed = isinstance(solver, Follower) and solver.follows(problem)
+    if not isinstance(solver, Improver) or budget.exhausted or followed:
         return best
     count = len(solutions) * solver.hops(problem)
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)

@@ -1,7 +1,7 @@
 """Trees of all sizes from one: what is worth least goes first, and the rest is fitted again.
 
 The size of a tree is the number of its coefficients plus twice the number of its features. One
-round takes away what costs least for the size it saves (prices.py), until SHARE of the size is
+round takes away what costs least for the size it saves (prices.py), until a part of the size is
 gone, and refits what is left. Moves are single coefficients, whole features, and branches, which
 are replaced by one of their children; so is a branch that has lost its last coefficient.
 
@@ -29,8 +29,8 @@ from softsplit.solvers.likelihood.prices import branch_rises, coefficient_rises
 from softsplit.solvers.likelihood.search import Descents, OutOfBudget
 from softsplit.support.arrays import FloatArray
 
-SHARE = 0.13
-"""Part of the size that goes in a round."""
+SHARE, LARGE_SHARE, LARGE = 0.13, 0.25, 60
+"""Part of the size that goes in a round, and that of trees larger than LARGE."""
 
 RIDGE = Smoothing(0.3)
 """While features are weighed against one another."""
@@ -130,8 +130,9 @@ def close_idle(descents: Descents, draft: Draft) -> Draft:
 
 
 def lightened(draft: Draft, rows: Field) -> Draft:
-    """Less what costs least, until SHARE of the size is gone."""
-    wanted, gone = max(1.0, SHARE * draft.size), 0
+    """Less what costs least, until a part of the size is gone."""
+    share = LARGE_SHARE if draft.size > LARGE else SHARE
+    wanted, gone = max(1.0, share * draft.size), 0
     begun = draft
     for move in moves(draft, rows, int(EXACT * wanted) + MORE):
         lighter = move.apply(draft)

@@ -132,12 +132,7 @@ class NativeSolver:
         return likelihood.Elimination(problem, start, budget)
 
     def hops(self, problem: TrainingProblem) -> int:
-        """Many on a small problem, where they cost little; none on one of a million rows.
-
-        None by likelihood, where every start goes over many supports.
-        """
-        if likelihood.by_likelihood(problem):
-            return 0
+        """Many on a small problem, where they cost little; none on one of a million rows."""
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
 
@@ -153,10 +148,8 @@ class NativeSolver:
 
         The result is no worse than the all-zero tree either.
         """
-        best = front[0]
-        if likelihood.by_likelihood(problem):
-            return best
         began = time.perf_counter()
+        best = front[0]
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, report)

@@ -29,7 +29,7 @@ ROUGHNESS = 0.5
 LEAN = 0.9
 """Part of a leaf that goes to its class where leaves lean."""
 
-TREES = 4
+TREES = 2
 """Trees for each one that is asked for: they are raced against one another."""
 
 
