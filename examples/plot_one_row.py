@@ -16,7 +16,7 @@ data = load_wine(as_frame=True)
 y = np.array(["cultivar A", "cultivar B", "cultivar C"])[data.target]
 X, X_test, y, y_test = train_test_split(data.data, y, stratify=y, test_size=0.4, random_state=0)
 
-tree = SoftTreeClassifier(local_strength=0.1, global_strength=0.5, random_state=0).fit(X, y)
+tree = SoftTreeClassifier(random_state=0).fit(X, y).simplify()
 explanation = tree.explain(X_test.iloc[0])
 print(explanation)
 

@@ -47,10 +47,8 @@ def breast() -> tuple[Any, ...]:
 def draw_wine() -> dict[str, Any]:
     """The pictures of the tree that the document reads; its words are printed."""
     X, X_test, y, y_test = wine()
-    tree = SoftTreeClassifier(local_strength=0.1, global_strength=0.5, random_state=0).fit(X, y)
-    ranks = SoftTreeClassifier(
-        scale="quantile", local_strength=0.1, global_strength=0.5, random_state=0
-    ).fit(X, y)
+    tree = SoftTreeClassifier(random_state=0).fit(X, y).simplify()
+    ranks = SoftTreeClassifier(scale="quantile", random_state=0).fit(X, y).simplify()
     print(export_text(tree), "\n")
     print(export_markdown(tree))
     print(tree.explain(X_test.iloc[0]), "\n")
@@ -72,12 +70,10 @@ def draw_wine() -> dict[str, Any]:
 def draw_breast() -> dict[str, Any]:
     X, y = breast()
     trees = {
-        f"seed {seed}": SoftTreeClassifier(global_strength=2.0, n_starts=20, random_state=seed).fit(
-            X, y
-        )
+        f"seed {seed}": SoftTreeClassifier(n_starts=20, random_state=seed).fit(X, y)
         for seed in (0, 1)
     }
-    one = SoftTreeClassifier(global_strength=0.5, random_state=0)
+    one = SoftTreeClassifier(random_state=0)
     return {
         "starts": StartsDisplay.from_estimator(trees),
         "reliability": ReliabilityDisplay.from_folds(one, X, y),

@@ -1,8 +1,8 @@
 """Ranks for skewed features
 
-Two features spread over five powers of ten. Scaled to [0, 1] by their range, nearly all rows
-lie in one corner, where a split of limited steepness cannot cut finely; scaled by ranks
-(`scale="quantile"`) they are spread evenly. The picture has logarithmic axes; splits are
+Two features spread over five powers of ten. Scaled by mean and deviation, nearly all rows lie in
+one corner, and a split between them needs a huge weight, against which the ridge speaks; scaled by
+ranks (`scale="quantile"`) they are spread evenly. The picture has logarithmic axes; splits are
 trained on the raw numbers.
 """
 
@@ -20,8 +20,8 @@ X, X_test, y, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_
 grid = np.logspace(-2, 3, 160)
 first, second = np.meshgrid(grid, grid)
 _, axes = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True)
-for scale, ax in zip(("minmax", "quantile"), axes, strict=True):
-    tree = SoftTreeClassifier(depth=2, scale=scale, local_strength=0.5, random_state=0).fit(X, y)
+for scale, ax in zip(("standard", "quantile"), axes, strict=True):
+    tree = SoftTreeClassifier(depth=2, scale=scale, random_state=0).fit(X, y)
     inside = tree.predict_proba(np.c_[first.ravel(), second.ravel()])[:, 0].reshape(first.shape)
     ax.pcolormesh(first, second, inside, cmap="RdBu_r", vmin=-0.5, vmax=1.5, shading="auto")
     for label, marker in (("inside", "."), ("outside", "x")):

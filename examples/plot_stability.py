@@ -13,7 +13,7 @@ from sklearn.ensemble import BaggingClassifier
 from softsplit import SoftTreeClassifier
 
 data = load_breast_cancer()
-tree = SoftTreeClassifier(global_strength=3, n_starts=1)
+tree = SoftTreeClassifier(n_starts=1)
 bag = BaggingClassifier(tree, n_estimators=20, random_state=0).fit(data.data, data.target)
 
 chosen = np.zeros(data.data.shape[1])

@@ -1,8 +1,8 @@
 """What a stronger penalty costs and buys
 
-`strength_path` fits the trees for a whole range of strengths, each from its neighbour. Look for
-the place where the accuracy begins to fall: a little before it lies the smallest tree that is
-still good.
+`strength_path` gives the trees for a whole range of strengths, from one elimination for each start:
+what is worth least leaves first. Look for the place where the accuracy begins to fall: a little
+before it lies the smallest tree that is still good. "cost" is the loss without the penalties.
 """
 
 import matplotlib.pyplot as plt

@@ -18,10 +18,8 @@ from softsplit.plots import TreeDisplay
 def draw() -> TreeDisplay:
     data = load_wine(as_frame=True)
     y = np.array(["cultivar A", "cultivar B", "cultivar C"])[data.target]
-    tree = SoftTreeClassifier(
-        penalty="l0", global_strength=1.0, local_strength=0.25, random_state=0
-    )
-    return TreeDisplay.from_estimator(tree.fit(data.data, y), data.data, y)
+    tree = SoftTreeClassifier(random_state=0).fit(data.data, y).simplify()
+    return TreeDisplay.from_estimator(tree, data.data, y)
 
 
 def main() -> None:
