@@ -50,7 +50,7 @@ class SoftTreeClassifier(SoftTreeBase):
     local_strength, global_strength : float or "auto", default="auto"
         Strength of the penalty on single coefficients, and on features across the tree. With loss
         "log", "auto" is a hundredth of the log-loss of a tree without features for each feature,
-        and under "count" half of a feature's for each coefficient. It is 0 otherwise.
+        and under "count" a quarter of a feature's for each coefficient. It is 0 otherwise.
     sharpness : float, default=5.0
         alpha of the "l0" penalty 1 - exp(-alpha u).
     exponent, offset : float, default=0.5 and 1e-5

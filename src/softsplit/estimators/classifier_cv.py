@@ -87,12 +87,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
     penalties : sequence of str or "auto", default="auto"
         "auto" is ("count",), and ("l0",) with loss "cost".
     scopes : sequence of {"size", "global", "local", "both"} or "auto", default="auto"
-        What the penalty is put on: features and coefficients two to one, features, single
+        What the penalty is put on: features and coefficients four to one, features, single
         coefficients, or half on each. "auto" is ("size",), and ("global",) with loss "cost".
     strengths : sequence of float, optional
         Strengths of the penalty for a tree on all rows; on a fold they are lowered in proportion to
         the loss there. By default ``n_strengths`` parts of the loss of a tree that uses no feature:
-        from 0.0005 to 0.2, and with loss "cost" from 0.002 to 0.25.
+        from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
         12, and 8 with loss "cost".
     selection : {"one_se", "best"}, default="one_se"

@@ -110,13 +110,13 @@ def strength_path(
         As in ``SoftTreeClassifier.fit``.
     estimator : SoftTreeClassifier, optional
         All other settings; its strength in the scope that is not walked stays as it is, except
-        that under "count" a local strength "auto" stays half of the global one. With its
+        that under "count" a local strength "auto" stays a quarter of the global one. With its
         ``verbose``, each point is shown as it is found.
     strengths : sequence of float or "paper", optional
         Strengths to visit; "paper" is 2^-8 .. 2^5. By default ``n_points`` from the strength of
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
         (or the paper's, where the class rates leave no such bound); with loss="log", parts of the
-        loss of a tree that uses no feature, under "count" from 0.0005 to 0.2.
+        loss of a tree that uses no feature, under "count" from 0.0008 to 0.3.
     scope : {"global", "local", "both"}
         Which strength is walked; "both" visits every pair of the grid.
     n_points : int

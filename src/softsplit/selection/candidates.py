@@ -80,6 +80,10 @@ class Search:
             others = [candidate._replace(ridge=ridge) for ridge in self.ridges]
             new = [one for one in others if one not in self.seen]
             self._evaluate(new, self._screen(new))
+        if first.loss == "log":  # the best ridge at the strengths that it lacks
+            for candidate in self.board.leaders(1):
+                missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
+                self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
         leaders = self.board.leaders(1)

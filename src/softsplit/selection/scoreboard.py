@@ -12,7 +12,8 @@ so that the luck of a fold falls on both and their difference is mostly known be
 but a row that is good on some folds and fails on others would pass by the second error alone.
 
 Where every left-out sample has a value of its own (scoring.py), the mean is that over all samples,
-and the error that of the difference of their values: samples are many where folds are few.
+and the error that of the difference of their values: samples are many where folds are few. The
+mean may then fall by no more than MOST_LOST.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from scipy.stats import rankdata
 
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
+
+MOST_LOST = 0.015
+"""Values of samples may fall by this for a sparser tree, however large their standard error is: of
+few samples it is so large that anything passes."""
 
 Selection = Literal["one_se", "best"]
 SELECTIONS = ("one_se", "best")
@@ -253,7 +258,7 @@ def _near(gaps: FloatArray, weights: FloatArray) -> bool:
     total = float(weights.sum())
     mean = float(weights @ gaps) / total
     spread = float(np.sqrt(weights**2 @ (gaps - mean) ** 2)) / total
-    return mean <= spread + 1e-12
+    return mean <= min(spread, MOST_LOST) + 1e-12
 
 
 def _numbers(values: FloatArray) -> FloatArray:

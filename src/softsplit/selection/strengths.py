@@ -33,17 +33,17 @@ SMALLEST_PART = 1e-3
 SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
 """Ends of a grid of fractions: from a tree that is hardly penalised to one or two features."""
 
-SIZE_SMALLEST, SIZE_LARGEST = 0.0005, 0.2
+SIZE_SMALLEST, SIZE_LARGEST = 0.0008, 0.3
 """The same under the count of coefficients and features, which shrinks nothing."""
 
 SHARES: dict[str, Pair] = {
     "global": (0.0, 1.0),
     "local": (1.0, 0.0),
     "both": (0.5, 0.5),
-    "size": (1 / 3, 2 / 3),
+    "size": (0.2, 0.8),
 }
 """Parts of the strength that go to the local and to the global penalty, by scope; "size" as
-elimination weighs them, a feature twice as much as a coefficient."""
+elimination weighs them, a feature four times as much as a coefficient."""
 
 
 # --- units --------------------------------------------------------------------------------------

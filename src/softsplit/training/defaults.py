@@ -7,7 +7,7 @@ penalty            "l0"                               "count", or "l0" for other
 min_class_rate     0.1                                0
 depth              the least with a leaf per class    one more, for up to four levels
 global_strength    0, as it must be stated             GLOBAL_SHARE of the featureless loss
-local_strength     0                                  half of the global one under "count"
+local_strength     0                                  a quarter of the global one under "count"
 
 The featureless loss is that of the best tree that uses no feature.
 """
@@ -31,9 +31,9 @@ UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "id
 standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
 
 GLOBAL_SHARE = 0.01
-"""A feature must lower the featureless loss by this part, and its coefficients by half of it."""
+"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it."""
 
-LOCAL_PART = 0.5
+LOCAL_PART = 0.25
 """Strength of a coefficient under "count", as a part of that of a feature."""
 
 DEEPER_UP_TO = 4

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.likelihood.prices import FEATURE_SIZE
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -86,9 +87,9 @@ class Draft:
         return int(self.kept.any(axis=0).sum())
 
     @property
-    def size(self) -> int:
-        """Coefficients, and twice the features: what elimination lowers."""
-        return self.n_coefficients + 2 * self.n_features
+    def size(self) -> float:
+        """Coefficients, and FEATURE_SIZE for each feature: what elimination lowers."""
+        return self.n_coefficients + FEATURE_SIZE * self.n_features
 
     @property
     def vector(self) -> FloatArray:

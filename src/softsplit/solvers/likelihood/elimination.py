@@ -1,6 +1,6 @@
 """Trees of all sizes from one: what is worth least goes first, and the rest is fitted again.
 
-The size of a tree is the number of its coefficients plus twice the number of its features. One
+The size of a tree is the number of its coefficients plus four times that of its features. One
 round takes away what costs least for the size it saves (prices.py), until a part of the size is
 gone, and refits what is left. Moves are single coefficients, whole features, and branches, which
 are replaced by one of their children; so is a branch that has lost its last coefficient.
@@ -24,11 +24,11 @@ import numpy as np
 
 from softsplit.solvers.likelihood.descent import Field, Smoothing
 from softsplit.solvers.likelihood.draft import Draft, below
-from softsplit.solvers.likelihood.prices import branch_rises, coefficient_rises
+from softsplit.solvers.likelihood.prices import FEATURE_SIZE, branch_rises, coefficient_rises
 from softsplit.solvers.likelihood.search import Descents, OutOfBudget
 from softsplit.support.arrays import FloatArray
 
-SHARE, LARGE_SHARE, LARGE = 0.13, 0.25, 60
+SHARE, LARGE_SHARE, LARGE = 0.13, 0.25, 90
 """Part of the size that goes in a round, and that of trees larger than LARGE."""
 
 RIDGE = 0.3
@@ -39,7 +39,7 @@ REFIT_STEPS, REFIT_DECREASE = 6, 1e-5
 NEGLIGIBLE = 0.02
 """Weights below this, in log-odds per unit, are left out before the first round."""
 
-SMALLEST = 3
+SMALLEST = 1.0 + FEATURE_SIZE
 """Size of a tree of one coefficient."""
 
 EXACT, MORE = 3.0, 12
@@ -139,7 +139,7 @@ def close_idle(descents: Descents, draft: Draft) -> Draft:
 def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
     """Less what costs least, until a part of the size is gone."""
     share = LARGE_SHARE if draft.size > LARGE else SHARE
-    wanted, gone = max(1.0, share * draft.size), 0
+    wanted, gone = max(1.0, share * draft.size), 0.0
     begun = draft
     for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
         lighter = move.apply(draft)

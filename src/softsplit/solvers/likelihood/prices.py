@@ -24,6 +24,9 @@ from softsplit.solvers.likelihood.objective import score_columns, softmax
 from softsplit.support.compiling import compiled
 from softsplit.tree.routing import SATURATION
 
+FEATURE_SIZE = 4.0
+"""A feature counts as much as this number of coefficients: it has to be measured and explained."""
+
 FEATURE = -1
 """In the place of a branch: the price is that of a whole feature."""
 
@@ -87,7 +90,7 @@ def coefficient_rises(x, field, shape, kept, ridge, n_exact):  # type: ignore[no
     """Branch (or FEATURE), column, rise and size saved of every coefficient and feature.
 
     ``kept`` (n_branches, n_columns) says which coefficients there are. The size of a tree is the
-    number of its coefficients plus twice the number of its features; a feature of one coefficient
+    number of its coefficients plus FEATURE_SIZE for each of its features; one of one coefficient
     goes with it.
     """
     n_branches, n_columns = kept.shape
@@ -139,13 +142,13 @@ def _estimates(splits, field, kept, gates, gains, root):  # type: ignore[no-unty
                 total += factor[i] * field.features[j, i] * field.features[j, i]
             branches[move], columns[move] = t, j
             rises[move] = total * splits[t, j] * splits[t, j]
-            saved[move] = 3.0 if counts[j] == 1 else 1.0
+            saved[move] = 1.0 + FEATURE_SIZE if counts[j] == 1 else 1.0
             totals[j] += rises[move]
             move += 1
     for j in range(n_columns):
         if counts[j] > 1:
             branches[move], columns[move] = FEATURE, j
-            rises[move], saved[move] = totals[j], counts[j] + 2.0
+            rises[move], saved[move] = totals[j], counts[j] + FEATURE_SIZE
             move += 1
     return branches, columns, rises, saved
 
