@@ -127,9 +127,10 @@ class Search:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
         if self.seen and all(candidate.loss == "log" for candidate in candidates):
-            first, rest = range(FIRST_FOLDS), range(FIRST_FOLDS, self.board.n_folds)
-            self.trainer.evaluate(candidates, fractions, self.board, first)
-            candidates = [c for c in candidates if self.board.hopeful(c, FIRST_FOLDS)]
+            count = min(FIRST_FOLDS, self.board.n_folds)
+            self.trainer.evaluate(candidates, fractions, self.board, range(count))
+            candidates = [c for c in candidates if self.board.hopeful(c, count)]
+            rest = range(count, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, rest)
         else:
             self.trainer.evaluate(candidates, fractions, self.board)
