@@ -30,6 +30,9 @@ from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
 from softsplit.tree.parameters import TreeParameters
 
+FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
+"""Rows on which features are looked for where trees are only compared."""
+
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
@@ -80,10 +83,17 @@ class Elimination:
     The path is found when trees are first asked for. What has descended before goes on from there.
     """
 
-    def __init__(self, problem: TrainingProblem, start: Start, budget: Budget) -> None:
+    def __init__(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> None:
         self.problem, self.start, self.budget = problem, start, budget
         self.began = time.perf_counter()
-        self.few = Descents(problem, budget, problem.rows.sample(SUPPORT_ROWS))
+        rows = SUPPORT_ROWS
+        if compared:
+            rows = FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
+        few = problem.rows.sample(rows)
+        self.few = Descents(problem, budget, few)
+        self._all = self.few if few.n_rows >= problem.rows.n_rows else None
         self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._won: Draft | None = None
         self._stages: list[Stage] = []
@@ -135,7 +145,7 @@ class Elimination:
 
     def _finished(self, problem: TrainingProblem, winner: Draft, tight: bool) -> End:
         """The tree for a problem after its descent on all rows."""
-        whole = self._on_all_rows(problem)
+        whole = self._on_all_rows()
         tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not problem.penalties.counts and local.strength + global_.strength > 0:
@@ -203,11 +213,10 @@ class Elimination:
             return self.budget.verdict
         return Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
 
-    def _on_all_rows(self, problem: TrainingProblem) -> Descents:
-        samples = samples_of(problem.rows)
-        if samples.n_rows <= SUPPORT_ROWS:
-            return self.few
-        return Descents(problem, self.budget, samples)
+    def _on_all_rows(self) -> Descents:
+        if self._all is None:
+            self._all = Descents(self.problem, self.budget, samples_of(self.problem.rows))
+        return self._all
 
     def _picked(self, problem: TrainingProblem) -> Draft:
         """The tree of the path whose objective is least at the strengths of a problem."""
