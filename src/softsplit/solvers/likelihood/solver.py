@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.engines.base import samples_of
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
@@ -166,8 +165,6 @@ class Elimination:
         draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
         if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
-        if whole is not self.few:
-            self.few.steps += whole.steps
         self._last[id(picked)] = draft
         self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
         return self._ends[id(picked), problem.ridge, tight]
@@ -192,7 +189,7 @@ class Elimination:
 
     def _rated(self, problem: TrainingProblem, draft: Draft) -> End:
         """Descents in turn with new multipliers, until the rates hold."""
-        whole, counted = self._on_all_rows(problem), problem.penalties.counts
+        whole, counted = self._on_all_rows(), problem.penalties.counts
         tol = self.budget.tol * problem.cost_unit
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
         terms = RateTerms(whole.on(draft), draft.shape, problem.minimum_rates)
@@ -215,7 +212,7 @@ class Elimination:
 
     def _on_all_rows(self) -> Descents:
         if self._all is None:
-            self._all = Descents(self.problem, self.budget, samples_of(self.problem.rows))
+            self._all = Descents(self.problem, self.budget, self.problem.rows.sample())
         return self._all
 
     def _picked(self, problem: TrainingProblem) -> Draft:
@@ -229,7 +226,7 @@ class Elimination:
             draft.tree(problem),
             status,
             tol=self.budget.tol,
-            n_iter=self.few.steps,
+            n_iter=self.few.steps + (0 if self._all in (None, self.few) else self._all.steps),
             seconds=time.perf_counter() - self.began,
             solver="native",
             message="elimination" if problem.penalties.counts else "proximal steps",
