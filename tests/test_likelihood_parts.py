@@ -147,9 +147,7 @@ def test_prices_are_differences_of_two_values(case, ridge):
     found = branch_rises(x, field, draft.shape)
     for t in range(n_branches):
         for goes_left in (True, False):
-            after, _ = evaluated(
-                draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0)
-            )
+            after, _ = evaluated(draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0))
             assert found[t, 0 if goes_left else 1] == pytest.approx(after - plain, abs=1e-9)
 
 
@@ -239,7 +237,9 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     last = stages[-1].draft.tree(problem)
     assert np.all(last.weights == 0)
     shares = class_shares(problem)
-    np.testing.assert_allclose(last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1))
+    np.testing.assert_allclose(
+        last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1)
+    )
 
 
 def weightless(seed, branch, intercept):
