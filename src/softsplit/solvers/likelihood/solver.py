@@ -25,6 +25,7 @@ from softsplit.solvers.likelihood.elimination import Stage, eliminate
 from softsplit.solvers.likelihood.newton import sharpened
 from softsplit.solvers.likelihood.penalised import STEPS, Penalised
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
+from softsplit.support.interruption import is_interruption
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
@@ -76,7 +77,9 @@ class Elimination:
                 found.append(self._measured(problem, draft, status))
         except OutOfBudget:
             status = self.budget.verdict
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interruption(error):
+                raise
             self.budget.stop()
             status = Status.INTERRUPTED
         if not found:
