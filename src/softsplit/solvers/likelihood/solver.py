@@ -27,6 +27,7 @@ from softsplit.solvers.likelihood.newton import sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
+from softsplit.support.interruption import is_interruption
 from softsplit.tree.parameters import TreeParameters
 
 FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
@@ -117,7 +118,9 @@ class Elimination:
                     found.append(Solution.unmeasured(problem, tree, end.value, end.status))
         except OutOfBudget:
             status = self.budget.verdict
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interruption(error):
+                raise
             self.budget.stop()
             status = Status.INTERRUPTED
         if not found:
