@@ -1,7 +1,7 @@
 """Problems of loss="log" for tests, and their formulas in plain numpy.
 
 Nothing of the solver is used in the formulas: rows are X (n, p), y and weight in the units of a
-descent, a tree is ``splits`` (branches, p + 1) with intercepts last, and ``log_odds`` of the leaves.
+descent, a tree is ``splits`` (branches, p + 1), intercepts last, and ``log_odds`` of the leaves.
 """
 
 from __future__ import annotations

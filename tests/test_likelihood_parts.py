@@ -147,9 +147,7 @@ def test_prices_are_differences_of_two_values(case, ridge):
     found = branch_rises(x, field, draft.shape)
     for t in range(n_branches):
         for goes_left in (True, False):
-            after, _ = evaluated(
-                draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0)
-            )
+            after, _ = evaluated(draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0))
             assert found[t, 0 if goes_left else 1] == pytest.approx(after - plain, abs=1e-9)
 
 
@@ -225,12 +223,13 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
-    stages = eliminate(descents_of(problem), Draft.of(tree, problem), class_shares(problem))
+    descents = descents_of(problem)
+    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
     sizes = [stage.draft.size for stage in stages]
     assert len(stages) > 3
     assert np.all(np.diff(sizes) < 0)
     assert sizes[-1] == 0
-    weighed = replace(problem, ridge=RIDGE.ridge)
+    weighed = replace(problem, ridge=RIDGE * descents.unit)
     for stage in stages:
         made = stage.draft.tree(problem)
         assert np.count_nonzero(made.weights) == stage.draft.n_coefficients
@@ -239,7 +238,9 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     last = stages[-1].draft.tree(problem)
     assert np.all(last.weights == 0)
     shares = class_shares(problem)
-    np.testing.assert_allclose(last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1))
+    np.testing.assert_allclose(
+        last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1)
+    )
 
 
 def weightless(seed, branch, intercept):
