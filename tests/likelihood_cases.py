@@ -96,17 +96,28 @@ def value(problem, splits, log_odds):
 def lowest_of_one_split(problem, used, starts=12, seed=0):
     """Least value of a tree of one split that uses these columns: descents from many points."""
     rng = np.random.default_rng(seed)
-    used, shape = np.flatnonzero(used), (problem.n_classes, 2)
+    rows, y, weight = standardised(problem)
+    X, counts = np.column_stack([rows[:, np.asarray(used)], np.ones(len(y))]), problem.n_classes
+    pseudo = problem.loss.leaf_rule.pseudo_counts[:, None]
+    ridges = np.append(np.full(X.shape[1] - 1, problem.ridge), 0.0)
+    own = np.arange(counts)[:, None] == y
 
     def total(x):
-        splits = np.zeros((1, problem.n_features + 1))
-        splits[0, used], splits[0, -1] = x[: len(used)], x[len(used)]
-        return value(problem, splits, x[len(used) + 1 :].reshape(shape))
+        split, leaves = x[: X.shape[1]], softmax(x[X.shape[1] :].reshape(counts, 2), axis=0)
+        left = expit(X @ split)
+        truth = left * leaves[y, 0] + (1 - left) * leaves[y, 1]
+        found = -weight @ np.log(truth) - np.sum(pseudo * np.log(leaves))
+        per_row = -weight / truth
+        by_split = X.T @ (per_row * left * (1 - left) * (leaves[y, 0] - leaves[y, 1]))
+        by_leaf = np.empty((counts, 2))
+        for leaf, gate in enumerate((left, 1 - left)):
+            share = per_row * gate * leaves[y, leaf]
+            by_leaf[:, leaf] = own @ share - leaves[:, leaf] * share.sum()
+        by_leaf += leaves * pseudo.sum() - pseudo
+        found += 0.5 * np.sum(ridges * split**2)
+        return found, np.append(by_split + ridges * split, by_leaf.ravel())
 
-    size = len(used) + 1 + 2 * problem.n_classes
-    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-8}
-    ends = [
-        minimize(total, rng.normal(scale=1.5, size=size), method="L-BFGS-B", options=options).fun
-        for _ in range(starts if len(used) else 1)
-    ]
-    return min(ends)
+    size = X.shape[1] + 2 * counts
+    options = {"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-9}
+    points = rng.normal(scale=1.5, size=(starts, size))
+    return min(minimize(total, x, jac=True, method="L-BFGS-B", options=options).fun for x in points)

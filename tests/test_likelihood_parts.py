@@ -223,12 +223,13 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
-    stages = eliminate(descents_of(problem), Draft.of(tree, problem), class_shares(problem))
+    descents = descents_of(problem)
+    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
     sizes = [stage.draft.size for stage in stages]
     assert len(stages) > 3
     assert np.all(np.diff(sizes) < 0)
     assert sizes[-1] == 0
-    weighed = replace(problem, ridge=RIDGE.ridge)
+    weighed = replace(problem, ridge=RIDGE * descents.unit)
     for stage in stages:
         made = stage.draft.tree(problem)
         assert np.count_nonzero(made.weights) == stage.draft.n_coefficients

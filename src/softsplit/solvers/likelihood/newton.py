@@ -18,7 +18,7 @@ from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.objective import value_and_gradient
 from softsplit.support.arrays import FloatArray
 
-MOST_NUMBERS = 150
+MOST_NUMBERS = 300
 MOST_WORK = 2e8
 """Largest product of rows, branches and free numbers."""
 

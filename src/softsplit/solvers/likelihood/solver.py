@@ -23,7 +23,7 @@ from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import Stage, eliminate
-from softsplit.solvers.likelihood.newton import sharpened
+from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
@@ -36,6 +36,12 @@ FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
+
+FINE_DECREASE = 1e-13
+"""Where a tree has too many numbers for Newton steps."""
+
+SPARSE_STARTS = 3
+"""Trees of the path from which proximal steps start too: they may end sparser than dense ones."""
 
 RATE_ROUNDS, TRIED = 25, 6
 """Most rounds of multipliers, and trees of a path that are tried under class rates."""
@@ -107,7 +113,7 @@ class Elimination:
         try:
             if self._won is None:
                 self._won = self._winner()
-            if not self._stages and any(problem.penalties.counts for problem in problems):
+            if not self._stages and (tight or any(one.penalties.counts for one in problems)):
                 self._stages = eliminate(self.few, self._won, class_shares(self.problem))
             for problem in problems:
                 end = self._finished(problem, self._won, tight)
@@ -151,10 +157,17 @@ class Elimination:
         tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not problem.penalties.counts and local.strength + global_.strength > 0:
-            proximal = Penalised(whole, winner, problem.penalties, problem.ridge)
-            draft, over = proximal.descend(self.budget.max_iter, tol, tight=tight)
-            return End(draft, problem.cost(draft.tree(problem)), self._status(over))
-        picked = self._picked(problem) if self._stages else winner
+            ends = [
+                self._penalised(problem, whole, draft, tight)
+                for draft in (winner, *(self._cheapest(problem) if tight else ()))
+            ]
+            return min(
+                ends,
+                key=lambda end: (
+                    end.value + problem.penalties.value(end.draft.tree(problem).weights)
+                ),
+            )
+        picked = self._picked(problem) if problem.penalties.counts else winner
         if not picked.n_coefficients:
             return End(picked, problem.cost(self._tree(picked)), Status.ACCEPTABLE)
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
@@ -165,12 +178,34 @@ class Elimination:
         if known is not None:
             return known
         begin = self._last.get(id(picked), picked)  # another ridge has been there
+        if tight and not affordable(int(begin.free.sum()), whole.field, len(begin.splits)):
+            decrease = FINE_DECREASE
         draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
         if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
         self._last[id(picked)] = draft
         self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
         return self._ends[id(picked), problem.ridge, tight]
+
+    def _penalised(
+        self, problem: TrainingProblem, whole: Descents, draft: Draft, tight: bool
+    ) -> End:
+        """Where proximal steps lead."""
+        steps = Penalised(whole, draft, problem.penalties, problem.ridge)
+        tol = self.budget.tol * problem.cost_unit
+        draft, over = steps.descend(self.budget.max_iter, tol, tight=tight)
+        return End(draft, problem.cost(draft.tree(problem)), self._status(over))
+
+    def _cheapest(self, problem: TrainingProblem) -> list[Draft]:
+        """Of the path the cheapest tree for each number of branches in use, on all columns."""
+        best: dict[int, tuple[float, TreeParameters]] = {}
+        for stage in self._stages:
+            tree = stage.draft.tree(problem)
+            n_used, cost = int(np.sum(np.any(tree.weights != 0, axis=0))), problem.objective(tree)
+            if n_used not in best or cost < best[n_used][0]:
+                best[n_used] = cost, tree
+        ranked = sorted(best.values(), key=lambda pair: pair[0])
+        return [Draft.of(tree, problem) for _, tree in ranked[:SPARSE_STARTS]]
 
     def within_rates(self, problem: TrainingProblem, found: Solution) -> Solution:
         """The tree that was found, moved to where the class rates of a problem hold.

@@ -1,0 +1,301 @@
+"""Trees by likelihood: certificates, known optima, IPOPT, and what an estimator promises."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+from likelihood_cases import (
+    NO_PENALTY,
+    learnable_rows,
+    lowest_of_one_split,
+    problem_of,
+    random_problem,
+    value,
+)
+from softsplit import SoftTreeClassifier
+from softsplit.problem.optimality import kkt
+from softsplit.problem.penalties import (
+    PenaltyPair,
+    counting,
+    exponential,
+    inverse_power,
+    linear,
+    logarithmic,
+    power,
+)
+from softsplit.solvers import NativeSolver
+from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
+from softsplit.solvers.ipopt.solver import IpoptSolver
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.elimination import RIDGE, eliminate
+from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.training.multistart import best_solution, multistart
+
+needs_casadi = pytest.mark.skipif(
+    importlib.util.find_spec("casadi") is None, reason="needs softsplit[ipopt]"
+)
+SCOPES = {"local": (1.0, 0.0), "global": (0.0, 1.0), "both": (0.5, 0.5)}
+SURROGATES = {
+    "count": counting(),
+    "l1": linear(),
+    "l0": exponential(),
+    "power": power(),
+    "inverse_power": inverse_power(0.5, 1e-2),
+    "log": logarithmic(1e-2),
+}
+
+
+def best_of(problem, solver=None, n_starts=4, seed=0):
+    return best_solution(
+        multistart(problem, solver or NativeSolver(), n_starts=n_starts, seed=seed)
+    )
+
+
+def assert_optimal(problem, solution, tol=1e-6):
+    """OPTIMAL, by residuals that are worked out anew, and the objective is that of the formula."""
+    assert solution.status is Status.OPTIMAL, solution.kkt
+    assert kkt(problem, solution.parameters).residual <= tol * problem.cost_unit
+    draft = Draft.of(solution.parameters, problem)
+    expected = value(problem, draft.splits, draft.log_odds)
+    expected += problem.penalties.value(solution.parameters.weights)
+    assert solution.objective == pytest.approx(expected, rel=1e-9)
+
+
+# Certificates.
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize(("depth", "n_classes"), [(1, 2), (2, 3)])
+def test_every_penalty_ends_at_a_point_of_the_first_order(surrogate, scope, depth, n_classes):
+    X, y = learnable_rows(depth, n_rows=80, n_classes=n_classes)
+    penalties = PenaltyPair.of(SURROGATES[surrogate], *SCOPES[scope])
+    problem = problem_of(X, y, depth=depth, penalties=penalties)
+    for solution in multistart(problem, NativeSolver(), n_starts=2, seed=1):
+        assert_optimal(problem, solution)
+
+
+@pytest.mark.parametrize("ridge", [0.1, 1.0])
+def test_without_penalty(ridge):
+    X, y = learnable_rows(5, n_rows=80, n_classes=3)
+    problem = problem_of(X, y, depth=2, ridge=ridge)
+    assert_optimal(problem, best_of(problem))
+
+
+def test_the_tree_of_a_strength_is_the_cheapest_of_the_path():
+    problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
+    descents = Descents(problem, Budget(), problem.samples)
+    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    sizes = []
+    for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):
+        pair = PenaltyPair.of(counting(), strength, 2 * strength)
+        found = NativeSolver().solve(problem.with_penalties(pair), Start(tree), Budget())
+        prices = [stage.price(strength, 2 * strength) for stage in stages]
+        expected = stages[int(np.argmin(prices))].draft.tree(problem).weights
+        np.testing.assert_array_equal(found.parameters.weights != 0, expected != 0)
+        sizes.append(np.count_nonzero(expected))
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] >= 5
+    assert sizes[-1] == 0
+
+
+# Known optima.
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_global_optimum_of_one_split_on_a_line(seed, n_classes):
+    """Descents of slope, place and leaves from 25 points, by the formula alone."""
+    X, y = learnable_rows(seed, n_rows=30, n_features=2, n_classes=n_classes)
+    problem = problem_of(X[:, :1], y, ridge=0.3)
+    lowest = lowest_of_one_split(problem, np.array([True]), starts=25)
+    found = best_of(problem)
+    assert_optimal(problem, found)
+    assert found.objective == pytest.approx(lowest, abs=1e-6)
+
+
+def best_subset(problem, strength):
+    """Least objective over all sets of features, each fitted from several starts."""
+    sets = itertools.product((False, True), repeat=problem.n_features)
+    return min(lowest_of_one_split(problem, used, starts=5) + strength * sum(used) for used in sets)
+
+
+@pytest.mark.parametrize("strength", [0.7, 2.0])
+def test_elimination_finds_the_best_subset(strength):
+    """One split, four features: all sixteen supports are fitted. At most one of six is missed."""
+    excess = []
+    for seed in range(6):
+        X, y = learnable_rows(seed, n_rows=40)
+        pair = PenaltyPair.of(counting(), 0.4 * strength, 0.6 * strength)
+        problem = problem_of(X, y, penalties=pair, ridge=RIDGE)
+        found = best_of(problem, n_starts=10)
+        excess.append(found.objective - best_subset(problem, strength))
+    assert np.all(np.array(excess) > -1e-6)
+    assert np.sum(np.array(excess) > 1e-6) <= 1, excess
+
+
+# The reference.
+
+
+@needs_casadi
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("surrogate", ["l1", "l0"])
+def test_no_worse_than_ipopt(surrogate, scope):
+    for seed, (depth, n_classes) in enumerate([(1, 2), (2, 2), (2, 3)]):
+        X, y = learnable_rows(seed, n_rows=40, n_features=3, n_classes=n_classes)
+        penalties = PenaltyPair.of(SURROGATES[surrogate], *SCOPES[scope])
+        problem = problem_of(X, y, depth=depth, penalties=penalties)
+        reference = best_of(problem, IpoptSolver(), n_starts=5)
+        found = best_of(problem, n_starts=5)
+        assert found.objective <= 1.001 * reference.objective
+
+
+@needs_casadi
+def test_from_the_same_tree_ipopt_ends_at_the_same_point():
+    """Where both descend from a tree that is nearly there: objective, weights, leaves."""
+    X, y = learnable_rows(3, n_rows=60, n_classes=3)
+    problem = problem_of(X, y, depth=2, penalties=PenaltyPair.of(linear(), 0.5, 0.5))
+    ours = best_of(problem)
+    theirs = IpoptSolver().solve(problem, Start(ours.parameters), Budget())
+    assert theirs.status is Status.OPTIMAL
+    assert theirs.objective == pytest.approx(ours.objective, rel=1e-7)
+    np.testing.assert_allclose(theirs.parameters.weights, ours.parameters.weights, atol=1e-4)
+    np.testing.assert_allclose(
+        theirs.parameters.leaf_classes, ours.parameters.leaf_classes, atol=1e-4
+    )
+
+
+@needs_casadi
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            {"solver": "ipopt", "penalty": "count", "global_strength": 1.0},
+            "penalty='count' has none",
+        ),
+        ({"solver": "ipopt-explicit"}, "'ipopt-explicit' trains loss='cost' only; set loss='cost'"),
+        ({"solver": "decomposition"}, "set loss='cost'"),
+    ],
+)
+def test_what_is_not_for_other_solvers_is_said(settings, sentence):
+    X, y = learnable_rows(0)
+    with pytest.raises(UnsupportedProblem, match=sentence):
+        SoftTreeClassifier(loss="log", **settings).fit(X, y)
+
+
+@needs_casadi
+def test_ipopt_by_default_has_the_penalty_that_it_can_follow():
+    X, y = learnable_rows(0)
+    tree = SoftTreeClassifier(loss="log", solver="ipopt", n_starts=1, random_state=0).fit(X, y)
+    same = SoftTreeClassifier(
+        loss="log", solver="ipopt", penalty="l0", n_starts=1, random_state=0
+    ).fit(X, y)
+    np.testing.assert_array_equal(tree.coef_, same.coef_)
+    assert tree.solution_.status is Status.OPTIMAL
+
+
+# Class rates.
+
+
+@pytest.mark.parametrize("penalty", ["count", "l1", "l0"])
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_class_rates_hold_if_asked_for(penalty, rate):
+    """At 0.9 they bind: the tree without them has 0.86 for one class."""
+    X, y = load_iris(return_X_y=True)
+    settings = {"loss": "log", "depth": 2, "penalty": penalty, "n_starts": 2, "random_state": 0}
+    free = SoftTreeClassifier(**settings).fit(X, y)
+    tree = SoftTreeClassifier(**settings, min_class_rate=rate).fit(X, y)
+    proba = tree.predict_proba(X)
+    rates = np.array([proba[y == k, k].mean() for k in range(3)])
+    assert np.all(rates >= rate - 1e-6)
+    assert tree.solution_.status is Status.OPTIMAL
+    if rate == 0.5:
+        np.testing.assert_array_equal(tree.coef_, free.coef_)
+    else:
+        assert np.min(rates) == pytest.approx(rate, abs=1e-6)
+        assert tree.solution_.objective > free.solution_.objective
+        if penalty == "count":
+            assert np.count_nonzero(tree.coef_) <= np.count_nonzero(free.coef_)
+
+
+@needs_casadi
+def test_class_rates_cost_no_more_than_with_ipopt():
+    X, y = load_wine(return_X_y=True)
+    settings = {"loss": "log", "penalty": "l0", "min_class_rate": 0.97, "random_state": 0}
+    ours = SoftTreeClassifier(**settings, n_starts=2).fit(X, y).solution_
+    theirs = SoftTreeClassifier(**settings, n_starts=2, solver="ipopt").fit(X, y).solution_
+    assert ours.status is theirs.status is Status.OPTIMAL
+    assert ours.objective <= 1.001 * theirs.objective
+
+
+# Weights, costs, classes.
+
+
+def test_class_weights_are_weights_of_rows():
+    X, y = load_iris(return_X_y=True)
+    weight = {0: 0.5, 1: 2.0, 2: 1.25}
+    settings = {"loss": "log", "scale": "minmax", "n_starts": 2, "random_state": 0}
+    one = SoftTreeClassifier(**settings, class_weight=weight).fit(X, y)
+    other = SoftTreeClassifier(**settings).fit(X, y, sample_weight=np.array([weight[k] for k in y]))
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-6)
+
+
+def test_costs_decide_at_prediction_alone():
+    X, y = load_wine(return_X_y=True)
+    costs = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [60.0, 60.0, 0.0]])
+    settings = {"loss": "log", "n_starts": 2, "random_state": 0}
+    plain = SoftTreeClassifier(**settings).fit(X, y)
+    costly = SoftTreeClassifier(**settings, cost_matrix=costs).fit(X, y)
+    proba = costly.predict_proba(X)
+    np.testing.assert_array_equal(proba, plain.predict_proba(X))
+    np.testing.assert_array_equal(costly.predict(X), np.argmin(proba @ costs, axis=1))
+    assert np.sum(costly.predict(X) == 2) > np.sum(plain.predict(X) == 2)
+
+
+@pytest.mark.parametrize("penalty", ["count", "l0"])
+def test_the_same_bits_for_any_jobs_and_any_order_of_rows(penalty):
+    X, y = load_iris(return_X_y=True)
+    settings = {"loss": "log", "penalty": penalty, "n_starts": 3, "random_state": 0}
+    tree = SoftTreeClassifier(**settings, n_jobs=1).fit(X, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    for other in (
+        SoftTreeClassifier(**settings, n_jobs=2).fit(X, y),
+        SoftTreeClassifier(**settings).fit(X[order], y[order]),
+    ):
+        np.testing.assert_array_equal(other.coef_, tree.coef_)
+        np.testing.assert_array_equal(other.intercept_, tree.intercept_)
+        np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
+
+
+@pytest.mark.parametrize("settings", [{"depth": 1}, {}], ids=["one split", "defaults"])
+@pytest.mark.parametrize("n_classes", [2, 3, 12, 30, 100])
+def test_any_number_of_classes(n_classes, settings):
+    rng = np.random.default_rng(n_classes)
+    y = np.repeat(np.arange(n_classes), 5)
+    X = rng.normal(size=(n_classes, 4))[y] + 0.3 * rng.normal(size=(len(y), 4))
+    tree = SoftTreeClassifier(**settings, n_starts=2, random_state=0).fit(X, y)
+    proba = tree.predict_proba(X)
+    assert proba.shape == (len(y), n_classes)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert -np.mean(np.log(proba[np.arange(len(y)), y])) < np.log(n_classes) - 0.3
+    assert tree.solution_.stationarity <= 1e-3
+    if tree.solution_.parameters.leaf_classes.size <= 200:  # all numbers fit into Newton steps
+        assert tree.solution_.status is Status.OPTIMAL
+
+
+def test_neither_strength_nor_features():
+    """Strength without end: the tree of the class shares, whatever the penalty."""
+    X, y = learnable_rows(1, n_classes=3)
+    for surrogate in (counting(), linear(), exponential()):
+        problem = problem_of(X, y, depth=2, penalties=PenaltyPair.of(surrogate, 1e3, 1e3))
+        found = best_of(problem, n_starts=2)
+        assert_optimal(problem, found)
+        assert np.all(found.parameters.weights == 0)
+        free = problem.with_penalties(NO_PENALTY)
+        assert found.objective == pytest.approx(free.cost(found.parameters), rel=1e-12)
