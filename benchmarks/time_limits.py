@@ -78,9 +78,7 @@ def _choose(X: np.ndarray, y: np.ndarray, depth: int) -> None:
 
 CALLS = {
     "fit": lambda X, y, depth: _tree(depth).fit(X, y),
-    "fit by decomposition": lambda X, y, depth: _tree(depth, "decomposition", loss="cost").fit(
-        X, y
-    ),
+    "fit by decomposition": lambda X, y, depth: _tree(depth, "decomposition").fit(X, y),
     "strength_path": lambda X, y, depth: strength_path(X, y, estimator=_tree(depth)),
     "SoftTreeClassifierCV": _choose,
 }

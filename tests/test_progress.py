@@ -22,7 +22,7 @@ from softsplit.training.progress import ConsoleProgress
 from softsplit.training.walk import walk
 
 START = re.compile(
-    r"^start +(\d+) of 4  (?:mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
+    r"^start +(\d+) of 4  (?:growth|mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
     r"[\d.]+ s  best ([\d.e+-]+)$"
 )
 
