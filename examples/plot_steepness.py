@@ -20,7 +20,7 @@ _, axes = plt.subplots(1, 2, figsize=(12, 4.4))
 print("steepness  accuracy  log-loss  mean probability of the answer")
 for steepness, ax in zip((512, 48), axes, strict=True):
     tree = SoftTreeClassifier(
-        global_strength=0.5, steepness=steepness, n_starts=3, random_state=0
+        loss="cost", global_strength=0.5, steepness=steepness, n_starts=3, random_state=0
     ).fit(X, y)
     chances = tree.predict_proba(X_test)
     accuracy, loss = tree.score(X_test, y_test), log_loss(y_test, chances)
