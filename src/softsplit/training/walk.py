@@ -83,8 +83,10 @@ def walk(
                 budget.stop()
             if thorough:
                 best = hop(problem, solver, found, seed=seed, budget=budget)
-            else:
+            elif any(s.status.usable for s in found) or budget.exhausted:
                 best = best_solution(found, budget)
+            else:  # no tree so sparse meets the rates: what was found before can be compared
+                break
             front = distinct([best, *(s for s in found if s.status.usable)], keep)
             path.append(best)
             observer.point_ended(problem, best)
