@@ -280,7 +280,7 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *parts):
         reason = one.supports(problem) if isinstance(one, Selective) else None
         if reason is not None:
-            native = problem.boxed or problem.penalties.counts
+            native = one.name != "native" and (problem.boxed or problem.penalties.counts)
             advice = "use solver='native'" if native else "set loss='cost'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")
 
