@@ -218,12 +218,18 @@ def test_a_parameter_changed_after_fit_changes_no_prediction():
     np.testing.assert_array_equal(tree.set_params(steepness=2.0).predict_proba(X), before)
 
 
-@pytest.mark.parametrize("factor", [1e-9, 1e-3, 1e6])
-def test_the_scale_of_weights_and_strengths_does_not_matter(factor):
-    """Only the ratio of costs and strengths counts; the tolerance follows the scale."""
-    plain = fit(loss="cost", global_strength=1.0, n_starts=3)
+@pytest.mark.parametrize(
+    ("loss", "factor"),
+    [("cost", 1e-9), ("cost", 1e-3), ("cost", 1e6), ("log", 1e-9), ("log", 1 / 150)],
+)
+def test_the_scale_of_weights_and_strengths_does_not_matter(loss, factor):
+    """Only the ratio of costs and strengths counts; the tolerance follows the scale.
+
+    By likelihood weights above one are counts of rows: more of them are more evidence.
+    """
+    plain = fit(loss=loss, global_strength=1.0, n_starts=3)
     weight = np.full(150, factor)
-    scaled = fit(loss="cost", global_strength=factor, sample_weight=weight, n_starts=3)
+    scaled = fit(loss=loss, global_strength=factor, sample_weight=weight, n_starts=3)
     assert scaled.objective_ / factor == pytest.approx(plain.objective_, rel=0.02)
 
 

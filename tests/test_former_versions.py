@@ -50,6 +50,7 @@ def test_a_pickle_is_read_and_predicts_as_before(name, iris):
     assert tree.classes_.tolist() == sorted(set(y))
     assert tree.feature_names_in_.tolist() == list(X.columns)
     assert tree.n_features_in_ == 4
+    assert tree.loss == loads_model(dumps_model(tree)).loss == "cost"
 
 
 @pytest.mark.parametrize("name", TREES)

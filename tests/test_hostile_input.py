@@ -71,7 +71,8 @@ def test_what_is_no_sentence_is_seen(text):
 
 def test_a_broken_promise_is_seen(monkeypatch):
     rng = np.random.default_rng(0)
-    case = HostileCase("fit", rng.normal(size=(20, 2)), rng.integers(0, 2, 20))
+    rows = rng.normal(size=(20, 2)), rng.integers(0, 2, 20)
+    case = HostileCase("fit", *rows, parameters={"loss": "cost"})
     assert outcome(case).trees == 1
     honest = Prepared.tree
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from softsplit.solvers import Budget
-from softsplit.support.interruption import never_lost, raise_again, seen
+from softsplit.support.interruption import is_interruption, never_lost, raise_again, seen
 
 DROPPED = """
 import os, signal, sys, warnings
@@ -97,6 +97,13 @@ def test_what_was_seen_is_not_raised_again(usual):
         assert budget.exhausted and not Budget().exhausted
         interrupt_and_drop()
         seen()
+
+
+def test_what_compiled_code_makes_of_an_interruption_is_known():
+    outer, inner = SystemError(), SystemError()
+    outer.__cause__, inner.__cause__ = inner, KeyboardInterrupt()
+    assert is_interruption(outer) and is_interruption(KeyboardInterrupt())
+    assert not is_interruption(SystemError())
 
 
 def test_others_handlers_stay(usual):

@@ -256,6 +256,7 @@ def test_old_model_files_still_predict_what_they_did(path):
         X = pd.DataFrame(X, columns=tree.feature_names_in_)
     np.testing.assert_allclose(tree.predict_proba(X), recorded["probabilities"], atol=1e-12)
     assert tree.predict(X).tolist() == recorded["labels"]
+    assert tree.loss == "cost"  # there was no other
     SCHEMA.validate(json.loads(path.read_text()))
 
 

@@ -8,11 +8,11 @@ from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, fitted
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.training import run as running
@@ -110,6 +110,22 @@ def test_the_end_is_kept_as_data(parameters, end):
         with pytest.warns(ConvergenceWarning):
             model.fit(X, Y)
     assert model.end_ == end
+
+
+def test_by_likelihood_a_run_that_is_cut_is_no_worse_than_no_features():
+    with pytest.warns(ConvergenceWarning):
+        model = quick(time_limit=1e-9).fit(X, Y)
+    right = model.predict_proba(X)[np.arange(len(Y)), Y]
+    assert -np.mean(np.log(right)) <= np.log(3) + 1e-9
+
+
+def test_by_likelihood_branches_that_decide_nothing_are_left_out():
+    model = quick(depth=4).fit(X, Y)
+    idle = ~model.weights_.any(axis=0)
+    whole = model.tree_.with_parameters(model.solution_.parameters)
+    assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+    assert "always" not in export_text(model)
+    assert idle.sum() < np.sum(~model.solution_.parameters.weights.any(axis=0))
 
 
 def test_an_interruption_is_kept_as_data(monkeypatch):

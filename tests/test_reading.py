@@ -420,7 +420,8 @@ def test_equal_leaves_and_what_nothing_reaches_are_removed():
 
 def test_simplify_keeps_the_estimator_whole():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    tree = SoftTreeClassifier(depth=4, global_strength=8.0, n_starts=2, random_state=0).fit(X, y)
+    settings = {"depth": 4, "global_strength": 8.0, "n_starts": 2, "random_state": 0}
+    tree = SoftTreeClassifier(loss="cost", **settings).fit(X, y)
     small = tree.simplify(X, tol=0.01)
     assert len(small.thresholds_) < len(tree.thresholds_)
     np.testing.assert_array_equal(small.predict(X), tree.predict(X))

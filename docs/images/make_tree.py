@@ -18,7 +18,7 @@ from softsplit.plots import TreeDisplay
 def draw() -> TreeDisplay:
     data = load_wine(as_frame=True)
     y = np.array(["cultivar A", "cultivar B", "cultivar C"])[data.target]
-    tree = SoftTreeClassifier(random_state=0).fit(data.data, y).simplify()
+    tree = SoftTreeClassifier(global_strength=4.0, random_state=0).fit(data.data, y).simplify()
     return TreeDisplay.from_estimator(tree, data.data, y)
 
 

@@ -306,7 +306,8 @@ def refit_from(
     found: list[Solution] = []
     if isinstance(run.solver, Follower) and run.solver.follows(problem):
         own = [run.solver.follow(problem, Start(tree), budget) for tree in starts]
-        return best_path([*own, *fold_paths(prepared, run)], problem, budget)
+        fresh = fold_paths(prepared, run, compared=False)
+        return best_path([*own, *fresh], problem, budget)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):
             found.append(run.solver.solve(problem, Start(tree), budget))

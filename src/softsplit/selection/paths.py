@@ -29,14 +29,16 @@ def _scaled(problem: TrainingProblem, ridges: Sequence[float]) -> Sequence[float
     return [problem.row_unit * ridge for ridge in ridges] or [problem.ridge]
 
 
-def fold_paths(prepared: Prepared, run: Run) -> list[Path]:
+def fold_paths(prepared: Prepared, run: Run, *, compared: bool = True) -> list[Path]:
     """A path from each start of a run, for a solver that follows paths."""
     problem, solver = prepared.problem, run.solver
     assert isinstance(solver, Follower)
     refuse_unsupported(solver, problem)
     children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
     return [
-        solver.follow(problem, numbered_start(problem, solver, number, child), run.budget)
+        solver.follow(
+            problem, numbered_start(problem, solver, number, child), run.budget, compared=compared
+        )
         for number, child in enumerate(children)
     ]
 

@@ -327,8 +327,13 @@ class Follower(Protocol):
     def follows(self, problem: TrainingProblem) -> bool:
         """Whether it does for problems of this kind."""
 
-    def follow(self, problem: TrainingProblem, start: Start, budget: Budget) -> Path:
-        """The path from a start; its work is done when trees are asked for."""
+    def follow(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> Path:
+        """The path from a start; its work is done when trees are asked for.
+
+        Features may be looked for on fewer rows where trees are only to be ``compared``.
+        """
 
 
 @runtime_checkable

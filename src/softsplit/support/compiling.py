@@ -18,6 +18,8 @@ from typing import Any
 import numba as nb
 from numba.extending import overload
 
+from softsplit.support.interruption import is_interruption
+
 logger = logging.getLogger(__name__)
 
 try:
@@ -118,7 +120,7 @@ def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
     try:
         return make(bundle)
     except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
+        if is_interruption(error):
             raise KeyboardInterrupt from None
         raise
 

@@ -46,3 +46,15 @@ def raise_again() -> None:
     if _noted and current_thread() is main_thread():
         seen()
         raise KeyboardInterrupt
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether Ctrl-C is at the root of an error.
+
+    Numba runs a little Python where arguments go in and results come out of compiled code; there
+    an interruption becomes a SystemError.
+    """
+    root: BaseException | None = error
+    while root is not None and not isinstance(root, KeyboardInterrupt):
+        root = root.__cause__
+    return root is not None

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.engines.base import samples_of
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
@@ -28,7 +27,11 @@ from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
+from softsplit.support.interruption import is_interruption
 from softsplit.tree.parameters import TreeParameters
+
+FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
+"""Rows on which features are looked for where trees are only compared."""
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
@@ -89,15 +92,22 @@ class Elimination:
     The path is found when trees are first asked for. What has descended before goes on from there.
     """
 
-    def __init__(self, problem: TrainingProblem, start: Start, budget: Budget) -> None:
+    def __init__(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> None:
         self.problem, self.start, self.budget = problem, start, budget
         self.began = time.perf_counter()
-        self.few = Descents(problem, budget, problem.rows.sample(SUPPORT_ROWS))
+        rows = SUPPORT_ROWS
+        if compared:
+            rows = FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
+        few = problem.rows.sample(rows)
+        self.few = Descents(problem, budget, few)
+        self._all = self.few if few.n_rows >= problem.rows.n_rows else None
         self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._won: Draft | None = None
         self._stages: list[Stage] = []
         self._last: dict[int, Draft] = {}
-        self._ends: dict[tuple[int, float, bool], End] = {}
+        self._ends: dict[tuple[int, float, bool, bool], End] = {}
         self._trees: dict[int, tuple[Draft, TreeParameters]] = {}
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
@@ -117,7 +127,9 @@ class Elimination:
                     found.append(Solution.unmeasured(problem, tree, end.value, end.status))
         except OutOfBudget:
             status = self.budget.verdict
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interruption(error):
+                raise
             self.budget.stop()
             status = Status.INTERRUPTED
         if not found:
@@ -146,38 +158,38 @@ class Elimination:
 
     def _finished(self, problem: TrainingProblem, winner: Draft, tight: bool) -> End:
         """The tree for a problem after its descent on all rows."""
-        whole = self._on_all_rows(problem)
+        whole = self._on_all_rows()
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not problem.penalties.counts and local.strength + global_.strength > 0:
             starts = [winner, *(self._cheapest(problem) if tight else ())]
             ends = [self._penalised(problem, whole, draft, tight) for draft in starts]
             return min(ends, key=lambda end: problem.objective(end.draft.tree(problem)))
         picked = self._picked(problem) if problem.penalties.counts else winner
-        return self._descended(problem, picked, tight)
-
-    def _descended(self, problem: TrainingProblem, picked: Draft, tight: bool) -> End:
-        """Where a tree leads on its own coefficients; each is descended once for each ridge."""
-        whole, tol = self._on_all_rows(problem), self.budget.tol * problem.cost_unit
         if not picked.n_coefficients:
             return End(picked, problem.cost(self._tree(picked)), Status.ACCEPTABLE)
+        return self._descended(problem, picked, whole, tight)
+
+    def _descended(
+        self, problem: TrainingProblem, picked: Draft, whole: Descents, tight: bool
+    ) -> End:
+        """Where a tree leads on its own coefficients; each is descended once for each ridge."""
+        tol = self.budget.tol * problem.cost_unit
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
         if tight:
             steps, decrease = POLISH_STEPS, POLISH_DECREASE
         smoothing, small = Smoothing(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
-        known = self._ends.get((id(picked), problem.ridge, tight))
-        if known is not None:
-            return known
+        key = id(picked), problem.ridge, tight, whole is self.few
+        if key in self._ends:
+            return self._ends[key]
         begin = self._last.get(id(picked), picked)  # another ridge has been there
         if tight and not affordable(int(begin.free.sum()), whole.field, len(begin.splits)):
             decrease = FINE_DECREASE
         draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
         if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
-        if whole is not self.few:
-            self.few.steps += whole.steps
         self._last[id(picked)] = draft
-        self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
-        return self._ends[id(picked), problem.ridge, tight]
+        self._ends[key] = End(draft, value, self._status(over))
+        return self._ends[key]
 
     def _penalised(
         self, problem: TrainingProblem, whole: Descents, draft: Draft, tight: bool
@@ -217,7 +229,7 @@ class Elimination:
 
     def _rated(self, problem: TrainingProblem, draft: Draft) -> End:
         """Descents in turn with new multipliers, until the rates hold."""
-        whole, counted = self._on_all_rows(problem), problem.penalties.counts
+        whole, counted = self._on_all_rows(), problem.penalties.counts
         tol = self.budget.tol * problem.cost_unit
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
         terms = RateTerms(whole.on(draft), draft.shape, problem.minimum_rates)
@@ -238,11 +250,10 @@ class Elimination:
             return self.budget.verdict
         return Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
 
-    def _on_all_rows(self, problem: TrainingProblem) -> Descents:
-        samples = samples_of(problem.rows)
-        if samples.n_rows <= SUPPORT_ROWS:
-            return self.few
-        return Descents(problem, self.budget, samples)
+    def _on_all_rows(self) -> Descents:
+        if self._all is None:
+            self._all = Descents(self.problem, self.budget, self.problem.rows.sample())
+        return self._all
 
     def _picked(self, problem: TrainingProblem) -> Draft:
         """The tree of the path whose objective is least at the strengths of a problem.
@@ -251,10 +262,12 @@ class Elimination:
         problem's.
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        compared = [
-            replace(stage, value=self._descended(problem, stage.draft, tight=False).value)
-            for stage in self._ranked(problem)[:COMPARED]
-        ]
+        compared = []
+        for stage in self._ranked(problem)[:COMPARED]:
+            if stage.draft.n_coefficients:
+                end = self._descended(problem, stage.draft, self.few, tight=False)
+                stage = replace(stage, value=end.value)
+            compared.append(stage)
         return min(compared, key=lambda stage: stage.price(local, global_)).draft
 
     def _ranked(self, problem: TrainingProblem) -> list[Stage]:
@@ -269,7 +282,7 @@ class Elimination:
             draft.tree(problem),
             status,
             tol=self.budget.tol,
-            n_iter=self.few.steps,
+            n_iter=self.few.steps + (0 if self._all in (None, self.few) else self._all.steps),
             seconds=time.perf_counter() - self.began,
             solver="native",
             message="elimination" if problem.penalties.counts else "proximal steps",

@@ -128,8 +128,10 @@ class NativeSolver:
         """Elimination gives trees for all strengths at once."""
         return likelihood.by_likelihood(problem)
 
-    def follow(self, problem: TrainingProblem, start: Start, budget: Budget) -> Path:
-        return likelihood.Elimination(problem, start, budget)
+    def follow(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> Path:
+        return likelihood.Elimination(problem, start, budget, compared=compared)
 
     def hops(self, problem: TrainingProblem) -> int:
         """Many on a small problem, where they cost little; none on one of a million rows.
