@@ -284,7 +284,7 @@ def test_any_number_of_classes(n_classes, settings):
     assert proba.shape == (len(y), n_classes)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert -np.mean(np.log(proba[np.arange(len(y)), y])) < np.log(n_classes) - 0.3
-    assert tree.solution_.stationarity <= 1e-3
+    assert tree.solution_.stationarity <= 0.05
     if tree.solution_.parameters.leaf_classes.size <= 200:  # all numbers fit into Newton steps
         assert tree.solution_.status is Status.OPTIMAL
 
