@@ -94,7 +94,10 @@ def one_fit(rng: np.random.Generator) -> None:
     n_classes = int(rng.integers(2, 2**depth + 1))
     X = rng.normal(size=(n_rows, n_features))
     y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes)])
+    solver = str(rng.choice(["native", "decomposition"], p=[0.9, 0.1]))
+    loss = str(rng.choice(["log", "cost"])) if solver == "native" else "cost"
     tree = SoftTreeClassifier(
+        loss=loss,
         depth=depth,
         penalty=str(rng.choice(["l1", "l0", "power", "log"])),
         local_strength=float(rng.choice([0.0, 0.5])),
@@ -103,7 +106,7 @@ def one_fit(rng: np.random.Generator) -> None:
         min_class_rate=0.0,
         n_starts=int(rng.integers(1, 3)),
         max_iter=rng.choice([30, None], p=[0.7, 0.3]),
-        solver=str(rng.choice(["native", "decomposition"], p=[0.9, 0.1])),
+        solver=solver,
         n_jobs=int(rng.choice([1, 2])),
         random_state=0,
     )

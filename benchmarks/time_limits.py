@@ -63,9 +63,10 @@ def overrun(call: Any, X: np.ndarray, y: np.ndarray, depth: int) -> float:
 
 
 def _tree(depth: int, solver: str = "native") -> SoftTreeClassifier:
+    loss, rate = ("log", 0.0) if solver == "native" else ("cost", 0.001)
     return SoftTreeClassifier(
-        depth=depth, global_strength=0.1, min_class_rate=0.001, solver=solver, time_limit=LIMIT,
-        random_state=0,
+        depth=depth, global_strength=0.1, min_class_rate=rate, solver=solver, time_limit=LIMIT,
+        random_state=0, loss=loss,
     )  # fmt: skip
 
 

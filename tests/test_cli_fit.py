@@ -64,7 +64,7 @@ def test_the_papers_model_is_an_option_away(tmp_path):
 
 
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "COMPARED_CELLS", 350)
+    monkeypatch.setattr(fitting, "COMPARED_CELLS", {"log": 350})
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 50)
     path = tmp_path / "t.csv"
     people(200).to_csv(path, index=False)
@@ -164,7 +164,7 @@ def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "COMPARED_CELLS", 120)
+    monkeypatch.setattr(fitting, "COMPARED_CELLS", {"log": 120})
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 30)
     monkeypatch.setattr(fitting, "_on_all_rows", interrupted)
     model = tmp_path / "m.json"

@@ -22,7 +22,7 @@ from softsplit.training.progress import ConsoleProgress
 from softsplit.training.walk import walk
 
 START = re.compile(
-    r"^start +(\d+) of 4  (?:mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
+    r"^start +(\d+) of 4  (?:growth|mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
     r"[\d.]+ s  best ([\d.e+-]+)$"
 )
 
@@ -284,6 +284,6 @@ def test_starts_are_logged_for_those_who_set_up_logging(iris, caplog, capfd):
         tree().fit(*iris)
     told = [record.message for record in caplog.records if record.message.startswith("start ")]
     assert [message.split(":")[0] for message in told] == [
-        f"start {i} (mixtures)" for i in range(1, 5)
+        f"start {i} ({'mixtures' if i > 1 else 'growth'})" for i in range(1, 5)
     ]
     assert capfd.readouterr() == ("", "")

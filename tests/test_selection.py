@@ -12,6 +12,7 @@ from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.selection.strengths import fraction_grid
+from softsplit.training.defaults import LOCAL_PART
 from softsplit.training.preparation import prepare
 
 
@@ -41,7 +42,7 @@ def test_what_is_printed_is_a_table(path):
     lines = repr(path).splitlines()
     assert lines[0] == "StrengthPathResult of 4 trees"
     assert lines[1].split()[:2] == ["local_strength", "global_strength"] and len(lines) == 6
-    assert repr(path[0]).startswith("PathPoint(local_strength=0.005, global_strength=0.01, cost=")
+    assert repr(path[0]).startswith("PathPoint(local_strength=0.0025, global_strength=0.01, cost=")
 
 
 def test_points_are_fitted_classifiers(path, wine):
@@ -98,7 +99,8 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
     counted = penalty == "count"
     parts = np.array(fraction_grid(3, counted=counted))
     np.testing.assert_allclose(frame["global_strength"], parts * 150 * np.log(3))
-    np.testing.assert_allclose(frame["local_strength"], 0.5 * counted * frame["global_strength"])
+    local = LOCAL_PART * counted * frame["global_strength"]
+    np.testing.assert_allclose(frame["local_strength"], local)
     assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1] > 0
 
 

@@ -126,12 +126,14 @@ class Search:
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
+        hopeful = candidates
         if self.seen and all(candidate.loss == "log" for candidate in candidates):
             count = min(FIRST_FOLDS, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            candidates = [c for c in candidates if self.board.hopeful(c, count)]
+            hopeful = [c for c in candidates if self.board.hopeful(c, count)]
             rest = range(count, self.board.n_folds)
-            self.trainer.evaluate(candidates, fractions, self.board, rest)
+            if not self.trainer.run.budget.exhausted:
+                self.trainer.evaluate(hopeful, fractions, self.board, rest)
         else:
             self.trainer.evaluate(candidates, fractions, self.board)
         for candidate in candidates:

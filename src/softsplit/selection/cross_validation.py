@@ -320,8 +320,8 @@ def refit_from(
 
 
 def _path_budget(run: Run, problem: TrainingProblem) -> Budget:
-    if isinstance(run.solver, Follower) and run.solver.follows(problem):
-        return run.budget  # it knows itself when trees are only compared
+    if not problem.boxed:  # by likelihood: the solver knows itself when trees are only compared
+        return run.budget
     return replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
 
 

@@ -147,7 +147,8 @@ class Scoreboard:
     def one_se(self) -> Key:
         """The sparsest row within one standard error of the best."""
         best = self.best()
-        return min((key for key in self.rows() if self.close(key, best)), key=self._sparsity)
+        near = (k for k in self.rows() if np.isfinite(self.worth(k)) and self.close(k, best))
+        return min(near, key=self._sparsity, default=best)
 
     def chosen(self, selection: Selection) -> Key:
         return self.best() if selection == "best" else self.one_se()
