@@ -32,7 +32,7 @@ from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
 from softsplit.solvers.ipopt.solver import IpoptSolver
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import RIDGE, eliminate
+from softsplit.solvers.likelihood.elimination import eliminate
 from softsplit.solvers.likelihood.search import Descents, class_shares
 from softsplit.training.multistart import best_solution, multistart
 
@@ -87,18 +87,20 @@ def test_without_penalty(ridge):
     assert_optimal(problem, best_of(problem))
 
 
-def test_the_tree_of_a_strength_is_the_cheapest_of_the_path():
+def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
+    """At any strength; and a greater strength takes no larger tree."""
     problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
     descents = Descents(problem, Budget(), problem.samples)
     stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    path = [stage.draft.tree(problem) for stage in stages]
     sizes = []
     for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):
-        pair = PenaltyPair.of(counting(), strength, 2 * strength)
-        found = NativeSolver().solve(problem.with_penalties(pair), Start(tree), Budget())
-        prices = [stage.price(strength, 2 * strength) for stage in stages]
-        expected = stages[int(np.argmin(prices))].draft.tree(problem).weights
-        np.testing.assert_array_equal(found.parameters.weights != 0, expected != 0)
-        sizes.append(np.count_nonzero(expected))
+        counted = problem.with_penalties(PenaltyPair.of(counting(), strength, 2 * strength))
+        found = NativeSolver().solve(counted, Start(tree), Budget())
+        assert found.objective <= min(map(counted.objective, path)) + 1e-9
+        used = found.parameters.weights != 0
+        assert any(np.array_equal(used, one.weights != 0) for one in path)
+        sizes.append(np.count_nonzero(used))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] >= 5
     assert sizes[-1] == 0
@@ -125,18 +127,16 @@ def best_subset(problem, strength):
     return min(lowest_of_one_split(problem, used, starts=5) + strength * sum(used) for used in sets)
 
 
-@pytest.mark.parametrize("strength", [0.7, 2.0])
-def test_elimination_finds_the_best_subset(strength):
-    """One split, four features: all sixteen supports are fitted. At most one of six is missed."""
-    excess = []
+@pytest.mark.parametrize("ridge", [0.3, 1.0])
+@pytest.mark.parametrize("strength", [0.7, 2.0, 4.5])
+def test_elimination_finds_the_best_subset(strength, ridge):
+    """One split, four features: each of the sixteen supports is fitted by the formula alone."""
     for seed in range(6):
         X, y = learnable_rows(seed, n_rows=40)
         pair = PenaltyPair.of(counting(), 0.4 * strength, 0.6 * strength)
-        problem = problem_of(X, y, penalties=pair, ridge=RIDGE)
+        problem = problem_of(X, y, penalties=pair, ridge=ridge)
         found = best_of(problem, n_starts=10)
-        excess.append(found.objective - best_subset(problem, strength))
-    assert np.all(np.array(excess) > -1e-6)
-    assert np.sum(np.array(excess) > 1e-6) <= 1, excess
+        assert found.objective == pytest.approx(best_subset(problem, strength), abs=1e-6)
 
 
 # The reference.
@@ -284,7 +284,7 @@ def test_any_number_of_classes(n_classes, settings):
     assert proba.shape == (len(y), n_classes)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     assert -np.mean(np.log(proba[np.arange(len(y)), y])) < np.log(n_classes) - 0.3
-    assert tree.solution_.stationarity <= 1e-3
+    assert tree.solution_.stationarity <= 0.05
     if tree.solution_.parameters.leaf_classes.size <= 200:  # all numbers fit into Newton steps
         assert tree.solution_.status is Status.OPTIMAL
 

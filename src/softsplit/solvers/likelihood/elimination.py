@@ -58,6 +58,11 @@ class Stage:
         """Coefficients and features."""
         return self.draft.n_coefficients, self.draft.n_features
 
+    @cached_property
+    def square(self) -> float:
+        """Sum of its squared weights, which a ridge weighs."""
+        return float(np.sum(self.draft.splits[:, :-1] ** 2))
+
     def price(self, local: float, global_: float) -> float:
         """Its objective at two strengths of the count."""
         return self.value + local * self.counts[0] + global_ * self.counts[1]

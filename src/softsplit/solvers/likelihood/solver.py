@@ -22,7 +22,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import Stage, eliminate
+from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
@@ -36,6 +36,9 @@ FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
+
+COMPARED = 3
+"""Trees of a path that are compared at the ridge of a problem."""
 
 FINE_DECREASE = 1e-13
 """Where a tree has too many numbers for Newton steps."""
@@ -104,7 +107,7 @@ class Elimination:
         self._won: Draft | None = None
         self._stages: list[Stage] = []
         self._last: dict[int, Draft] = {}
-        self._ends: dict[tuple[int, float, bool], End] = {}
+        self._ends: dict[tuple[int, float, bool, bool], End] = {}
         self._trees: dict[int, tuple[Draft, TreeParameters]] = {}
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
@@ -135,7 +138,9 @@ class Elimination:
 
     def _so_far(self, problem: TrainingProblem) -> Draft:
         """What there is when the budget ends; the tree without features if that is better."""
-        draft = self._picked(problem) if self._stages else self._won or self._starts[0]
+        draft = self._won or self._starts[0]
+        if self._stages:
+            draft = self._ranked(problem)[0].draft
         drafts = (draft, draft.featureless(class_shares(problem)))
         return min(drafts, key=lambda one: problem.objective(one.tree(problem)))
 
@@ -154,29 +159,28 @@ class Elimination:
     def _finished(self, problem: TrainingProblem, winner: Draft, tight: bool) -> End:
         """The tree for a problem after its descent on all rows."""
         whole = self._on_all_rows()
-        tol = self.budget.tol * problem.cost_unit
         local, global_ = problem.penalties.local, problem.penalties.global_
         if not problem.penalties.counts and local.strength + global_.strength > 0:
-            ends = [
-                self._penalised(problem, whole, draft, tight)
-                for draft in (winner, *(self._cheapest(problem) if tight else ()))
-            ]
-            return min(
-                ends,
-                key=lambda end: (
-                    end.value + problem.penalties.value(end.draft.tree(problem).weights)
-                ),
-            )
+            starts = [winner, *(self._cheapest(problem) if tight else ())]
+            ends = [self._penalised(problem, whole, draft, tight) for draft in starts]
+            return min(ends, key=lambda end: problem.objective(end.draft.tree(problem)))
         picked = self._picked(problem) if problem.penalties.counts else winner
         if not picked.n_coefficients:
             return End(picked, problem.cost(self._tree(picked)), Status.ACCEPTABLE)
+        return self._descended(problem, picked, whole, tight)
+
+    def _descended(
+        self, problem: TrainingProblem, picked: Draft, whole: Descents, tight: bool
+    ) -> End:
+        """Where a tree leads on its own coefficients; each is descended once for each ridge."""
+        tol = self.budget.tol * problem.cost_unit
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
         if tight:
             steps, decrease = POLISH_STEPS, POLISH_DECREASE
         smoothing, small = Smoothing(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
-        known = self._ends.get((id(picked), problem.ridge, tight))
-        if known is not None:
-            return known
+        key = id(picked), problem.ridge, tight, whole is self.few
+        if key in self._ends:
+            return self._ends[key]
         begin = self._last.get(id(picked), picked)  # another ridge has been there
         if tight and not affordable(int(begin.free.sum()), whole.field, len(begin.splits)):
             decrease = FINE_DECREASE
@@ -184,8 +188,8 @@ class Elimination:
         if tight and over:
             draft = sharpened(draft, whole.on(draft), smoothing, small)
         self._last[id(picked)] = draft
-        self._ends[id(picked), problem.ridge, tight] = End(draft, value, self._status(over))
-        return self._ends[id(picked), problem.ridge, tight]
+        self._ends[key] = End(draft, value, self._status(over))
+        return self._ends[key]
 
     def _penalised(
         self, problem: TrainingProblem, whole: Descents, draft: Draft, tight: bool
@@ -215,9 +219,7 @@ class Elimination:
         """
         drafts = [Draft.of(found.parameters, problem)]
         if problem.penalties.counts:
-            local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-            ranked = sorted(self._stages, key=lambda stage: stage.price(local, global_))
-            drafts += [stage.draft for stage in ranked[1:TRIED]]
+            drafts += [stage.draft for stage in self._ranked(problem)[:TRIED]]
         for draft in drafts:
             end = self._rated(problem, draft)
             found = self._measured(problem, end.draft, end.status)
@@ -254,9 +256,25 @@ class Elimination:
         return self._all
 
     def _picked(self, problem: TrainingProblem) -> Draft:
-        """The tree of the path whose objective is least at the strengths of a problem."""
+        """The tree of the path whose objective is least at the strengths of a problem.
+
+        Values of the path are those at its own ridge: the cheapest few are compared at the
+        problem's.
+        """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        return min(self._stages, key=lambda stage: stage.price(local, global_)).draft
+        compared = []
+        for stage in self._ranked(problem)[:COMPARED]:
+            if stage.draft.n_coefficients:
+                end = self._descended(problem, stage.draft, self.few, tight=False)
+                stage = replace(stage, value=end.value)
+            compared.append(stage)
+        return min(compared, key=lambda stage: stage.price(local, global_)).draft
+
+    def _ranked(self, problem: TrainingProblem) -> list[Stage]:
+        """The path, the cheapest tree first: half of what another ridge adds is fitted away."""
+        local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
+        added = 0.25 * (problem.ridge - RIDGE * self.few.unit)
+        return sorted(self._stages, key=lambda one: one.price(local, global_) + added * one.square)
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         return Solution.measure(
