@@ -342,7 +342,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _call_costs(self, candidate: Candidate, fraction: float, search: Search) -> Any:
         """Costs that decide at prediction: those given, or such that rare classes are called."""
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
-        if given is not None or self.calls == "probable" or candidate.loss != "log" or not folds:
+        if (
+            given is not None
+            or self.calls == "probable"
+            or not candidate.by_likelihood
+            or not folds
+        ):
             return given
         trees = {fold: score.tree for fold, score in sorted(folds.items())}
         factors = search.trainer.call_factors(candidate, trees)
@@ -382,7 +387,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             "global_strength": global_,
             "loss": candidate.loss,
         }
-        if is_likelihood(candidate.loss):
+        if candidate.by_likelihood:
             self.best_params_["ridge"] = candidate.ridge
             self.best_params_["cost_matrix"] = costs
         if self.end_ == End.COMPLETE.value:

@@ -10,6 +10,7 @@ With G the derivative of the loss by c for a fixed routing:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -27,25 +28,20 @@ SMOOTHING = 0.02
 """Part of a leaf's distribution that every class shares, so that no row gets probability zero."""
 
 
-@dataclass(frozen=True)
-class ClassDistributions:
-    """A distribution over the classes in every leaf, mixed with a little of every class."""
+class Distributions(ABC):
+    """What rules of class distributions share: any leaves are allowed, and expectation steps."""
 
-    smoothing: float = SMOOTHING
-    exact: bool = False
+    exact = False
 
-    def check(self, topology: Topology, n_classes: int) -> None:
+    def check(self, topology: Topology, n_classes: int) -> None:  # noqa: B027 (nothing to refuse)
         """Any number of leaves will do."""
 
     def coverage(self, leaf_classes: FloatArray) -> float:
         return 0.0
 
-    def without_features(self, shares: FloatArray) -> FloatArray:
-        return self.soften(shares)
-
-    def soften(self, leaf_classes: FloatArray) -> FloatArray:
-        """Mix in a little of every class, so that no row gets probability zero."""
-        return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
+    @abstractmethod
+    def expected(self, responsibility: FloatArray) -> FloatArray:
+        """Leaves from the weight of rows of class k that leaf l is responsible for."""
 
     def step(
         self,
@@ -55,17 +51,33 @@ class ClassDistributions:
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """One expectation step from ``current``, by which the log-loss without smoothing falls.
+        """One expectation step from ``current``; ``gradient`` is that of the loss alone.
 
         Where it would miss the rates it goes only as far as they allow.
         """
         if current is None:
             raise ValueError("a step of class distributions needs the current ones.")
-        responsibility = -current * gradient
-        leaves = self.soften(responsibility / np.maximum(responsibility.sum(axis=0), 1e-300))
+        leaves = self.expected(-current * gradient)
         if free is not None:
             leaves = np.where(free, leaves, current)
         return _within_rates(leaves, current, shares, minimum_rates)
+
+
+@dataclass(frozen=True)
+class ClassDistributions(Distributions):
+    """A distribution over the classes in every leaf, mixed with a little of every class."""
+
+    smoothing: float = SMOOTHING
+
+    def without_features(self, shares: FloatArray) -> FloatArray:
+        return self.soften(shares)
+
+    def soften(self, leaf_classes: FloatArray) -> FloatArray:
+        """Mix in a little of every class, so that no row gets probability zero."""
+        return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
+
+    def expected(self, responsibility: FloatArray) -> FloatArray:
+        return self.soften(responsibility / np.maximum(responsibility.sum(axis=0), TINY_SHARE))
 
     def gap(
         self,
@@ -92,7 +104,7 @@ class LeafPrior(Protocol):
 
 
 @dataclass(frozen=True)
-class CountedDistributions:
+class CountedDistributions(Distributions):
     """A distribution over the classes in every leaf, as if it had seen a few rows before.
 
     ``pseudo_counts`` (n_classes,) are those rows: no class has probability zero, and a leaf that
@@ -100,13 +112,6 @@ class CountedDistributions:
     """
 
     pseudo_counts: FloatArray
-    exact: bool = False
-
-    def check(self, topology: Topology, n_classes: int) -> None:
-        """Any number of leaves will do."""
-
-    def coverage(self, leaf_classes: FloatArray) -> float:
-        return 0.0
 
     def without_features(self, shares: FloatArray) -> FloatArray:
         return shares
@@ -115,22 +120,10 @@ class CountedDistributions:
         counts, held = self.pseudo_counts[:, None], np.maximum(leaf_classes, TINY_SHARE)
         return -float(np.sum(counts * np.log(held))), -counts / held
 
-    def step(
-        self,
-        gradient: FloatArray,
-        shares: FloatArray,
-        minimum_rates: FloatArray | None,
-        free: NDArray[np.bool_] | None = None,
-        current: FloatArray | None = None,
-    ) -> FloatArray:
-        """One expectation step from ``current``; ``gradient`` is that of the loss alone."""
-        if current is None:
-            raise ValueError("a step of class distributions needs the current ones.")
-        counts = self.pseudo_counts[:, None] - current * gradient
-        leaves = counts / counts.sum(axis=0)
-        if free is not None:
-            leaves = np.where(free, leaves, current)
-        return _within_rates(leaves, current, shares, minimum_rates)
+    def expected(self, responsibility: FloatArray) -> FloatArray:
+        counts = self.pseudo_counts[:, None] + responsibility
+        shares: FloatArray = counts / counts.sum(axis=0)
+        return shares
 
     def gap(
         self,

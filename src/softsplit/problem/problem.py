@@ -26,7 +26,7 @@ from softsplit.engines.base import RowEngine, Sums, samples_of
 from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.distributions import LeafPrior
+from softsplit.problem.distributions import CountedDistributions, LeafPrior
 from softsplit.problem.leaves import RATE_SLACK, Violation, violation
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
@@ -104,6 +104,17 @@ class TrainingProblem:
             return np.zeros(self.n_features)
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
         return np.max(fixed, axis=1, initial=0.0)
+
+    @property
+    def by_likelihood(self) -> bool:
+        """Whether this is the whole problem of loss="log": no box, leaves with a prior."""
+        counted = isinstance(self.loss.leaf_rule, CountedDistributions)
+        return counted and not self.boxed and self.block is None
+
+    @property
+    def rated(self) -> bool:
+        """Whether a minimum rate is asked for any class."""
+        return bool(np.any(self.minimum_rates > 0))
 
     @property
     def boxed(self) -> bool:

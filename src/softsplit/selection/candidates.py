@@ -74,16 +74,18 @@ class Search:
                 self._deepen(first, axes["depth"])
             else:
                 self._vary(first, name, axes[name])
-        for candidate in self.board.leaders(1 if first.loss == "log" else FINALISTS):
-            missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
-            self._evaluate([candidate], tuple(missing))
+        for candidate in self.board.leaders(1 if first.by_likelihood else FINALISTS):
+            self._complete(candidate)
             others = [candidate._replace(ridge=ridge) for ridge in self.ridges]
             new = [one for one in others if one not in self.seen]
             self._evaluate(new, self._screen(new))
-        if first.loss == "log":  # the best ridge at the strengths that it lacks
-            for candidate in self.board.leaders(1):
-                missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
-                self._evaluate([candidate], tuple(missing))
+        if first.by_likelihood:  # another ridge may lead now
+            self._complete(self._leader(first))
+
+    def _complete(self, candidate: Candidate) -> None:
+        """Judge a candidate at the strengths that it lacks."""
+        missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
+        self._evaluate([candidate], tuple(missing))
 
     def _leader(self, first: Candidate) -> Candidate:
         leaders = self.board.leaders(1)
@@ -93,10 +95,9 @@ class Search:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        if leader.loss != "log":
-            self._evaluate(new, self._screen(new))
-        for candidate in new if leader.loss == "log" else ():  # each after the one before
-            self._evaluate([candidate], self._screen([candidate]))
+        # By likelihood one after the other: the second may be left after its first folds.
+        for some in [[one] for one in new] if leader.by_likelihood else [new]:
+            self._evaluate(some, self._screen(some))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
         """A few strengths from the middle; every other where one elimination serves them all."""
@@ -114,20 +115,20 @@ class Search:
             self._evaluate(deeper, self._screen(deeper))
 
     def _pays(self, leader: Candidate) -> bool:
-        """Whether a depth is better than the one before it by more than one standard error."""
+        """Whether a depth is better than the one before it by more than one standard error.
+
+        By likelihood it need only be the best so far: depth costs no features there.
+        """
         before = [key for key in self.board.rows() if key[0].depth < leader.depth]
-        if not before:
+        if not before or leader.by_likelihood:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
-        if leader.loss == "log":  # a deeper tree costs no features: it need only be better
-            return True
         return not self.board.close(self.board.best(before), best)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
-        hopeful = candidates
-        if self.seen and all(candidate.loss == "log" for candidate in candidates):
+        if self.seen and all(candidate.by_likelihood for candidate in candidates):
             count = min(FIRST_FOLDS, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
             hopeful = [c for c in candidates if self.board.hopeful(c, count)]

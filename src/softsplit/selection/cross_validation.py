@@ -103,7 +103,7 @@ class FoldTrainer:
             train, test = self.splits[fold]
             prepared = prepare_fold(configured(self.settings, candidate), self.rows.part(train))
             tested = _TestRows.of(prepared, self.rows.part(test), self.scoring)
-            if candidate.loss != "log":
+            if not candidate.by_likelihood:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         return self.memory.prepared[key]

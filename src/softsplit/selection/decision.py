@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.statistics import mean_and_error
 
 RARE = 0.5
 """A class is rare below this part of an even share."""
@@ -68,7 +69,5 @@ def _balanced(
 
 def _affordable(lost: FloatArray, weights: FloatArray) -> bool:
     """Whether the accuracy lost is within SLACK of its standard error."""
-    total = float(weights.sum())
-    mean = float(weights @ lost) / total
-    error = float(np.sqrt(weights**2 @ (lost - mean) ** 2)) / total
+    mean, error = mean_and_error(lost, weights)
     return mean <= SLACK * error + 1e-12

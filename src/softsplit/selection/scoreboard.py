@@ -26,6 +26,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.statistics import mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
 MOST_LOST = 0.015
@@ -48,10 +49,13 @@ class Candidate(NamedTuple):
     ridge: float = 0.0
 
     @property
+    def by_likelihood(self) -> bool:
+        return bool(self.loss == "log")
+
+    @property
     def label(self) -> str:
         """The settings in words."""
-        likelihood = self.loss == "log"
-        last = f"ridge {self.ridge:g}" if likelihood else f"steepness {self.steepness:g}"
+        last = f"ridge {self.ridge:g}" if self.by_likelihood else f"steepness {self.steepness:g}"
         return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
 
 
@@ -255,11 +259,9 @@ class Scoreboard:
 
 
 def _near(gaps: FloatArray, weights: FloatArray) -> bool:
-    """Whether a mean gap is within its standard error of nothing."""
-    total = float(weights.sum())
-    mean = float(weights @ gaps) / total
-    spread = float(np.sqrt(weights**2 @ (gaps - mean) ** 2)) / total
-    return mean <= min(spread, MOST_LOST) + 1e-12
+    """Whether a mean gap is within its standard error of nothing, and small."""
+    mean, error = mean_and_error(gaps, weights)
+    return mean <= min(error, MOST_LOST) + 1e-12
 
 
 def _numbers(values: FloatArray) -> FloatArray:

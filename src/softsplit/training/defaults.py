@@ -67,7 +67,7 @@ def resolved(settings: Any, n_classes: int) -> Any:
 def auto_penalty(penalty: Any, loss: Any, solver: Any) -> Any:
     """The penalty for a solver: only one that eliminates features can count them."""
     counts = isinstance(solver, Follower) or (isinstance(solver, str) and solver == "native")
-    other = isinstance(loss, str) and loss == "log" and not counts
+    other = is_likelihood(loss) and not counts
     return PAPER["penalty"] if other and is_auto(penalty) else penalty
 
 

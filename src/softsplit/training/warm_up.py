@@ -16,7 +16,6 @@ from softsplit.reading.importance import add_spreads
 from softsplit.solvers import Budget, NativeSolver, Solver, Start
 from softsplit.solvers.base import Composed
 from softsplit.solvers.decomposition import NodeDecomposition
-from softsplit.solvers.likelihood.solver import by_likelihood
 from softsplit.training.compile_together import compile_together
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
@@ -33,7 +32,7 @@ def make_ready(solver: Solver, problem: TrainingProblem, *, timed: bool) -> None
     parts = solver.parts() if isinstance(solver, Composed) else ()
     if not any(isinstance(part, NativeSolver) for part in parts or (solver,)):
         return
-    if by_likelihood(problem):
+    if problem.by_likelihood:
         if timed:
             warm_up_likelihood()
         return

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.problem.distributions import CountedDistributions
+from softsplit.engines.outer import IDENTITY
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
@@ -99,7 +98,7 @@ class IpoptSolver:
     def supports(self, problem: TrainingProblem) -> str | None:
         """The expected cost, and the log-loss if substituted: the programs write them out."""
         assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
-        if _is_likelihood(problem):
+        if problem.by_likelihood:
             if self.strategy == "explicit":
                 return "trains loss='cost' only"
         elif problem.loss.outer != IDENTITY or not assigned:
@@ -112,7 +111,7 @@ class IpoptSolver:
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for the log-loss: the others draw trees for the box."""
-        rules = ("mixtures",) if _is_likelihood(problem) else self.start_rules
+        rules = ("mixtures",) if problem.by_likelihood else self.start_rules
         return rules[number % len(rules)]
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
@@ -156,7 +155,7 @@ class IpoptSolver:
 
     def program(self, problem: TrainingProblem) -> NonlinearProgram:
         """The nonlinear program of this strategy."""
-        if _is_likelihood(problem):
+        if problem.by_likelihood:
             return LikelihoodProgram(problem)
         if self.strategy == "substituted":
             return SubstitutedProgram(problem)
@@ -173,7 +172,7 @@ class IpoptSolver:
         }
         if budget.time_limit is not None:
             options["max_wall_time"] = max(budget.remaining, 1e-3)
-        if _is_likelihood(problem):
+        if problem.by_likelihood:
             # Shares must stay positive, and the derivatives small in the units of the problem.
             options |= {
                 "bound_relax_factor": 0.0,
@@ -181,13 +180,6 @@ class IpoptSolver:
                 "tol": SHARPER * budget.tol * min(1.0, problem.cost_unit),
             }
         return options | self.options
-
-
-def _is_likelihood(problem: TrainingProblem) -> bool:
-    """Whether a problem is one of loss="log"."""
-    return problem.loss.outer == LOGARITHM and isinstance(
-        problem.loss.leaf_rule, CountedDistributions
-    )
 
 
 def conclude(

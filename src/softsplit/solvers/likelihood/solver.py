@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -48,20 +47,6 @@ SPARSE_STARTS = 3
 
 RATE_ROUNDS, TRIED = 25, 6
 """Most rounds of multipliers, and trees of a path that are tried under class rates."""
-
-
-def by_likelihood(problem: TrainingProblem) -> bool:
-    """Whether a problem is one of likelihood: no box, class distributions, no rates, no block."""
-    return is_likelihood(problem) and not np.any(problem.minimum_rates > 0)
-
-
-def is_likelihood(problem: TrainingProblem) -> bool:
-    """The same, where there may be class rates."""
-    return (
-        isinstance(problem.loss.leaf_rule, CountedDistributions)
-        and not np.isfinite(problem.bound)
-        and problem.block is None
-    )
 
 
 def without_rates(problem: TrainingProblem) -> TrainingProblem:

@@ -90,7 +90,7 @@ class NativeSolver:
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
-        if likelihood.is_likelihood(problem):
+        if problem.by_likelihood:
             return likelihood.solve(problem, start, budget)
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
@@ -114,19 +114,19 @@ class NativeSolver:
     def supports(self, problem: TrainingProblem) -> str | None:
         """Elimination goes over the rows themselves; for the expected cost sums will do."""
         elsewhere = getattr(problem.rows, "samples", None) is None
-        if elsewhere and likelihood.is_likelihood(problem):
+        if elsewhere and problem.by_likelihood:
             return "trains by likelihood only where the rows are in the memory of this process"
         return None
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
-        if likelihood.is_likelihood(problem):
+        if problem.by_likelihood:
             return "mixtures" if number else "growth"
         return self.start_rules[number % len(self.start_rules)]
 
     def follows(self, problem: TrainingProblem) -> bool:
         """Elimination gives trees for all strengths at once."""
-        return likelihood.by_likelihood(problem)
+        return problem.by_likelihood and not problem.rated
 
     def follow(
         self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
@@ -138,7 +138,7 @@ class NativeSolver:
 
         None by likelihood, where every start goes over many supports.
         """
-        if likelihood.is_likelihood(problem):
+        if problem.by_likelihood:
             return 0
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
@@ -157,7 +157,7 @@ class NativeSolver:
         """
         began = time.perf_counter()
         best = front[0]
-        if likelihood.is_likelihood(problem):
+        if problem.by_likelihood:
             return best
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
