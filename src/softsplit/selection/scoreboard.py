@@ -89,9 +89,11 @@ class Scoreboard:
     n_folds: int
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
     _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
+    _worth: dict[Key, float] = field(default_factory=dict)
 
     def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
-        self._pooled.pop((candidate, fraction), None)
+        for known in (self._pooled, self._worth):
+            known.pop((candidate, fraction), None)
         self.folds.setdefault((candidate, fraction), {})[fold] = found
 
     def rows(self) -> list[Key]:
@@ -126,8 +128,12 @@ class Scoreboard:
 
     def worth(self, key: Key) -> float:
         """What rows are compared by: the mean value of left-out samples, or the mean score."""
-        found = self._samples(key)
-        return self.mean(key) if found is None else float(np.average(found[0], weights=found[1]))
+        if key not in self._worth:
+            found = self._samples(key)
+            self._worth[key] = (
+                self.mean(key) if found is None else float(found[1] @ found[0] / found[1].sum())
+            )
+        return self._worth[key]
 
     def _samples(self, key: Key) -> tuple[FloatArray, FloatArray] | None:
         """Values and weights of all left-out samples, fold by fold; None if they have none."""
