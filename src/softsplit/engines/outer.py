@@ -32,9 +32,10 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 def logarithms(numbers, bits, scratch, size):  # type: ignore[no-untyped-def]
     """Replace the first numbers, positive and normal, by their logarithms.
 
-    ``bits`` is ``numbers`` seen as integers; ``scratch`` is overwritten. log(2^k m) = k log 2 + log m, and with s = (m - 1) /
-    (m + 1) log m = 2 s + 2 s^3 / 3 + 2 s^5 / 5 + ..., whose coefficients are those of the best
-    polynomial (fdlibm). Written out because calls of the library's log cannot be vectorised.
+    ``bits`` is ``numbers`` seen as integers; ``scratch`` is overwritten. log(2^k m) = k log 2 +
+    log m, and with s = (m - 1) / (m + 1) log m = 2 s + 2 s^3 / 3 + 2 s^5 / 5 + ..., whose
+    coefficients are those of the best polynomial (fdlibm). Written out because calls of the
+    library's log cannot be vectorised.
     """
     for i in range(size):
         k = (bits[i] - HALF_ROOT_BITS) >> 52

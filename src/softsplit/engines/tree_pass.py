@@ -58,9 +58,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
             for t in range(n_branches):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             _lift_values(left, right, table[group], size, values)
-            total += _chain(
-                values[0], weights, begin, size, outer, reach[0], bends, powers, bits
-            )
+            total += _chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
             _spread(
                 left, right, table[group], size, values, reach, steepness, begin, slopes,
                 mass[group],
