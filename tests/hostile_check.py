@@ -53,10 +53,6 @@ INTERNALS = re.compile(
 
 LONGEST = 400
 
-UNKNOWN_TEXT = "; go on with --unknown blank or --unknown none."
-NO_NUMBER = " where numbers are needed."
-"""How ``predict`` refuses values that training has not seen."""
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -285,25 +281,14 @@ def table_outcome(case: HostileTable, folder: Path) -> Outcome:
     assert model.exists() == (not sentence)
     if sentence:
         return Outcome(0, sentence, *late)
-    rules = ["--missing", "blank", "--quiet"]
-    answers, sentence = command("predict", model, data, "--proba", *rules)
-    if sentence and _left_rows_out(case) and sentence.endswith(UNKNOWN_TEXT):
-        rules += ["--unknown", "blank"]  # a text that only rows left out of training have
-        answers, sentence = command("predict", model, data, "--proba", *rules)
-    if sentence and _left_rows_out(case) and sentence.endswith(NO_NUMBER):
-        return Outcome(1, "", *late)  # the same of a column of numbers: no option takes it
+    answers, sentence = command("predict", model, data, "--proba", "--quiet")
     assert not sentence, f"a file that was fitted is not predicted: {sentence}"
     table = pd.read_csv(io.StringIO(answers), keep_default_na=False)
-    chances = table.iloc[:, 2:].apply(pd.to_numeric).dropna()
+    chances = table.iloc[:, 2:].apply(pd.to_numeric)
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6 * (1 + chances.shape[1]))
-    explained, sentence = command("explain", model, data, "--json", *rules)
+    explained, sentence = command("explain", model, data, "--json", "--quiet")
     assert not sentence and json.loads(explained)
     return Outcome(1, "", *late)
-
-
-def _left_rows_out(case: HostileTable) -> bool:
-    """Whether training may have left out rows with missing values, as it was told to."""
-    return "--missing" in case.options
 
 
 def command(*arguments: object) -> tuple[str, str]:

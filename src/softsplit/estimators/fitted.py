@@ -230,7 +230,15 @@ class FittedTree(TreeHolder, BaseEstimator):
         known = inspect.signature(type(self)).parameters.values()
         defaults = {one.name: one.default for one in known}  # of parameters that came later
         state = _present_state(_map_solutions(state, _with_status))
+        schema = state.pop("input_schema_", None)
         super().__setstate__({**defaults, "loss": "cost", **state})  # once there was no other
+        if schema is not None:  # of a former version: columns of its table were coded before
+            coding = schema.table_coding()
+            names = self.tree_.feature_names if coding is None else coding.column_names
+            self.tree_ = replace(
+                self.tree_, coding=coding, feature_names=names, target=schema.target
+            )
+            know_table(self, self.tree_, named=True)
 
 
 def _as_rows(x: Any) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
-from softsplit.persistence.input_section import read_input, written_input
+from softsplit.persistence.input_section import read_input
 from softsplit.persistence.reader import (
     ModelFileError,
     entries,
@@ -77,8 +77,6 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     }
     if model.coding is not None or model.target is not None:
         document["table"] = written_table(model.coding, model.target)
-    if hasattr(tree, "input_schema_"):
-        document["input"] = written_input(tree.input_schema_)
     return document
 
 
@@ -105,23 +103,23 @@ def from_document(document: Any) -> SoftTreeClassifier:
     if importances is not None:
         known["importances"] = used_shares(importances, model.parameters.weights)
     named = document["features"]["names"] is not None
+    coding = None
     if "table" in document:
         coding, known["target"] = read_table_section(document["table"])
-        if coding is not None:
-            if len(coding.column_names) != len(names):
-                raise ModelFileError(
-                    "table of the model file does not fit the features of its tree."
-                )
-            known |= {"coding": coding, "feature_names": coding.column_names}
-            named = coding.named
+    elif "input" in document:
+        schema = read_input(document["input"], names)
+        coding, known["target"] = schema.table_coding(), schema.target
+    if coding is not None:
+        if len(coding.column_names) != len(names):
+            raise ModelFileError("table of the model file does not fit the features of its tree.")
+        known |= {"coding": coding, "feature_names": coding.column_names}
+        named = coding.named
     model = replace(model, **known)
     made = classifier_of(model, named=named, parameters=parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:
         raise ModelFileError("the splits of the model file overflow in original units.")
-    if "input" in document:
-        made.input_schema_ = read_input(document["input"], names)
     return made
 
 

@@ -7,7 +7,7 @@ coding.code(X)        -> CodedRows      any other table
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -27,6 +27,8 @@ from softsplit.variables.variable import NUMBER, Cells, Variable
 
 LISTED = 8
 """Columns that a sentence names."""
+MOST_PROBLEMS = 3
+"""Columns of which a sentence says what is wrong with them."""
 
 
 class ColumnsLeftOut(UserWarning):
@@ -47,7 +49,7 @@ class ColumnsLeftOut(UserWarning):
         """The sentence with other advice."""
         which = "column" if len(self.columns) == 1 else "columns"
         verb = "is" if len(self.columns) == 1 else "are"
-        told = told_columns([f"{shown(name, 40)} ({why})" for name, why in self.columns])
+        told = told_columns([f"{shown(name, 20)} ({why})" for name, why in self.columns])
         one = "it" if len(self.columns) == 1 else "one"
         return f"{which} {told} {verb} left out; to use {one} all the same, {advice}."
 
@@ -70,7 +72,7 @@ class CodedRows:
     X : array of shape (n_rows, n_columns)
     coding : Coding
     cells : tuple of Cells
-        What was read for each variable; empty for parts of rows.
+        What was read for each variable.
     """
 
     X: FloatArray
@@ -82,7 +84,7 @@ class CodedRows:
 
     def part(self, rows: NDArray[Any]) -> CodedRows:
         """Some of the rows."""
-        return CodedRows(self.X[rows], self.coding)
+        return CodedRows(self.X[rows], self.coding, tuple(cell.part(rows) for cell in self.cells))
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,8 @@ class Coding:
         wanted = range(len(self.variables)) if needed is None else sorted(needed)
         found = self._found(names, columns, wanted)
         n_rows = len(columns[0]) if columns else 0
-        cells = [
-            self.variables[i].cells(found[i]) if i in found else _nothing(n_rows)
-            for i in range(len(self.variables))
-        ]
+        needed_cells = _each({i: (self.variables[i].cells, (found[i],)) for i in found})
+        cells = [needed_cells.get(i, _nothing(n_rows)) for i in range(len(self.variables))]
         blocks = [v.coded(c) for v, c in zip(self.variables, cells, strict=True)]
         X = np.hstack(blocks) if blocks else np.zeros((n_rows, 0))
         return CodedRows(np.ascontiguousarray(X), self, tuple(cells))
@@ -183,10 +183,25 @@ class Coding:
             hint = f"did you mean {shown(close[0])}?" if close and len(absent) == 1 else ""
             which = "column" if len(absent) == 1 else "columns"
             verb = "is" if len(absent) == 1 else "are"
-            told = told_columns([shown(name, 40) for name in absent])
+            told = told_columns([shown(name, 24) for name in absent])
             hint = hint or "give a table with the columns that the tree was trained on."
             raise ValueError(f"{which} {told} {verb} not there; {hint}")
         return {i: columns[at[self.variables[i].name]] for i in wanted}
+
+
+def _each(asked: Mapping[int, tuple[Callable[..., Any], tuple[Any, ...]]]) -> dict[int, Any]:
+    """The answers for all columns, or all that is wrong with them in one message."""
+    answers, wrong = {}, []
+    for place, (ask, arguments) in asked.items():
+        try:
+            answers[place] = ask(*arguments)
+        except ValueError as error:
+            wrong.append(str(error).rstrip("."))
+    if len(wrong) > MOST_PROBLEMS:
+        wrong[MOST_PROBLEMS:] = [f"and {len(wrong) - MOST_PROBLEMS} columns more"]
+    if wrong:
+        raise ValueError("; ".join(wrong) + ".")
+    return answers
 
 
 def _nothing(n_rows: int) -> Cells:
@@ -221,17 +236,18 @@ def learn(
         # Plain numbers are taken as they are; without names nothing tells what they count.
         hints = {j: KEEP for j, column in enumerate(columns) if kind_of(column) == NUMBER}
     rows = weight / min(1.0, float(weight[weight > 0].mean()))
-    found = {
-        j: DROP
-        if hints.get(j) == DROP
-        else learn_variable(called[j], column.rename(called[j]), rows, hints.get(j))
-        for j, column in enumerate(columns)
+    named = [column.rename(name) for column, name in zip(columns, called, strict=True)]
+    asked = {
+        j: (learn_variable, (called[j], named[j], rows, hints.get(j)))
+        for j in range(len(columns))
+        if hints.get(j) != DROP
     }
+    found = dict.fromkeys(range(len(columns)), DROP) | _each(asked)
     seen = [(j, v) for j, v in found.items() if isinstance(v, Variable)]
     left = [(called[j], why) for j, why in found.items() if isinstance(why, str)]
     said = [(name, why) for name, why in left if why != DROP]
     if not seen:
-        told = told_columns([f"{shown(name, 40)} ({why})" for name, why in left])
+        told = told_columns([f"{shown(name, 20)} ({why})" for name, why in left])
         raise ValueError(f"X has no column that a tree can use: {told}.")
     if said:
         warnings.warn(ColumnsLeftOut(said), stacklevel=4)  # where fit was called
@@ -242,7 +258,7 @@ def learn(
         tuple(left),
         names is not None,
     )
-    cells = [v.cells(columns[j].rename(v.name)) for j, v in seen]
+    cells = [v.cells(named[j]) for j, v in seen]
     return _with_shares(coding, cells, labels, classes, weight)
 
 

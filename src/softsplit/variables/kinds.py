@@ -200,3 +200,14 @@ def _typing_error(content: Distinct) -> str | None:
 def needs_shares(variable: Variable) -> bool:
     """Whether a category has too many levels for a column each."""
     return variable.kind == CATEGORY and len(variable.levels) > MOST_COLUMNS
+
+
+def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
+    """What a column is, in words, and how many gaps it has."""
+    gaps = int(np.sum(distinct(column)[0] < 0))
+    found = learn_variable(name, column.rename(name), weight, None)
+    if isinstance(found, str):
+        return (found if found == NO_VALUES else f"{found}, left out of training"), gaps
+    words = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: "dates"}
+    levels = f"{len(found.levels)} levels" + (", in order" if found.kind == ORDERED else "")
+    return words.get(found.kind, levels + (" and rare ones" if found.other else "")), gaps

@@ -64,6 +64,15 @@ class Cells:
     strange: NDArray[np.bool_]
     content: Distinct | None = None
 
+    def unseen(self, gaps: bool) -> NDArray[np.bool_]:
+        """Cells that training did not have; ``gaps`` says whether it had gaps."""
+        return self.strange if gaps else self.strange | self.gaps
+
+    def part(self, rows: NDArray[Any]) -> Cells:
+        """Some of the rows."""
+        content = None if self.content is None else (self.content[0][rows], self.content[1])
+        return Cells(self.numbers[rows], self.gaps[rows], self.strange[rows], content)
+
 
 @dataclass(frozen=True)
 class Variable:
