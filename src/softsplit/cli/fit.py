@@ -42,7 +42,7 @@ def fit(
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.Loss.log,
     scope: options.ScopeOption = None,
-    selection: options.SelectionOption = options.Selection.one_se,
+    selection: options.SelectionOption = options.Selection.auto,
     time_limit: options.TimeLimit = 45.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,

@@ -50,8 +50,8 @@ class FitOptions:
     scope : {"size", "global", "local", "both"}, optional
         What is penalised: coefficients and features as in the size of a tree, features, single
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
-    selection : {"one_se", "best"}
-        Take the sparsest tree within one standard error of the best, or the best.
+    selection : {"auto", "sparse", "one_se", "best"}
+        See ``SoftTreeClassifierCV``.
     time_limit : float, optional
         Seconds for choosing and training.
     seed : int
@@ -66,7 +66,7 @@ class FitOptions:
     scale: str | None = None
     loss: str = "log"
     scope: str | None = None
-    selection: str = "one_se"
+    selection: str = "auto"
     time_limit: float | None = None
     seed: int = 0
     n_jobs: int | None = None
@@ -239,9 +239,12 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    rule = "the sparsest within one standard error of the best"
-    if search.selection == "best":
-        rule = "the best"
+    errors = {"best": 0, "one_se": 1, "sparse": 2, "auto": 1 if search.loss == "cost" else 2}
+    rule = (
+        "the best",
+        "the sparsest within one standard error of the best",
+        "the sparsest within two standard errors of the best",
+    )[errors[search.selection]]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
