@@ -373,8 +373,8 @@ DAMAGE = {
     "noise": lambda text: bytes(range(256)) * 4,
 }
 CLI_OPTIONS = (
-    ("--missing", "drop"), ("--missing", "fill"), ("--coding", "ordinal"),
-    ("--coding", "drop-first"), ("--scale", "quantile"), ("--scale", "standard"),
+    ("--keep", "c0"), ("--date", "c0"), ("--drop", "c0,c1"),
+    ("--scale", "quantile"), ("--scale", "standard"),
     ("--scope", "local"), ("--scope", "both"), ("--drop", "c0"), ("--drop", "absent"),
     ("--categorical", "c0"), ("--time-limit", "0.001"), ("--seed", "-1"), ("--depth", "0"),
     ("--depth", "8"), ("--strength", "-1"), ("--strength", "1e12"), ("--strength", "nan"),

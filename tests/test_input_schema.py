@@ -1,9 +1,11 @@
-"""The schema of a table: learned once, kept in the model file, and checked when it is read."""
+"""Tables in model files: the section of today, and that of former versions, checked when read."""
 
 from __future__ import annotations
 
 import json
+import pickle
 from importlib.resources import files
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -14,68 +16,131 @@ from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn, read_table
-from softsplit.data.schema import SCHEMA_CODINGS
+from softsplit.data.schema import Column, InputSchema
 from softsplit.persistence import ModelFileError
+from softsplit.variables.contents import text_of
 from tables import people
+
+DATA = Path(__file__).parent / "data"
+SCHEMA = json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
+FORMER = ["onehot", "drop-first"]
 
 
 @pytest.fixture(scope="module")
 def document():
-    data = learn(Table("people", people().astype(str)), "risk")
-    frame = pd.DataFrame(data.X, columns=list(data.schema.feature_names))
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, data.y)
-    tree.input_schema_ = data.schema
+    frame = people()
+    frame.loc[4, "age"] = np.nan
+    X, y = frame.drop(columns="risk"), frame["risk"]
+    kinds = {"height": "drop"}
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, kinds=kinds).fit(X, y)
     return json.loads(dumps_model(tree))
 
 
-def test_a_model_file_keeps_the_schema(document):
+def test_a_model_file_keeps_the_table(document):
     tree = loads_model(json.dumps(document))
     assert json.loads(dumps_model(tree)) == document
-    town = tree.input_schema_.columns[1]
+    town = tree.coding_.variables[1]
     assert (town.name, town.levels) == ("town", ("Bern", "Lyon", "Oslo"))
-    path = files("softsplit.persistence").joinpath("model-1.schema.json")
-    jsonschema.validate(document, json.loads(path.read_text()))
+    assert tree.coding_.left_out == (("height", "drop"),) and tree.tree_.target == "risk"
+    jsonschema.validate(document, SCHEMA)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(target=3), "input.target of the model file must be a string"),
-        (lambda d: d.update(coding="none"), "input.coding of the model file is unknown: 'none'"),
-        (lambda d: d.update(missing="guess"), "input.missing of the model file is unknown"),
-        (lambda d: d.update(more=1), "input of the model file has an unknown key 'more'"),
-        (lambda d: d.update(target="age"), "input of the model file names a column twice"),
-        (lambda d: d["columns"].pop(), "does not fit the features of its tree"),
-        (lambda d: d["columns"][1]["levels"].append("Rome"), "does not fit the features"),
-        (lambda d: d["columns"][1].update(levels=[]), "must be distinct, at least one"),
-        (lambda d: d["columns"][1].update(fill="Rome"), "fill of the model file is none of"),
-        (lambda d: d["columns"][0].update(fill="old"), "must be a number, not 'old'"),
+        (lambda d: d.update(target=3), "table.target of the model file must be a string"),
+        (lambda d: d.update(more=1), "table of the model file has an unknown key 'more'"),
+        (lambda d: d.pop("named"), "table of the model file lacks 'named'"),
+        (lambda d: d.update(named=1), "table.named of the model file must be true or false"),
+        (lambda d: d.update(columns=["a"] * 4), "table of the model file names a column twice"),
+        (lambda d: d["variables"].pop(), "does not fit the features of its tree"),
+        (lambda d: d["variables"].append(d["variables"][0]), "must be distinct, at least one"),
+        (lambda d: d["variables"][1]["levels"].append("Rome"), "does not fit the features"),
+        (lambda d: d["variables"][1].update(levels=[]), "levels of the model file do not fit"),
+        (lambda d: d["variables"][1].update(middle=7), "middle of the model file is no level"),
+        (lambda d: d["variables"][0].update(middle="old"), "must be a number, not 'old'"),
+        (lambda d: d["variables"][0].update(kind="word"), "kind of the model file is unknown"),
+        (lambda d: d["variables"][0].update(column=9), "must be an integer from 0 to 3"),
+        (lambda d: d["variables"][0].update(origin=1.0), "of the model file is no date"),
+        (lambda d: d["variables"][1].update(classes=["a"]), "0 entries where 4 are needed"),
     ],
 )
-def test_a_schema_that_does_not_hold_is_refused(document, change, message):
+def test_a_table_that_does_not_hold_is_refused(document, change, message):
     broken = json.loads(json.dumps(document))
+    change(broken["table"])
+    with pytest.raises(ModelFileError) as error:
+        loads_model(json.dumps(broken))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("coding", FORMER)
+def test_files_of_former_versions_speak_of_their_table(coding):
+    """They were made from ``people()`` with ``softsplit fit --coding``."""
+    text = (DATA / f"model-v1-table-{coding}.json").read_text()
+    jsonschema.validate(json.loads(text), SCHEMA)
+    tree, frame = loads_model(text), people()
+    assert tree.feature_names_in_.tolist() == ["age", "town", "height", "smoker"]
+    assert tree.tree_.target == "risk"
+    expected = pd.read_csv(DATA / f"model-v1-table-{coding}.expected")
+    X = frame.drop(columns="risk")
+    np.testing.assert_allclose(tree.predict_proba(X), expected.iloc[:, 2:], atol=2e-6)
+    assert tree.predict(X).tolist() == expected["prediction"].tolist()
+    again = loads_model(dumps_model(tree))
+    np.testing.assert_array_equal(again.predict_proba(X), tree.predict_proba(X))
+    assert "town is Oslo" in tree.coding_.column_names
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(coding="none"), "input.coding of the model file is unknown: 'none'"),
+        (lambda d: d.update(missing="guess"), "input.missing of the model file is unknown"),
+        (lambda d: d.update(target="age"), "input of the model file names a column twice"),
+        (lambda d: d["columns"].pop(), "does not fit the features of its tree"),
+        (lambda d: d["columns"][1].update(levels=[]), "must be distinct, at least one"),
+        (lambda d: d["columns"][1].update(fill="Rome"), "fill of the model file is none of"),
+    ],
+)
+def test_a_former_table_that_does_not_hold_is_refused(change, message):
+    broken = json.loads((DATA / "model-v1-table-onehot.json").read_text())
     change(broken["input"])
     with pytest.raises(ModelFileError) as error:
         loads_model(json.dumps(broken))
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("coding", SCHEMA_CODINGS)
-def test_coding_again_gives_the_same_rows(coding):
+def test_a_pickle_with_a_former_table_is_read():
+    town = people()["town"]
+    coded = pd.DataFrame({"town=Bern": town == "Bern", "town=Oslo": town == "Oslo"}, dtype=float)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(coded, town)
+    columns = (Column("town", ("Bern", "Oslo"), "Bern"),)
+    tree.input_schema_ = InputSchema("home", columns)
+    again = pickle.loads(pickle.dumps(tree))
+    frame = pd.DataFrame({"town": ["Bern", "Oslo"]})
+    assert again.predict(frame).tolist() == ["Bern", "Oslo"]
+    assert again.tree_.target == "home" and not hasattr(again, "input_schema_")
+
+
+def test_coding_again_gives_the_same_rows():
     table = Table("people", people().astype(str))
-    data = learn(table, "risk", coding=coding)
-    assert data.X.shape == (60, len(data.schema.feature_names))
-    np.testing.assert_array_equal(data.schema.code(table).X, data.X)
-    backwards = Table("people", table.frame[table.frame.columns[::-1]])
-    np.testing.assert_array_equal(data.schema.code(backwards).X, data.X)
+    data = learn(table, "risk")
+    assert data.matrix.shape == (60, 6)
+    np.testing.assert_array_equal(data.coding.code(table.frame).X, data.matrix)
+    backwards = table.frame[table.frame.columns[::-1]]
+    np.testing.assert_array_equal(data.coding.code(backwards).X, data.matrix)
 
 
 def test_typed_columns_and_text_are_coded_alike():
     frame = people().assign(smoker=lambda t: t["smoker"] == "TRUE")
     typed = learn(Table("t", frame), "risk")
     text = learn(Table("t", frame.astype(str)), "risk")
-    np.testing.assert_array_equal(typed.X, text.X)
-    assert typed.schema == text.schema
+    np.testing.assert_array_equal(typed.matrix, text.matrix)
+    assert typed.coding == text.coding
+
+
+@given(st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6)))
+def test_whole_numbers_are_one_level_however_they_are_stored(value):
+    assert text_of(float(int(value))) == text_of(int(value)) == str(int(value))
 
 
 @given(

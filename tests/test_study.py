@@ -13,7 +13,7 @@ import pytest
 import softsplit.report
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
-from softsplit.data.errors import MissingClasses, MissingValues, TooFewToChoose, UselessColumn
+from softsplit.data.errors import TooFewToChoose, UnknownTarget
 from softsplit.report import FitOptions, fit_tree, make_subject, rivals, rows_of, walk_path
 from softsplit.support.convergence import CutShortWarning
 from tables import people
@@ -50,7 +50,7 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     rows = rows_of_people()
     tree = loads_model(dumps_model(fit_tree(rows, GIVEN).tree))
     again = rows_of(tree, Table("people", people().astype(str)))
-    np.testing.assert_array_equal(again.X, rows.X)
+    np.testing.assert_array_equal(again.matrix, rows.matrix)
     np.testing.assert_array_equal(again.y, rows.y)
     said = []
     path = walk_path(tree, again, say=said.append)
@@ -59,15 +59,17 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     assert said[0].startswith("walking the path: ") and not path.interrupted
 
 
-def test_rows_without_a_class_and_lost_classes_are_refused():
+def test_rows_without_a_class_are_left_out_and_lost_classes_refused():
     tree = fit_tree(rows_of_people(), GIVEN).tree
     frame = people().astype(str)
     frame.loc[3, "risk"] = None
-    with pytest.raises(MissingClasses, match="in 1 rows; go on without them by missing='drop'"):
-        rows_of(tree, Table("people", frame))
-    assert len(rows_of(tree, Table("people", frame), "drop").y) == 59
+    found = rows_of(tree, Table("people", frame))
+    assert len(found.y) == 59 and found.dropped_rows == 1
     with pytest.raises(ValueError, match="no row is of class 'high'; the report needs"):
         rows_of(tree, Table("people", people().astype(str).query("risk == 'low'")))
+    frame.loc[3, "risk"] = "some"
+    with pytest.raises(ValueError, match="class 'some' in column 'risk' is none of the model's"):
+        rows_of(tree, Table("people", frame))
 
 
 def test_errors_keep_problem_and_advice_apart():
@@ -76,15 +78,11 @@ def test_errors_keep_problem_and_advice_apart():
         fit_tree(learn(Table("few", few), "y"))
     assert str(error.value).endswith("by cross-validation; give depth and strength, or more rows.")
     assert error.value.advising("ask a friend").endswith("; ask a friend.")
-    empty = pd.DataFrame({"a b": [None] * 3, "y": list("nyn")})
-    with pytest.raises(UselessColumn, match="column 'a b' holds no values; leave it out") as error:
-        learn(Table("empty", empty), "y")
-    assert error.value.column == "a b"
+    tree = SoftTreeClassifier(depth=1, n_starts=1).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(UnknownTarget, match="the column of its classes; name the target") as error:
+        rows_of(tree, Table("few", few))
     copied = pickle.loads(pickle.dumps(error.value))
-    assert (copied.column, str(copied)) == ("a b", str(error.value))
-    holes = pd.DataFrame({"a": [1.0, None, 3.0], "y": list("nyn")})
-    with pytest.raises(MissingValues, match=r"in column 'a' \(1\); fill them in, or say with"):
-        learn(Table("holes", holes), "y")
+    assert str(copied) == str(error.value)
 
 
 def test_an_interruption_is_a_field_and_not_a_word(monkeypatch):

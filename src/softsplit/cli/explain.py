@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +22,6 @@ def explain(
         list[int] | None,
         typer.Option("--row", min=1, help="Number of the row, from 1; may be repeated. Default 1."),
     ] = None,
-    missing: options.RowMissingOption = None,
-    unknown: options.UnknownOption = options.Unknown.error,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -35,28 +34,19 @@ def explain(
     wanted = row or [1]
     if len(wanted) > MOST_ROWS:
         raise ValueError(f"at most {MOST_ROWS} rows are explained at once.")
-    tree, schema = load(model)
+    import numpy as np
+
+    tree = load(model)
     table = read(data, encoding, quiet)
     count = len(table.frame)
     for number in wanted:
         if number > count:
             raise ValueError(f"there is no row {number}; the table has {count}.")
-    table = type(table)(
-        table.name, table.frame.iloc[[n - 1 for n in wanted]], table.decimal_comma, table.notes
-    )
-    rule = missing.value if missing else None
-    rows = rows_for(tree, schema, table, rule, unknown.value)
-    from softsplit.data.schema import framed
-
-    frame = framed(rows.X, schema)
+    frame = table.frame.iloc[[n - 1 for n in wanted]]
+    rows = rows_for(tree, replace(table, frame=frame))
     said: list[Any] = []
     for i, number in enumerate(wanted):
-        if not rows.complete[i]:
-            said.append({"row": number, "label": None})
-            if not as_json:
-                echo(f"row {number}: no answer, a value is missing or unknown\n")
-            continue
-        explanation = tree.explain(frame.iloc[[i]])
+        explanation = tree.explain(rows.part(np.array([i])))
         said.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")

@@ -14,7 +14,7 @@ from softsplit.cli.inputs import option_advice, read, training_rows
 from softsplit.cli.outputs import as_object, check_files, write_report, write_text
 
 if TYPE_CHECKING:
-    from softsplit.data.schema import LabelledRows
+    from softsplit.data.learning import LabelledRows
     from softsplit.report import FitOptions, Fitted, Subject
 
 EPILOG = (
@@ -32,10 +32,10 @@ def fit(
     report: Annotated[
         Path | None, typer.Option("--report", "-r", help="Write a report to this file (HTML).")
     ] = None,
-    missing: options.MissingOption = options.Missing.error,
-    categorical: options.Categorical = None,
     drop: options.Drop = None,
-    coding: options.CodingOption = options.Coding.onehot,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    date: options.Date = None,
     encoding: options.Encoding = None,
     depth: options.Depth = None,
     strength: options.Strength = None,
@@ -59,12 +59,8 @@ def fit(
     check_files({"--model": model, "--report": report}, table=data)
     table = read(data, encoding, quiet)
     rows = training_rows(
-        table, target, categorical=categorical, drop=drop, coding=coding.value,
-        missing=missing.value,
-    )  # fmt: skip
-    if not quiet:
-        count, features = rows.X.shape
-        say(f"{count:,} rows, {features:,} features; loading the solver and choosing a tree")
+        table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
+    )
     # Here, after the first words: it takes seconds. What saves the tree is ready before there is
     # one, so that Ctrl-C finds no gap between the two.
     from softsplit.persistence import dumps_model
@@ -133,16 +129,17 @@ def _show(
     import numpy as np
 
     tree = found.tree
-    said = tree.classes_[tree.tree_.predict_index(rows.X)]
+    said = tree.classes_[tree.tree_.predict_index(rows.matrix)]
     right = float(np.mean(said == rows.y))
     accuracy = None if subject is None else subject.accuracy(subject.chosen)
-    names = [str(name) for name in tree.feature_names_in_[tree.selected_features_]]
+    names = [tree.tree_.column_names[j] for j in tree.selected_features_]
     if as_json:
         print_json(
             {
                 "rows": len(rows.y),
                 "dropped_rows": rows.dropped_rows,
-                "features": rows.X.shape[1],
+                "left_out": dict(rows.coding.left_out),
+                "features": len(rows.coding.variables),
                 "classes": [str(label) for label in tree.classes_],
                 "depth": int(np.log2(tree.leaf_classes_.shape[1])),
                 "selected_features": names,
@@ -167,9 +164,9 @@ def _show(
         facts["accuracy on rows left out"] = f"{100 * accuracy.value:.1f} % ({ends})"
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
-    facts["features used"] = f"{len(names)} of {rows.X.shape[1]}"
+    facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"
     if rows.dropped_rows:
-        facts["rows left out"] = f"{rows.dropped_rows:,} with missing values"
+        facts["rows left out"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.story:
         facts[name.lower()] = value
     echo(export_text(tree, max_terms=12) + "\n")

@@ -82,7 +82,7 @@ def _model(path: Path) -> dict[str, Any]:
         "kind": "model file of softsplit",
         "classes": [str(label) for label in tree.classes_],
         "features": int(tree.n_features_in_),
-        "selected_features": [model.feature_names[j] for j in tree.selected_features_],
+        "selected_features": [model.column_names[j] for j in tree.selected_features_],
         "depth": model.topology.depth,
         "steepness": float(model.steepness),
         "scaling": model.scaling.kind,
@@ -90,32 +90,25 @@ def _model(path: Path) -> dict[str, Any]:
         "local_strength": tree.local_strength,
         "global_strength": tree.global_strength,
     }
-    if hasattr(tree, "input_schema_"):
-        schema = tree.input_schema_
-        facts |= {
-            "target": schema.target,
-            "columns": [column.name for column in schema.columns],
-            "coding": schema.coding,
-            "missing": schema.missing,
-        }
+    if model.target is not None:
+        facts["target"] = model.target
+    if model.coding is not None:
+        facts["columns"] = list(model.coding.names)
+        facts["kinds"] = [f"{v.name}: {v.kind}" for v in model.coding.variables]
+        facts["left_out"] = [f"{name}: {why}" for name, why in model.coding.left_out]
     return facts
 
 
 def _table(source: str, encoding: str | None) -> dict[str, Any]:
     table = read(source, encoding, quiet=True)
-    from softsplit.data.files import as_numbers
+    import numpy as np
 
-    frame = table.frame
-    kinds = {}
-    for name in frame.columns:
-        known = frame[name].dropna()
-        levels = known.nunique()
-        kind = "one text" if levels == 1 else f"{levels} different texts"
-        if as_numbers(known, table.decimal_comma) is not None:
-            kind = "numbers"
-        kinds[str(name)] = kind if len(known) else "no values"
+    from softsplit.data.files import with_decimal_points
+    from softsplit.variables.kinds import column_facts
+
+    frame = with_decimal_points(table)
     facts: dict[str, Any] = {"kind": "table", "rows": len(frame), "columns": len(frame.columns)}
-    for name, kind in kinds.items():
-        missing = int(frame[name].isna().sum())
-        facts[f"column {name}"] = kind + (f", {missing} missing" if missing else "")
+    for name in frame.columns:
+        kind, gaps = column_facts(str(name), frame[name], np.ones(len(frame)))
+        facts[f"column {name}"] = kind + (f", {gaps} missing" if gaps else "")
     return facts

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from softsplit.cli.console import say
 from softsplit.support.messages import AdvisedError, shown
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
-    from softsplit.data.schema import InputSchema, LabelledRows, Rows
+    from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.variables import CodedRows
 
 
-NAME_LENGTH = 60
-"""Longer names are cut in sentences, so that they cannot be copied from there."""
+SHOWN = 5
+"""Columns that a sentence names."""
 
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
@@ -33,24 +36,36 @@ def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table
 
 
 def training_rows(
-    table: Table,
-    target: str,
-    *,
-    categorical: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    coding: str,
-    missing: str,
+    table: Table, target: str, quiet: bool = False, **said: Sequence[str] | None
 ) -> LabelledRows:
-    """Coded rows and the schema."""
-    from softsplit.data.learning import learn
+    """Coded rows; ``said`` are names of columns by what the options say that they are."""
+    from softsplit.data.learning import learn, split_names
+    from softsplit.variables import ColumnsLeftOut
 
-    rules: Any = {"coding": coding, "missing": missing}
-    with option_advice("--missing drop or --missing fill"):
-        return learn(table, target, categorical=categorical or (), drop=drop or (), **rules)
+    kinds: dict[str, str] = {}
+    for kind, listed in said.items():
+        for name in split_names(listed or (), list(map(str, table.frame.columns))):
+            if kinds.setdefault(name, kind) != kind:
+                raise ValueError(
+                    f"column {shown(name)} cannot be {kinds[name]} and {kind} at once."
+                )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ColumnsLeftOut)
+        rows = learn(table, target, kinds)
+    for warning in caught:
+        if isinstance(warning.message, ColumnsLeftOut):
+            say(warning.message.advising("name it with --keep"))
+    if rows.dropped_rows:
+        where = f"in column {shown(target)}"
+        say(f"{rows.dropped_rows:,} rows have no class {where}; they are left out.")
+    if not quiet:
+        count, columns = len(rows.y), len(rows.coding.variables)
+        say(f"{count:,} rows, {columns:,} variables; loading the solver")
+    return rows
 
 
-def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
-    """A model file with the section that says which table it is for."""
+def load(path: Path) -> SoftTreeClassifier:
+    """The tree in a model file."""
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
     if not path.exists():
@@ -58,63 +73,53 @@ def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
     from softsplit.persistence import ModelFileError, load_model
 
     try:
-        tree = load_model(path)
+        return load_model(path)
     except ModelFileError as error:
         raise ValueError(
             f"{str(path)!r} is no model that can be used: {str(error).removesuffix('.')}; give a "
-            "file that softsplit fit --model has written."
+            "file that softsplit fit --model or save_model has written."
         ) from None
-    if not hasattr(tree, "input_schema_"):
-        raise ValueError(
-            f"{str(path)!r} does not say which columns it was made for; write it with softsplit "
-            "fit --model, or use it from Python."
-        )
-    return tree, tree.input_schema_
 
 
-def rows_for(
-    tree: SoftTreeClassifier,
-    schema: InputSchema,
-    table: Table,
-    missing: str | None,
-    unknown: str = "error",
-) -> Rows:
-    """Rows coded as the tree was trained; columns that it does not use need not be there."""
-    from softsplit.tree.sparsity import selected_features
+def rows_for(tree: SoftTreeClassifier, table: Table) -> CodedRows:
+    """Rows coded as the tree was trained; columns that it does not use need not be there.
 
-    rule: Any = missing or ("fill" if schema.missing == "fill" else "error")
-    kind: Any = unknown
-    with option_advice():
-        return schema.code(table, schema.needed(selected_features(tree.weights_)), rule, kind)
+    What training did not have is said: those rows have an answer, and ``explain`` tells how.
+    """
+    from softsplit.data.files import with_decimal_points
+    from softsplit.data.learning import features_of
+
+    model = tree.tree_
+    coding = replace(model.table_coding, named=hasattr(tree, "feature_names_in_"))
+    needed = model.selected_variables.tolist()
+    frame = with_decimal_points(table)
+    rows = coding.code(features_of(frame, model.target), needed if coding.named else None)
+    odd = {
+        coding.variables[i].name: int(rows.cells[i].unseen(coding.variables[i].gaps).sum())
+        for i in needed
+    }
+    told = [f"{shown(name, 40)} ({count:,})" for name, count in odd.items() if count]
+    if told:
+        which = ", ".join(told[:SHOWN]) + (", ..." if len(told) > SHOWN else "")
+        say(f"rows hold what training did not have, in column {which}; explain says more.")
+    return rows
 
 
 @contextmanager
-def option_advice(missing: str = "--missing blank or --missing fill") -> Iterator[None]:
-    """Errors that advise on arguments of Python advise on options of the command instead.
-
-    ``missing`` are the options that settle missing values.
-    """
+def option_advice() -> Iterator[None]:
+    """Errors that advise on arguments of Python advise on options of the command instead."""
     try:
         yield
     except AdvisedError as error:
-        raise ValueError(error.advising(_advice(error, missing))) from None
+        raise ValueError(error.advising(_advice(error))) from None
 
 
-def _advice(error: AdvisedError, missing: str) -> str:
+def _advice(error: AdvisedError) -> str:
     from softsplit.data import errors
 
     match error:
-        case errors.MissingValues():
-            return f"fill them in, or go on with {missing}"
-        case errors.MissingClasses():
-            return "go on without them by --missing drop"
-        case errors.UnknownLevel():
-            return "go on with --unknown blank or --unknown none"
-        case errors.UselessColumn(column=column):
-            name = shown(column)
-            return (
-                f"leave it out with --drop {name if len(name) <= NAME_LENGTH else 'and its name'}"
-            )
         case errors.TooFewToChoose():
             return "give them with --depth and --strength, or more rows"
+        case errors.UnknownTarget():
+            return "name it with --target"
     return error.advice

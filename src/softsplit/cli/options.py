@@ -9,40 +9,6 @@ from typing import Annotated
 import typer
 
 
-class Missing(StrEnum):
-    """What to do about missing values in training."""
-
-    error = "error"
-    drop = "drop"
-    fill = "fill"
-
-
-class RowMissing(StrEnum):
-    """What to do about missing values later."""
-
-    error = "error"
-    drop = "drop"
-    blank = "blank"
-    fill = "fill"
-
-
-class Unknown(StrEnum):
-    """What to do about levels that training did not have."""
-
-    error = "error"
-    blank = "blank"
-    none = "none"
-
-
-class Coding(StrEnum):
-    """How levels of a column become numbers."""
-
-    onehot = "onehot"
-    drop_first = "drop-first"
-    binary_once = "binary-once"
-    ordinal = "ordinal"
-
-
 class Scale(StrEnum):
     """To which units features are brought before training."""
 
@@ -88,36 +54,26 @@ Data = Annotated[
         "The first line of a CSV names the columns.",
     ),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit has written.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file of softsplit fit or of save_model.")
+]
 Target = Annotated[
     str,
     typer.Option("--target", "-t", help="Column with the classes.", rich_help_panel=DATA),
 ]
-MissingOption = Annotated[
-    Missing,
+Drop = Annotated[
+    list[str] | None,
     typer.Option(
-        "--missing",
-        help="Missing values: say where and stop (error), leave such rows out (drop), or put the "
-        "median or the most frequent level there (fill).",
+        "--drop",
+        help="Columns to leave out, parted by commas; this and the next may be repeated.",
         rich_help_panel=DATA,
     ),
 ]
-RowMissingOption = Annotated[
-    RowMissing | None,
+Keep = Annotated[
+    list[str] | None,
     typer.Option(
-        "--missing",
-        help="Rows with missing values in columns that the tree uses: stop (error), leave them out "
-        "(drop), give no answer (blank), or fill in what training would (fill). Default: fill if "
-        "the model was fitted so, else error.",
-        rich_help_panel=DATA,
-    ),
-]
-UnknownOption = Annotated[
-    Unknown,
-    typer.Option(
-        "--unknown",
-        help="Texts that the training data did not have: stop (error), give no answer (blank), or "
-        "count them as none of the known ones (none).",
+        "--keep",
+        help="Columns to use that look like identifiers, free text or constants.",
         rich_help_panel=DATA,
     ),
 ]
@@ -125,17 +81,17 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
-        help="A column of numbers that are categories; may be repeated. Text is so anyway.",
+        help="Columns of numbers that are categories. Text is so anyway.",
         rich_help_panel=DATA,
     ),
 ]
-Drop = Annotated[
+Date = Annotated[
     list[str] | None,
-    typer.Option("--drop", help="A column to leave out; may be repeated.", rich_help_panel=DATA),
-]
-CodingOption = Annotated[
-    Coding,
-    typer.Option("--coding", help="How categories become numbers.", rich_help_panel=DATA),
+    typer.Option(
+        "--date",
+        help="Columns of dates that are not written as 2026-11-16, but all in one other way.",
+        rich_help_panel=DATA,
+    ),
 ]
 Encoding = Annotated[
     str | None,

@@ -9,7 +9,7 @@ from softsplit.cli.console import say
 from softsplit.support.output_files import check_outputs, write_file
 
 if TYPE_CHECKING:
-    from softsplit.data.schema import LabelledRows
+    from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.report import Subject
     from softsplit.report.intervals import Interval

@@ -23,10 +23,10 @@ def path(
     data: options.Data,
     target: options.Target,
     points: Annotated[int, typer.Option("--points", min=2, max=50, help="Trees on the path.")] = 9,
-    missing: options.MissingOption = options.Missing.error,
-    categorical: options.Categorical = None,
     drop: options.Drop = None,
-    coding: options.CodingOption = options.Coding.onehot,
+    keep: options.Keep = None,
+    categorical: options.Categorical = None,
+    date: options.Date = None,
     encoding: options.Encoding = None,
     depth: Annotated[
         int | None,
@@ -54,11 +54,8 @@ def path(
     """
     table = read(data, encoding, quiet)
     rows = training_rows(
-        table, target, categorical=categorical, drop=drop, coding=coding.value,
-        missing=missing.value,
-    )  # fmt: skip
-    if not quiet:
-        say(f"{rows.X.shape[0]:,} rows, {rows.X.shape[1]:,} features; loading the solver")
+        table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
+    )
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.report.rivals import make_subject, walk_path
     from softsplit.selection.strengths import SHARES, shared
@@ -81,7 +78,7 @@ def path(
     if as_json:
         print_json(lines)
     else:
-        _print(lines, len(rows.schema.feature_names))
+        _print(lines, len(rows.coding.variables))
     if walked.interrupted:
         say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
         raise typer.Exit(INTERRUPTED)
@@ -100,9 +97,7 @@ def _lines(subject: Subject) -> list[dict[str, Any]]:
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
                 "accuracy": as_object(found),
-                "selected_features": [
-                    str(tree.feature_names_in_[j]) for j in tree.selected_features_
-                ],
+                "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
             }
         )
     return lines

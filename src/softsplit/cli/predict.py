@@ -19,6 +19,7 @@ from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
+    from softsplit.variables import CodedRows
 
 EPILOG = "Example: softsplit predict tree.json new.csv --proba --out answers.csv"
 
@@ -32,30 +33,21 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
-    missing: options.RowMissingOption = None,
-    unknown: options.UnknownOption = options.Unknown.error,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict the class of every row, in the order of the table.
 
-    Only the columns that the tree uses must be there; texts are coded as in training. The answer
-    is a CSV with the number of the row (from 1, the line of names not counted) and its class.
+    Only the columns that the tree uses must be there; every row has an answer, also with gaps and
+    with texts that training did not have. It is a CSV with the number of the row (from 1, the line
+    of names not counted) and its class.
     Labels are written as they are: a spreadsheet may take one that begins with "=" for a formula.
     """
     check_files({"--out": out}, table=data, model=model)
-    tree, schema = load(model)
+    tree = load(model)
     table = read(data, encoding, quiet)
-    rule = missing.value if missing else None
-    rows = rows_for(tree, schema, table, rule, unknown.value)
-    from softsplit.data.schema import framed
-
-    answers = _answers(tree, framed(rows.X, schema), rows.complete, rule == "drop")
-    if not rows.complete.all():
-        lost = int((~rows.complete).sum())
-        total = len(rows.complete)
-        say(f"{lost:,} of {total:,} rows have no answer: a value is missing or unknown.")
+    answers = _answers(tree, rows_for(tree, table))
     _compare(table, tree, answers, quiet)
     if as_json:
         print_json([_as_object(row, proba) for row in answers])
@@ -70,38 +62,37 @@ def predict(
             say(f"{len(answers):,} rows are in {out}")
 
 
-def _answers(tree: Any, frame: Any, complete: Any, drop: bool) -> list[tuple[int, str | None, Any]]:
+def _answers(tree: Any, rows: CodedRows) -> list[tuple[int, str, Any]]:
     """Number of the row, its class, its probabilities."""
-    if len(frame) == 0:
+    if len(rows) == 0:
         return []
-    chances, called = tree.predict_proba(frame), tree.predict(frame)
+    chances, called = tree.predict_proba(rows), tree.predict(rows)
     names = [str(label) for label in tree.classes_]
     return [
-        (i + 1, str(called[i]) if complete[i] else None, dict(zip(names, chances[i], strict=True)))
-        for i in range(len(frame))
-        if complete[i] or not drop
+        (i + 1, str(called[i]), dict(zip(names, chances[i], strict=True))) for i in range(len(rows))
     ]
 
 
 def _compare(table: Table, tree: Any, answers: Any, quiet: bool) -> None:
     """Where the table has the target, say how many answers are right."""
-    target = tree.input_schema_.target
+    from softsplit.data.learning import class_texts
+
+    target = tree.tree_.target
     if quiet or target not in table.frame.columns:
         return
-    known = table.frame[target]
-    pairs = [(str(known.iloc[i - 1]), said) for i, said, _ in answers if said is not None]
-    pairs = [(was, said) for was, said in pairs if was in {str(c) for c in tree.classes_}]
+    known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes_}
+    pairs = [(known[i - 1], said) for i, said, _ in answers if known[i - 1] in classes]
     if pairs:
         right = sum(was == said for was, said in pairs)
         share = 100 * right / len(pairs)
         say(f"{right:,} of {len(pairs):,} answers agree with column {target!r} ({share:.1f} %).")
 
 
-def _as_object(row: tuple[int, str | None, Any], proba: bool) -> dict[str, Any]:
+def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:
     number, label, chances = row
     made: dict[str, Any] = {"row": number, "prediction": label}
     if proba:
-        made["probabilities"] = None if label is None else {k: float(v) for k, v in chances.items()}
+        made["probabilities"] = {k: float(v) for k, v in chances.items()}
     return made
 
 
@@ -111,6 +102,6 @@ def _csv(answers: Any, classes: list[str], proba: bool, written: Callable[[str],
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes if proba)])
     for number, label, chances in answers:
-        shown = ["" if label is None else f"{chances[c]:.6g}" for c in classes] if proba else []
-        writer.writerow([number, "" if label is None else written(label), *shown])
+        shown = [f"{chances[c]:.6g}" for c in classes] if proba else []
+        writer.writerow([number, written(label), *shown])
     return buffer.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,15 @@ def report(
     model: options.Model,
     data: options.Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path("report.html"),
-    missing: options.RowMissingOption = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            help="Column with the classes, if the model does not know it.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
     encoding: options.Encoding = None,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -34,13 +42,12 @@ def report(
     of other strengths. It needs no network.
     """
     check_files({"--out": out}, table=data, model=model)
-    tree, _ = load(model)
+    tree = load(model)
     table = read(data, encoding, quiet)
     from softsplit.report.study import rows_of
 
-    rule: Any = missing.value if missing else None
     with option_advice():
-        rows = rows_of(tree, table, rule)
+        rows = rows_of(tree, table, target)
     story = (("Tree", f"read from {visible(model.name)}"),)
     subject, interrupted = write_report(
         out, table.name, rows, tree, story, seed=seed, jobs=jobs, quiet=quiet

@@ -3,16 +3,14 @@
 from softsplit.data.coding import PlainCoding
 from softsplit.data.dataset import Dataset
 from softsplit.data.files import Table, read_table
-from softsplit.data.learning import learn
+from softsplit.data.learning import LabelledRows, learn
 from softsplit.data.named import BUNDLED, Coding, catalogue, load_dataset
-from softsplit.data.schema import InputSchema, LabelledRows
 from softsplit.data.tables import read_dataset
 
 __all__ = [
     "BUNDLED",
     "Coding",
     "Dataset",
-    "InputSchema",
     "LabelledRows",
     "PlainCoding",
     "Table",

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from softsplit.data.coding import as_text
-from softsplit.data.errors import MissingValues
 from softsplit.support.messages import cut, shown, visible
 
 SHOWN = 8
@@ -19,16 +16,21 @@ SHOWN = 8
 
 
 def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "column") -> None:
-    """Refuse a table that lacks a column, with the name that was perhaps meant."""
+    """Refuse a table that lacks columns, with the name that was perhaps meant."""
     names = [str(column) for column in frame.columns]
-    for name in wanted:
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            listed = ", ".join(cut(visible(known), 20) for known in names[:SHOWN])
-            listed += ", ..." if len(names) > SHOWN else ""
-            hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
-            what_else = "is not a column of the table" if what == "target" else "is not there"
-            raise ValueError(f"{what} {shown(name)} {what_else}; {hint}")
+    absent = [name for name in wanted if name not in names]
+    if not absent:
+        return
+    close = get_close_matches(absent[0], names, n=1) if len(absent) == 1 else []
+    listed = ", ".join(cut(visible(known), 20) for known in names[:SHOWN])
+    listed += ", ..." if len(names) > SHOWN else ""
+    hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
+    told = ", ".join(shown(name, 24) for name in absent[:SHOWN])
+    told += f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
+    if what == "target":
+        raise ValueError(f"target {told} is not a column of the table; {hint}")
+    which = "column {} is" if len(absent) == 1 else "columns {} are"
+    raise ValueError(f"{which.format(told)} not there; {hint}")
 
 
 def refuse_dates(name: str, column: pd.Series) -> None:
@@ -52,24 +54,3 @@ def refuse_fractions(target: str, numbers: Any) -> None:
             f"target {shown(target)} holds fractions, which are no classes; softsplit trains "
             "classifiers."
         )
-
-
-def missing_values(counts: dict[str, int]) -> MissingValues:
-    """The error that names columns and counts of missing values."""
-    advice = "fill them in, or say with the option missing what to do with such rows"
-    return MissingValues(f"values are missing, {listed(counts)}", advice)
-
-
-def listed(counts: dict[str, int]) -> str:
-    """Columns with their counts, largest first, as many as a reader takes in."""
-    most = sorted(counts.items(), key=lambda item: -item[1])
-    first = ", ".join(f"{shown(name, 20)} ({count})" for name, count in most[:SHOWN])
-    more = f" and {len(most) - SHOWN} more columns" if len(most) > SHOWN else ""
-    return f"in column {first}{more}"
-
-
-def texts_of(column: pd.Series) -> NDArray[Any]:
-    """A complete column as text; 1 and 1.0 are the same, text stays as it is."""
-    if column.dtype == object and all(isinstance(value, str) for value in column):
-        return column.to_numpy(dtype=object)
-    return as_text(column).to_numpy(dtype=object)

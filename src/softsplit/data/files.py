@@ -284,6 +284,18 @@ def as_numbers(column: pd.Series, decimal_comma: bool) -> pd.Series | None:
         return None
 
 
+def with_decimal_points(table: Table) -> pd.DataFrame:
+    """The frame, in which columns of numbers with decimal commas have points."""
+    if not table.decimal_comma:
+        return table.frame
+    frame = table.frame.copy()
+    for name in frame.columns:
+        known = frame[name].dropna()
+        if known.str.contains(",").any() and known.str.fullmatch(DECIMAL_COMMA).all():
+            frame[name] = frame[name].str.replace(",", ".", regex=False)
+    return frame
+
+
 def typed(table: Table) -> pd.DataFrame:
     """The frame with columns of numbers as floats."""
     frame = table.frame.copy()

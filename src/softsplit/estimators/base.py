@@ -8,24 +8,33 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.estimators.fitted import FittedTree
+from softsplit.estimators.fitted import FittedTree, know_table
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
+from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
+    checked_table,
+    has_gaps,
+    holds_numbers,
     made_floats,
-    refuse_infinite,
     refuse_masked,
     refuse_mixed_labels,
-    refuse_text,
 )
 from softsplit.training import settings
 from softsplit.training.preparation import ModelSettings, Prepared, Rows
 from softsplit.training.run import Outcome, Run
+from softsplit.variables import CodedRows, learn
 
 Described = TypeVar("Described", bound=type)
 
@@ -52,6 +61,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         n_jobs: int | None,
         random_state: Any,
         verbose: int,
+        kinds: Any,
     ) -> None:
         self.sharpness = sharpness
         self.exponent = exponent
@@ -69,6 +79,14 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.kinds = kinds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
 
 
 def model_settings(estimator: SoftTreeBase, **chosen: Any) -> ModelSettings:
@@ -91,23 +109,19 @@ def training_run(estimator: SoftTreeBase) -> Run:
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
-    """Validated rows; the estimator knows from now on how many features it has, and their names."""
-    refuse_text(X)
+    """Validated rows; the estimator knows from now on how many features it has, and their names.
+
+    Plain numbers are taken as they are; any other table is coded (``softsplit.variables``).
+    """
     refuse_masked("y", y)
-    with made_floats():
-        # Single precision stays as it is: training makes the only copy in double precision,
-        # of the scaled rows.
-        X, y = validate_data(
-            estimator, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
-        )
-    names = getattr(estimator, "feature_names_in_", None)
-    refuse_infinite(X, names)
+    target = getattr(y, "name", None)
+    table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
     check_classification_targets(y)
     weight = settings.make_weights(
         _check_sample_weight(
             settings.make_numbers("sample_weight", sample_weight),
-            X,
+            table if matrix is None else matrix,
             dtype=np.float64,
             ensure_non_negative=True,
         )
@@ -120,7 +134,53 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         )
     # Rows of zero weight may carry labels that are no class; their index is never used.
     labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    return Rows(X, labels, weight, classes, names, sample_weight is not None)
+    coding, names = None, getattr(estimator, "feature_names_in_", None)
+    vars(estimator).pop("coding_", None)
+    if matrix is None:
+        coded = table
+        if not isinstance(table, CodedRows):
+            coded = learn(table, labels, classes, weight, estimator.kinds)
+        matrix, coding = coded.X, coded.coding
+        names = np.array(coding.column_names, dtype=object)
+        estimator.coding_ = coding
+    return Rows(
+        matrix,
+        labels,
+        weight,
+        classes,
+        names,
+        sample_weight is not None,
+        coding,
+        target if isinstance(target, str) else None,
+    )
+
+
+def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, NDArray[Any]]:
+    """The table, its plain numbers where it is to be taken as they are, and the labels."""
+    if isinstance(X, CodedRows):
+        estimator.n_features_in_ = len(X.coding.names)
+        vars(estimator).pop("feature_names_in_", None)
+        if X.coding.named:
+            estimator.feature_names_in_ = np.array(X.coding.names, dtype=object)
+        y = column_or_1d(y)
+        check_consistent_length(X.X, y)
+        return X, None, y
+    X = checked_table(X)
+    if estimator.kinds is None and holds_numbers(X):
+        with made_floats():
+            # Single precision stays as it is: training makes the only copy in double precision,
+            # of the scaled rows.
+            matrix, labels = validate_data(
+                estimator, X, y, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False
+            )
+        gaps = has_gaps(matrix, getattr(estimator, "feature_names_in_", None))
+        return X, None if gaps else matrix, labels
+    if hasattr(X, "shape") and 0 in X.shape:
+        raise ValueError(f"X has {X.shape[0]} rows and {X.shape[1]} columns; a table is needed.")
+    labels = validate_data(estimator, y=y)
+    validate_data(estimator, X, skip_check_array=True)
+    check_consistent_length(X, labels)
+    return X, None, labels
 
 
 def keep(
@@ -132,13 +192,12 @@ def keep(
     importances: bool = True,
 ) -> None:
     """Make an estimator a fitted one."""
-    estimator.n_features_in_ = prepared.problem.n_features
-    if prepared.names is not None:
-        estimator.feature_names_in_ = prepared.names
+    tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
+    know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
     estimator.starts_ = list(outcome.starts)
     estimator.end_ = outcome.end.value
-    estimator.tree_ = prepared.tree(outcome.best, zero_threshold, importances=importances)
+    estimator.tree_ = tree
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:

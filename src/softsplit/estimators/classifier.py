@@ -106,6 +106,10 @@ class SoftTreeClassifier(SoftTreeBase):
     ridge : float, default=1.0
         Factor of half the sum of squared weights, which is added to the log-loss. Weights are
         changes of log-odds per standard deviation of a feature.
+    kinds : dict, optional
+        What columns of a table are, by their names or positions, where ``fit`` sees it otherwise:
+        "number", "category", "date", "keep" for one that it would leave out (an identifier, free
+        text), or "drop". See docs/tables.md.
 
     Attributes
     ----------
@@ -115,6 +119,10 @@ class SoftTreeClassifier(SoftTreeBase):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X had column names that are all strings.
+    coding_ : Coding
+        Only if X was more than plain numbers: its variables, and the columns that each became.
+        ``weights_``, ``coef_`` and ``tree_`` speak of those columns, ``selected_features_`` and
+        ``feature_importances_`` of the columns of X.
     weights_ : array of shape (n_features, n_branches)
     thresholds_ : array of shape (n_branches,)
     leaf_classes_ : array of shape (n_classes, n_leaves)
@@ -185,6 +193,7 @@ class SoftTreeClassifier(SoftTreeBase):
         loss: str | Loss = "log",
         engine: str | EngineMaker = "memory",
         ridge: float = 1.0,
+        kinds: Any = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -203,6 +212,7 @@ class SoftTreeClassifier(SoftTreeBase):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            kinds=kinds,
         )
         self.depth = depth
         self.penalty = penalty
@@ -215,6 +225,7 @@ class SoftTreeClassifier(SoftTreeBase):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
 
+        X is a matrix of numbers, or a table with text, categories, truth values, dates and gaps.
         Samples of weight zero are the same as absent ones.
         """
         with never_lost(), all_or_nothing(self):

@@ -122,7 +122,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine
+    loss, engine, kinds
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
@@ -152,6 +152,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X had column names that are all strings.
+    coding_ : Coding
+        Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
     n_splits_ : int
         Number of folds.
     end_ : str
@@ -198,6 +200,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         engine: str | EngineMaker = "memory",
         ridges: Sequence[float] | str = "auto",
         calls: str = "auto",
+        kinds: Any = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -216,6 +219,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             n_jobs=n_jobs,
             random_state=random_state,
             verbose=verbose,
+            kinds=kinds,
         )
         self.depths = depths
         self.scales = scales
@@ -281,7 +285,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
-        rows = replace(rows, names=None)
+        rows = replace(rows, names=None, coding=None)
         if not names_rows(self.cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold

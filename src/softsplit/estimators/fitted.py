@@ -21,10 +21,17 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
 from softsplit.solvers import Status
 from softsplit.support.arrays import FloatArray
-from softsplit.support.inputs import made_floats, refuse_infinite, refuse_masked, refuse_text
+from softsplit.support.inputs import (
+    checked_table,
+    has_gaps,
+    holds_numbers,
+    made_floats,
+    refuse_masked,
+)
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling
+from softsplit.variables import CodedRows, Coding
 
 
 class FittedTree(TreeHolder, BaseEstimator):
@@ -85,13 +92,13 @@ class FittedTree(TreeHolder, BaseEstimator):
 
     @property
     def selected_features_(self) -> NDArray[np.intp]:
-        """Indices of the features in use."""
-        return self.tree_.selected_features
+        """Indices of the columns of X in use."""
+        return self.tree_.selected_columns
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """How much each feature moves the answers on the training rows, as shares of one."""
-        return self._known("importances")
+        """How much each column of X moves the answers on the training rows, as shares of one."""
+        return self._known("column_importances")
 
     @property
     def objective_(self) -> float:
@@ -107,7 +114,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         """What a tree that comes from a file need not know."""
         value = getattr(self.tree_, name)
         if value is None:
-            raise AttributeError(f"this tree does not know its {name}.")
+            raise AttributeError(f"this tree does not know its {name.removeprefix('column_')}.")
         return value
 
     def leaf_proba(self, X: Any) -> FloatArray:
@@ -172,15 +179,17 @@ class FittedTree(TreeHolder, BaseEstimator):
         x : array of shape (n_features,), or X with a single row
         """
         if hasattr(x, "to_frame") and getattr(x, "ndim", 2) == 1:
-            x = x.to_frame().T  # a row of a frame
+            x = x.to_frame().T.infer_objects()  # a row of a frame
         elif not hasattr(x, "columns"):
             refuse_masked("x", x, of="column")
-            x = np.asarray(x)
-            x = x[None, :] if x.ndim == 1 else x
-        rows = checked_rows(self, x).astype(np.float64, copy=False)
+            x = x if isinstance(x, CodedRows) else _as_rows(x)
+        check_is_fitted(self, "tree_")
+        rows = read_rows(self, x)
         if len(rows) != 1:
             raise ValueError(f"explain takes one row, got {len(rows)}.")
-        return explain(self.tree_, rows[0])
+        if isinstance(rows, CodedRows):
+            return explain(self.tree_, rows.X[0], rows.cells)
+        return explain(self.tree_, rows[0].astype(np.float64, copy=False))
 
     def to_hard_tree(self) -> HardTree:
         """The tree with every split a plain yes or no; ``agreement(X)`` says how alike they are."""
@@ -221,7 +230,23 @@ class FittedTree(TreeHolder, BaseEstimator):
         known = inspect.signature(type(self)).parameters.values()
         defaults = {one.name: one.default for one in known}  # of parameters that came later
         state = _present_state(_map_solutions(state, _with_status))
+        schema = state.pop("input_schema_", None)
         super().__setstate__({**defaults, "loss": "cost", **state})  # once there was no other
+        if schema is not None:  # of a former version: columns of its table were coded before
+            coding = schema.table_coding()
+            names = self.tree_.feature_names if coding is None else coding.column_names
+            self.tree_ = replace(
+                self.tree_, coding=coding, feature_names=names, target=schema.target
+            )
+            know_table(self, self.tree_, named=True)
+
+
+def _as_rows(x: Any) -> NDArray[Any]:
+    """A row, or a table of one; cells keep their types."""
+    made = np.asarray(x)
+    if made.dtype.kind in "USO":
+        made = np.asarray(x, dtype=object)
+    return made[None, :] if made.ndim == 1 else made
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:
@@ -232,14 +257,42 @@ def checked_rows(estimator: Any, X: Any) -> FloatArray:
 
 def validated_rows(estimator: Any, X: Any) -> FloatArray:
     """The same for an estimator that knows its features and may not have a tree yet."""
-    refuse_text(X)
-    with made_floats():
-        # Single precision stays as it is: doubles are made of a few rows at a time.
-        checked: FloatArray = validate_data(
-            estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
-        )
-    refuse_infinite(checked, getattr(estimator, "feature_names_in_", None))
-    return checked
+    rows = read_rows(estimator, X)
+    return rows.X if isinstance(rows, CodedRows) else rows
+
+
+def read_rows(estimator: Any, X: Any) -> FloatArray | CodedRows:
+    """Rows as the tree takes them, with what was read where they are more than plain numbers."""
+    if isinstance(X, CodedRows):
+        return X
+    X = checked_table(X)
+    coding: Coding | None = getattr(estimator, "coding_", None)
+    if coding is None and holds_numbers(X):
+        with made_floats():
+            # Single precision stays as it is: doubles are made of a few rows at a time.
+            checked: FloatArray = validate_data(
+                estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
+            )
+        if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
+            return checked
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    if coding is None:
+        check_is_fitted(estimator, "tree_")
+        named = hasattr(estimator, "feature_names_in_")
+        coding = replace(estimator.tree_.table_coding, named=named)
+    return coding.code(X)
+
+
+def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
+    """Tell an estimator which columns its tree is for."""
+    known = vars(estimator)
+    known["n_features_in_"] = len(tree.column_names)
+    known.pop("feature_names_in_", None)
+    known.pop("coding_", None)
+    if named:
+        known["feature_names_in_"] = np.array(tree.column_names, dtype=object)
+    if tree.coding is not None:
+        known["coding_"] = tree.coding
 
 
 # --- pickles ------------------------------------------------------------------------------------

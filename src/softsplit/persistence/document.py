@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence.estimators import classifier_of
-from softsplit.persistence.input_section import read_input, written_input
+from softsplit.persistence.input_section import read_input
 from softsplit.persistence.reader import (
     ModelFileError,
     entries,
@@ -27,6 +27,7 @@ from softsplit.persistence.reader import (
     text,
     whole,
 )
+from softsplit.persistence.table_section import read_table_section, written_table
 from softsplit.persistence.tree_section import LARGEST, read_tree, written_tree
 from softsplit.reading.model import used_shares
 from softsplit.reading.summary import KINDS, FeatureSummary
@@ -63,7 +64,7 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         "software": f"softsplit {__version__}",
         "classes": _written_classes(model.classes),
         "features": {
-            "names": list(model.feature_names) if hasattr(tree, "feature_names_in_") else None,
+            "names": _written_names(tree),
             "low": model.summary.low.tolist(),
             "high": model.summary.high.tolist(),
             "scaled_mean": model.summary.scaled_mean.tolist(),
@@ -74,8 +75,8 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
         "tree": written_tree(model),
         "training": training,
     }
-    if hasattr(tree, "input_schema_"):
-        document["input"] = written_input(tree.input_schema_)
+    if model.coding is not None or model.target is not None:
+        document["table"] = written_table(model.coding, model.target)
     return document
 
 
@@ -92,7 +93,7 @@ def from_document(document: Any) -> SoftTreeClassifier:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("input",))
+    entries(document, "the top level", parts, ("input", "table"))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -101,15 +102,24 @@ def from_document(document: Any) -> SoftTreeClassifier:
     parameters, known = _read_training(document["training"])
     if importances is not None:
         known["importances"] = used_shares(importances, model.parameters.weights)
-    model = replace(model, **known)
     named = document["features"]["names"] is not None
+    coding = None
+    if "table" in document:
+        coding, known["target"] = read_table_section(document["table"])
+    elif "input" in document:
+        schema = read_input(document["input"], names)
+        coding, known["target"] = schema.table_coding(), schema.target
+    if coding is not None:
+        if len(coding.column_names) != len(names):
+            raise ModelFileError("table of the model file does not fit the features of its tree.")
+        known |= {"coding": coding, "feature_names": coding.column_names}
+        named = coding.named
+    model = replace(model, **known)
     made = classifier_of(model, named=named, parameters=parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:
         raise ModelFileError("the splits of the model file overflow in original units.")
-    if "input" in document:
-        made.input_schema_ = read_input(document["input"], names)
     return made
 
 
@@ -187,6 +197,12 @@ def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatAr
     importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
     summary = FeatureSummary(low, high, mean, np.array(kinds))
     return _read_names(found["names"], n), summary, importances
+
+
+def _written_names(tree: SoftTreeClassifier) -> list[str] | None:
+    """None if there are none, or if they follow from the section "table"."""
+    named = hasattr(tree, "feature_names_in_") and tree.tree_.coding is None
+    return list(tree.tree_.feature_names) if named else None
 
 
 def _read_names(value: Any, n: int) -> tuple[str, ...]:

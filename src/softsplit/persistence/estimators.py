@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.fitted import know_table
 from softsplit.reading.model import TreeModel
 
 
@@ -29,8 +29,6 @@ def classifier_of(
     ``named`` says whether the tree was trained on named columns, ``parameters`` how.
     """
     classifier = SoftTreeClassifier(**(parameters or {}))
-    classifier.n_features_in_ = tree.parameters.n_features
-    if named:
-        classifier.feature_names_in_ = np.array(tree.feature_names, dtype=object)
+    know_table(classifier, tree, named=named)
     classifier.tree_ = tree
     return classifier

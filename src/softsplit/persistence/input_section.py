@@ -1,4 +1,4 @@
-"""The optional section "input" of a model file: which table the features were made of."""
+"""The section "input" in model files of former versions: the table behind the features."""
 
 from __future__ import annotations
 
@@ -9,23 +9,6 @@ from softsplit.persistence.reader import ModelFileError, entries, items, real, t
 from softsplit.support.messages import shown
 
 MISSING_RULES = ("error", "drop", "fill")
-
-
-def written_input(schema: InputSchema) -> dict[str, Any]:
-    """Columns of the table in order; ``levels`` is null for a column of numbers."""
-    return {
-        "target": schema.target,
-        "coding": schema.coding,
-        "missing": schema.missing,
-        "columns": [
-            {
-                "name": column.name,
-                "levels": None if column.levels is None else list(column.levels),
-                "fill": column.fill,
-            }
-            for column in schema.columns
-        ],
-    }
 
 
 def read_input(value: Any, names: tuple[str, ...]) -> InputSchema:

@@ -12,5 +12,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Solution",
     "softsplit.tree.parameters.TreeParameters",
+    "softsplit.variables.coding.Coding",
+    "softsplit.variables.variable.Variable",
 )
 """Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""

@@ -13,12 +13,13 @@ search goes outwards from x, so that the first change it meets is the nearest, u
 the training range; none is missed at which another class leads by more than ``TIE``. From a value
 outside the training range the search begins at the nearer end of it.
 
-Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps.
+Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
+category of a table changes to each of its other levels; a gap is filled with its middle first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import scaled_rows
+from softsplit.variables import Cells
+from softsplit.variables.variable import CATEGORY
 
 TIE = 1e-12
 """Leads smaller than this are no change of class."""
@@ -49,24 +52,26 @@ MOST_STEPS = 100_000
 
 @dataclass(frozen=True)
 class Change:
-    """One feature moved until the predicted class changes.
+    """One feature, or one variable of a table, changed until the predicted class changes.
 
     Attributes
     ----------
     feature : int
+        Its place among the columns of X.
     name : str
-    value, new_value : float
-        Before and after, in original units.
+    value, new_value : float or str
+        Before and after, in original units; levels, dates and truth values as text.
     share_of_range : float
-        |new_value - value| as a part of the feature's training range, a finite number always.
+        |new_value - value| as a part of the feature's training range, a finite number always; 1
+        from one level of a category to another.
     label : object
         The class predicted afterwards.
     """
 
     feature: int
     name: str
-    value: float
-    new_value: float
+    value: float | str
+    new_value: float | str
     share_of_range: float
     label: Any
 
@@ -75,36 +80,99 @@ class UndecidedError(Exception):
     """The search along a feature was given up."""
 
 
-def class_changes(model: TreeModel, x: FloatArray) -> tuple[list[Change], list[int]]:
+def class_changes(
+    model: TreeModel, x: FloatArray, told: Sequence[float | str] | None = None
+) -> tuple[list[Change], list[str]]:
     """Nearest change along every feature in use, smallest share of range first.
 
-    Features along which the class does not change within the training range are not listed. The
-    second list names features whose search was given up.
+    Features along which the class does not change within the training range are not listed.
+    ``told`` are the values of the row as people write them, by feature or by variable, if not its
+    numbers. The second list names features whose search was given up.
     """
     current = int(model.predict_index(x[None, :])[0])
+    told = [float(value) for value in x] if told is None else told
     found, undecided = [], []
-    for j in np.flatnonzero(np.any(np.abs(model.parameters.weights) > 0, axis=1)):
+    for i in _in_use(model):
+        name = model.feature_names[i] if model.coding is None else model.coding.variables[i].name
         try:
-            value = _nearest(model, x, int(j), current)
+            change = _change(model, x, i, current, told[i])
         except UndecidedError:
-            undecided.append(int(j))
+            undecided.append(name)
             continue
-        if value is None:
-            continue
-        label = model.labels[int(model.predict_index(_moved(x, int(j), np.array([value])))[0])]
-        span = float(model.summary.high[j] - model.summary.low[j])
-        found.append(
-            Change(
-                feature=int(j),
-                name=model.feature_names[j],
-                value=float(x[j]),
-                new_value=value,
-                share_of_range=finite(abs(value - float(x[j])) / span),
-                label=label,
-            )
-        )
+        if change is not None:
+            found.append(change)
     found.sort(key=lambda change: (change.share_of_range, change.feature))
     return found, undecided
+
+
+def _in_use(model: TreeModel) -> list[int]:
+    """Features, or variables, that some split looks at."""
+    features = np.flatnonzero(np.any(np.abs(model.parameters.weights) > 0, axis=1))
+    return np.unique(features if model.coding is None else model.coding.homes[features]).tolist()
+
+
+def _change(
+    model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
+) -> Change | None:
+    """The nearest change of one feature, or of one variable."""
+    if model.coding is None:
+        return _moved_to(model, x, i, i, current, told)
+    columns, variable = model.coding.columns_of(i), model.coding.variables[i]
+    if variable.kind == CATEGORY:
+        return _other_level(model, x, i, current, told)
+    if variable.gaps and x[columns[-1]] == 1.0:
+        x = x.copy()
+        x[columns[-1]] = 0.0  # known, and as in the middle
+    return _moved_to(model, x, int(columns[0]), i, current, told)
+
+
+def _moved_to(
+    model: TreeModel, x: FloatArray, j: int, i: int, current: int, told: float | str
+) -> Change | None:
+    """The nearest change along column j, which is feature or variable i."""
+    value: float | None = float(x[j])
+    if int(model.predict_index(x[None, :])[0]) == current:
+        value = _nearest(model, x, j, current)
+    if value is None:
+        return None
+    span = float(model.summary.high[j] - model.summary.low[j])
+    coding = model.coding
+    return Change(
+        feature=i if coding is None else coding.places[i],
+        name=model.feature_names[i] if coding is None else coding.variables[i].name,
+        value=told,
+        new_value=value if coding is None else coding.variables[i].told(value),
+        share_of_range=finite(abs(value - float(x[j])) / span) if span > 0 else 0.0,
+        label=model.labels[int(model.predict_index(_moved(x, j, np.array([value])))[0])],
+    )
+
+
+def _other_level(
+    model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
+) -> Change | None:
+    """The level of a category at which the class is another: the nearest, then the surest."""
+    assert model.coding is not None
+    variable, columns = model.coding.variables[i], model.coding.columns_of(i)
+    places = np.arange(len(variable.levels) + variable.other, dtype=float)
+    strange = places >= len(variable.levels)
+    places[strange] = np.nan
+    rows = np.repeat(x[None, :], len(places), axis=0)
+    rows[:, columns] = variable.coded(Cells(places, np.zeros_like(strange), strange))
+    called = model.predict_index(rows)
+    changed = np.flatnonzero(called != current)
+    if not len(changed):
+        return None
+    far = np.abs(rows[changed][:, columns] - x[columns]).sum(axis=1).round(9)
+    sure = model.votes(rows[changed])[np.arange(len(changed)), called[changed]]
+    best = int(changed[np.lexsort((-sure, far))[0]])
+    return Change(
+        feature=model.coding.places[i],
+        name=variable.name,
+        value=told,
+        new_value=variable.other_name if strange[best] else variable.levels[best],
+        share_of_range=1.0,
+        label=model.labels[int(called[best])],
+    )
 
 
 def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | None:

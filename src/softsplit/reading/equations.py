@@ -4,10 +4,14 @@ In original units a split is sum_j coef_j f_j > threshold, where f_j is feature 
 the quantile scaling, its rank among the training values. It is divided by the coefficient of the
 weightiest feature, so that this one stands first and bare; where that coefficient is negative, ">"
 becomes "<".
+
+Features that are 1 where something holds, such as "contract is monthly" or "income is unknown",
+stand in brackets among others. A split on one of them alone reads as what holds on the left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +69,9 @@ class Split:
         Probability of going left if there are no features.
     ranked : bool
         Whether coefficients multiply ranks.
+    lefts : tuple of float or None
+        For a single feature that holds or not: the probabilities of going left where what
+        ``names`` says holds, and where it does not.
     """
 
     branch: int
@@ -77,6 +84,13 @@ class Split:
     sure: tuple[float, float] | None
     left_share: float
     ranked: bool
+    lefts: tuple[float, float] | None = None
+
+    @property
+    def ranked_features(self) -> tuple[int, ...]:
+        """Features of whose ranks the split speaks."""
+        pairs = zip(self.features, self.names, strict=True)
+        return tuple(j for j, name in pairs if self.ranked and not name.startswith("["))
 
     def terms(self, precision: int = 4, max_terms: int | None = None) -> list[str]:
         """The terms with their signs; those left out are counted by the last."""
@@ -91,11 +105,16 @@ class Split:
         return [*parts, f"+ ... ({left_out} more)"] if left_out > 0 else parts
 
     def bound(self, precision: int = 4) -> str:
-        """Sign and threshold."""
+        """Sign and threshold; nothing for a feature that holds or not."""
+        if self.lefts is not None:
+            return ""
         return f"{self.sign} {number(self.threshold, precision)}"
 
     def certainty(self, precision: int = 4) -> str:
-        """From where on the split is 95 % sure."""
+        """From where on the split is 95 % sure, or how sure it is where something holds or not."""
+        if self.lefts is not None:
+            held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
+            return f"then left with {held}, else with {else_}"
         if self.sure is None:
             return f"95 % sure beyond +-{number(self.width, 2)}"
         low, high = (number(value, precision) for value in self.sure)
@@ -103,7 +122,7 @@ class Split:
 
     def condition(self, precision: int = 4, max_terms: int | None = None) -> str:
         """The whole inequality on one line."""
-        return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}"
+        return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}".rstrip()
 
 
 def _ratio(value: float, unit: float) -> float:
@@ -117,8 +136,8 @@ def finite(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)
 
 
-def read_split(model: TreeModel, branch: int) -> Split:
-    """The split of one branch."""
+def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = visible) -> Split:
+    """The split of one branch; ``written`` says how a name is put."""
     coef, intercept = model.scaling.splits(model.parameters)
     row, offset = coef[branch], float(intercept[branch])
     # A coefficient may vanish in original units: that of a constant column, or by underflow.
@@ -131,7 +150,9 @@ def read_split(model: TreeModel, branch: int) -> Split:
     unit = float(row[used[0]])
     threshold = _ratio(-offset, unit)
     width = _ratio(np.log(SURE / (1 - SURE)) / model.steepness, abs(unit))
-    names = [visible(model.feature_names[j]) for j in used]
+    if len(used) == 1 and _holds_or_not(model, used[0]):
+        return _yes_or_no(model, branch, used[0], unit > 0, written)
+    names = [written(model.feature_names[j]) for j in used]
     sure, ranked = None, not linear
     if ranked and len(used) == 1 and 0 < threshold < 1:
         low, middle, high = (
@@ -139,8 +160,10 @@ def read_split(model: TreeModel, branch: int) -> Split:
             for rank in (threshold - width, threshold, threshold + width)
         )
         threshold, sure, ranked = middle, (low, high), False
-    if ranked:
-        names = [f"rank({name})" for name in names]
+    names = [
+        f"[{name}]" if _holds_or_not(model, j) else f"rank({name})" if ranked else name
+        for j, name in zip(used, names, strict=True)
+    ]
     return Split(
         branch=branch,
         features=tuple(used),
@@ -155,11 +178,52 @@ def read_split(model: TreeModel, branch: int) -> Split:
     )
 
 
+def _holds_or_not(model: TreeModel, feature: int) -> bool:
+    """Whether a feature is 1 where something holds, and else 0."""
+    return model.coding is not None and bool(model.coding.indicators[feature])
+
+
+def _yes_or_no(
+    model: TreeModel, branch: int, feature: int, upwards: bool, written: Callable[[str], str]
+) -> Split:
+    """A split on one feature that holds or not."""
+    assert model.coding is not None
+    rows = np.zeros((2, model.parameters.n_features))
+    rows[0, feature] = 1.0
+    held, else_ = (float(share) for share in model.gates(rows)[branch])
+    name = model.feature_names[feature] if upwards else model.coding.opposites[feature]
+    return Split(
+        branch=branch,
+        features=(feature,),
+        names=(written(name),),
+        coefficients=(1.0,),
+        sign=">" if upwards else "<",
+        threshold=0.5,
+        width=0.5,
+        sure=None,
+        left_share=0.5,
+        ranked=False,
+        lefts=(held, else_) if upwards else (else_, held),
+    )
+
+
 def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tuple[float, str]]:
     """Which values of a feature have which rank."""
     return [
         (rank, number(model.scaling.to_original(feature, rank), precision)) for rank in SHOWN_RANKS
     ]
+
+
+def gap_notes(model: TreeModel) -> list[str]:
+    """What unknown values count as, for the variables of a table that had some and are in use.
+
+    The terms "... is unknown" of the splits come on top of it.
+    """
+    if model.coding is None:
+        return []
+    used = [model.coding.variables[i] for i in model.selected_variables]
+    noted = [variable for variable in used if variable.gaps and not variable.own_gap_level]
+    return [f"{visible(v.name)}: unknown counts as {v.told_middle}" for v in noted]
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:

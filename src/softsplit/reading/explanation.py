@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,8 +19,9 @@ from softsplit.reading.equations import (
 )
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import visible
+from softsplit.support.messages import cut, visible
 from softsplit.tree.routing import gate_probabilities, node_reach
+from softsplit.variables import Cells
 
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""
@@ -30,14 +32,15 @@ FAR_BEYOND = 10.0
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one feature does to one split.
+    """What one feature does to one split; of a table, one variable with all its columns.
 
     Attributes
     ----------
     feature : int
+        Its place among the columns of X.
     name : str
-    value : float
-        Of this row, in original units.
+    value : float or str
+        Of this row, in original units; a level, a date, "true", "false" or "unknown" as text.
     amount : float
         The term of the split as it is written: coefficient times value, or times rank.
     log_odds : float
@@ -47,7 +50,7 @@ class Contribution:
 
     feature: int
     name: str
-    value: float
+    value: float | str
     amount: float
     log_odds: float
 
@@ -71,6 +74,8 @@ class BranchReading:
         Of going left: for this row, and for the mean training row.
     contributions : tuple of Contribution
         The largest first.
+    holds : bool or None
+        Whether the condition holds, if it is one that holds or not and no sum.
     """
 
     branch: int
@@ -82,6 +87,7 @@ class BranchReading:
     log_odds: float
     base_log_odds: float
     contributions: tuple[Contribution, ...]
+    holds: bool | None = None
 
     @property
     def goes_left(self) -> bool:
@@ -115,6 +121,8 @@ class Explanation:
         Features for which the search for a change was given up.
     note : str
         Why another class is predicted than the most probable one; empty where it is that.
+    remarks : tuple of str
+        Values of the row that training did not have, and what they count as.
     """
 
     label: Any
@@ -127,6 +135,7 @@ class Explanation:
     changes: tuple[Change, ...]
     undecided: tuple[str, ...] = ()
     note: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def smallest_change(self) -> Change | None:
@@ -140,7 +149,8 @@ class Explanation:
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
         chances = ", ".join(f"{visible(k)} {_percent(p)}" for k, p in shown if p >= MENTIONED)
-        lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note)), ""]
+        lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note))]
+        lines += [*map(visible, self.remarks), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
         for place, branch in enumerate(self.path, start=1):
             lines += _branch_lines(place, by_branch[branch])
@@ -151,8 +161,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(model: TreeModel, x: FloatArray) -> Explanation:
-    """The explanation of one row, shape (n_features,)."""
+def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Explanation:
+    """The explanation of one row, shape (n_features,).
+
+    ``cells`` are those of the row, where it is more than plain numbers.
+    """
     row = x[None, :]
     scores = model.scores(row)[:, 0]
     gates = gate_probabilities(scores[:, None], model.steepness)[0]
@@ -162,20 +175,41 @@ def explain(model: TreeModel, x: FloatArray) -> Explanation:
     deciding = [t for t in range(len(scores)) if common_label(model, t) is None]
     path = [step.branch for step in model.topology.path(leaf) if step.branch in set(deciding)]
     end = _below(model, path, leaf)
-    changes, undecided = class_changes(model, x)
+    told = _told(model, x, cells)
+    changes, undecided = class_changes(model, x, told)
     proba, called = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
         label=model.labels[called],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
-        branches=tuple(_reading(model, x, t, scores[t], gates[t, 0], reach[t]) for t in deciding),
+        branches=tuple(
+            _reading(model, x, t, scores[t], gates[t, 0], reach[t], told) for t in deciding
+        ),
         path=tuple(path),
         leaf=leaf,
         leaf_label=leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
-        undecided=tuple(model.feature_names[j] for j in undecided),
+        undecided=tuple(undecided),
         note="" if proba[called] == proba.max() else _reason(model),
+        remarks=_remarks(model, cells),
     )
+
+
+def _told(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> list[float | str]:
+    """The values of a row as people write them, by feature or by variable."""
+    if not cells:
+        return [float(value) for value in x]
+    pairs = zip(model.table_coding.variables, cells, strict=True)
+    return [variable.told_cell(read, 0) for variable, read in pairs]
+
+
+def _remarks(model: TreeModel, cells: Sequence[Cells]) -> tuple[str, ...]:
+    """Of values that the tree looks at and training did not have."""
+    if not cells:
+        return ()
+    variables = model.table_coding.variables
+    said = [variables[i].remark(cells[i], 0) for i in model.selected_variables]
+    return tuple(filter(None, said))
 
 
 def _reason(model: TreeModel) -> str:
@@ -195,7 +229,13 @@ def _below(model: TreeModel, path: list[int], leaf: int) -> range:
 
 
 def _reading(
-    model: TreeModel, x: FloatArray, branch: int, score: float, left: float, reach: float
+    model: TreeModel,
+    x: FloatArray,
+    branch: int,
+    score: float,
+    left: float,
+    reach: float,
+    told: list[float | str],
 ) -> BranchReading:
     split = read_split(model, branch)
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
@@ -208,10 +248,7 @@ def _reading(
     mean[features] = model.summary.scaled_mean[features]
     at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
     amounts = _amounts(split, x, scaled)
-    contributions = [
-        Contribution(j, model.feature_names[j], float(x[j]), amounts[j], float(pulls[j]))
-        for j in split.features
-    ]
+    contributions = _contributions(model, split, amounts, pulls, told)
     contributions.sort(key=lambda term: -abs(term.log_odds))
     return BranchReading(
         branch=branch,
@@ -223,7 +260,37 @@ def _reading(
         log_odds=log_odds,
         base_log_odds=model.steepness * at_mean,
         contributions=tuple(contributions),
+        holds=None if split.lefts is None else bool(x[split.features[0]]) == (split.sign == ">"),
     )
+
+
+def _contributions(
+    model: TreeModel,
+    split: Split,
+    amounts: dict[int, float],
+    pulls: FloatArray,
+    told: list[float | str],
+) -> list[Contribution]:
+    """What each feature does, or each variable with all its columns."""
+    coding = model.coding
+    if coding is None:
+        return [
+            Contribution(j, model.feature_names[j], told[j], amounts[j], float(pulls[j]))
+            for j in split.features
+        ]
+    made = []
+    for i in dict.fromkeys(int(coding.homes[j]) for j in split.features):
+        own = [j for j in split.features if coding.homes[j] == i]
+        made.append(
+            Contribution(
+                feature=coding.places[i],
+                name=coding.variables[i].name,
+                value=told[i],
+                amount=finite(sum(amounts[j] for j in own)),
+                log_odds=float(sum(pulls[j] for j in own)),
+            )
+        )
+    return made
 
 
 def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float]:
@@ -235,18 +302,25 @@ def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float
 def _branch_lines(place: int, reading: BranchReading) -> list[str]:
     side, sure = ("left", reading.left) if reading.goes_left else ("right", 1 - reading.left)
     lines = [f"split {place}: {reading.condition}"]
-    if reading.contributions:
+    if reading.holds is not None:
+        held = "holds" if reading.holds else "does not hold"
+        lines.append(f"    {held}: {side} with {_percent(sure)}")
+    elif reading.contributions:
         lines.append(f"    is {number(reading.total)}: {side} with {_percent(sure)}")
     else:
         lines.append(f"    {side} with {_percent(sure)}")
     names = [visible(term.name) for term in reading.contributions]
     width = max(map(len, names), default=0)
     for name, term in zip(names, reading.contributions, strict=True):
-        value = number(term.value, 6)
+        value = _value(term.value)
         lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds)}")
     if reading.contributions:
         lines.append(f"    {'a mean row':<{width + 13}} {_pull(reading.base_log_odds)}")
     return lines
+
+
+def _value(value: float | str) -> str:
+    return cut(visible(value)) if isinstance(value, str) else number(value, 6)
 
 
 def _pull(log_odds: float) -> str:
@@ -258,10 +332,12 @@ def _change_lines(explanation: Explanation) -> list[str]:
     if explanation.changes:
         lines.append("another class if one feature changes within its training range:")
         for change in explanation.changes:
-            before, after = number(change.value, 6), number(change.new_value, 6)
+            before, after = _value(change.value), _value(change.new_value)
+            level = isinstance(change.new_value, str) and change.share_of_range == 1.0
+            far = "" if level else f" ({_distance(change.share_of_range)})"
             lines.append(
-                f"    {visible(change.name)} from {before} to {after} "
-                f"({_distance(change.share_of_range)}): class {visible(change.label)}"
+                f"    {visible(change.name)} from {before} to {after}{far}: "
+                f"class {visible(change.label)}"
             )
     else:
         lines.append("no change of a single feature within its training range changes the class")

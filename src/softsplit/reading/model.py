@@ -25,6 +25,7 @@ from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import Scaling, scaled_rows
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.variables import Coding
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class TreeModel:
     call_costs : array of shape (n_classes, n_classes), optional
         What it costs to call class y (row) k (column), where the class is the call of least
         expected cost. None: costs were part of the training, or it is the most probable class.
+    coding : Coding, optional
+        How the features were made of the variables of a table. None: they are its columns.
+    target : str, optional
+        What the classes are classes of, if it has a name.
     """
 
     parameters: TreeParameters
@@ -67,6 +72,8 @@ class TreeModel:
     n_iter: int | None = None
     distributions: FloatArray | None = None
     call_costs: FloatArray | None = None
+    coding: Coding | None = None
+    target: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -88,13 +95,51 @@ class TreeModel:
 
     @property
     def global_sparsity(self) -> float:
-        """Percentage of features that no split uses."""
-        return global_sparsity(self.parameters.weights, self.zero_threshold)
+        """Percentage of features, or of variables of a table, that no split uses."""
+        if self.coding is None:
+            return global_sparsity(self.parameters.weights, self.zero_threshold)
+        return 100.0 * (1 - len(self.selected_columns) / len(self.coding.variables))
 
     @property
     def selected_features(self) -> NDArray[np.intp]:
         """Indices of the features in use."""
         return selected_features(self.parameters.weights, self.zero_threshold)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns of the table that rows come in, by their names."""
+        return self.feature_names if self.coding is None else self.coding.names
+
+    @property
+    def selected_variables(self) -> NDArray[np.intp]:
+        """Variables in use, by their places among those of the coding."""
+        features = self.selected_features
+        return features if self.coding is None else np.unique(self.coding.homes[features])
+
+    @property
+    def selected_columns(self) -> NDArray[np.intp]:
+        """Indices of the columns of the table that are in use."""
+        used = self.selected_variables
+        return used if self.coding is None else np.array(self.coding.places, dtype=np.intp)[used]
+
+    @property
+    def column_importances(self) -> FloatArray | None:
+        """Importances of the columns of the table: those of their features together."""
+        if self.coding is None or self.importances is None:
+            return self.importances
+        places = np.array(self.coding.places, dtype=np.intp)[self.coding.homes]
+        return np.bincount(places, self.importances, len(self.coding.names)).astype(float)
+
+    @cached_property
+    def table_coding(self) -> Coding:
+        """The coding; of a tree for plain numbers, in which gaps count as the training mean."""
+        if self.coding is not None:
+            return self.coding
+        middles = [
+            self.scaling.to_original(j, float(mean))
+            for j, mean in enumerate(self.summary.scaled_mean)
+        ]
+        return Coding.of_numbers(self.feature_names, np.array(middles))
 
     @property
     def labels(self) -> list[Any]:

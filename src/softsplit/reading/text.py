@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from softsplit.reading.equations import Split, common_label, number, rank_places, read_split
+from softsplit.reading.equations import (
+    Split,
+    common_label,
+    gap_notes,
+    number,
+    rank_places,
+    read_split,
+)
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
@@ -25,8 +32,7 @@ def tree_text(
             lines.append(f"{indent}class {label}")
             return
         split = read_split(model, node)
-        if split.ranked:
-            ranked.update(split.features)
+        ranked.update(split.ranked_features)
         lines.append(indent + _condition(split, max_terms, precision, hard))
         write(2 * node + 1, indent + "|   ")
         lines.append(f"{indent}else")
@@ -38,7 +44,7 @@ def tree_text(
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *gap_notes(model)])
 
 
 def _condition(split: Split, max_terms: int | None, precision: int, hard: bool) -> str:
@@ -77,9 +83,11 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
     parts = ["\n".join(items)]
     if splits:
         parts.append(_coefficient_table(model, splits, model.importances, precision))
-    ranked = sorted({j for split in splits if split.ranked for j in split.features})
+    ranked = sorted({j for split in splits for j in split.ranked_features})
     if ranked:
         parts.append(_rank_table(model, ranked, precision))
+    if notes := gap_notes(model):
+        parts.append("\n".join(f"- {escape(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
     common_label,
+    gap_notes,
     leaf_label,
     number,
     rank_places,
@@ -124,17 +125,18 @@ def tree_svg(model: TreeModel, flow: FloatArray, label: str) -> ET.Element:
 def _box(model: TreeModel, flow: FloatArray, node: int, numbers: Any) -> Box:
     if common_label(model, node) is not None:
         return _leaf(model, flow, node)
-    names = [shortened(name) for name in model.feature_names]
-    split = read_split(model.with_names(names), node)
+    split = read_split(model, node, shortened)
     place = next(numbers)
     if split.features:
         terms = split.terms(3, MOST_TERMS)
-        if split.sure is not None:
+        if split.lefts is not None:
+            sure = split.certainty()
+        elif split.sure is not None:
             low, high = (number(value, 3) for value in split.sure)
             sure = f"95 % sure outside {low} to {high}"
         else:
             sure = f"95 % sure beyond \N{PLUS-MINUS SIGN}{number(split.width, 2)}"
-        lines = [f"split {place}", *terms, split.bound(4), sure]
+        lines = [f"split {place}", *terms, *filter(None, [split.bound(4)]), sure]
         title = read_split(model, node).condition()
     else:
         lines = [f"split {place}", f"yes with probability {split.left_share:.3g}"]
@@ -221,8 +223,7 @@ def tree_outline(model: TreeModel) -> ET.Element:
             add(item, "strong", {}, label)
             return
         split = read_split(model, node)
-        if split.ranked:
-            ranked.update(split.features)
+        ranked.update(split.ranked_features)
         if split.features:
             sure = split.certainty().replace("+-", "\N{PLUS-MINUS SIGN}")
             add(item, "span", {}, f"{lead}is ")
@@ -239,4 +240,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in sorted(ranked):
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
+    for note in gap_notes(model):
+        add(outer, "p", {"class": "quiet"}, note)
     return outer

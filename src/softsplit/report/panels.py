@@ -64,7 +64,7 @@ def panel(subject: Subject, point: int) -> ET.Element:
 def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
     tree = subject.trees[point]
     weights = tree.weights_
-    right = float(np.mean(tree.tree_.predict_index(subject.X) == subject.labels))
+    right = float(np.mean(tree.tree_.predict_index(subject.matrix) == subject.labels))
     facts = [
         ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
         ("Accuracy on training rows", percent(right), ""),
@@ -91,7 +91,7 @@ def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
         figure, "div",
         {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Drawing of the tree"},
     )  # fmt: skip
-    flow = class_flow(model, subject.X, subject.labels)
+    flow = class_flow(model, subject.matrix, subject.labels)
     said = f"Drawing of tree {point + 1}; the same in words is below it."
     box.append(tree_svg(model, flow, said))
     add(
@@ -108,7 +108,7 @@ def _features(parent: ET.Element, subject: Subject, point: int) -> None:
     tree = subject.trees[point]
     add(parent, "h3", {}, "Features it uses")
     shares = getattr(tree, "feature_importances_", None)
-    names = tree.tree_.feature_names
+    names = tree.tree_.column_names
     used = [int(j) for j in tree.selected_features_]
     if not used:
         add(parent, "p", {}, "None: it calls all rows alike.")
@@ -178,7 +178,7 @@ def _python(parent: ET.Element, subject: Subject, point: int) -> None:
     said = (
         "The line trains a tree with these settings anew, from several starts and with a search. "
         "It mostly ends at a lower objective than the path above, which may mean fewer features "
-        "and another accuracy. X and y are the coded columns and the target."
+        "and another accuracy. X is the table without its target, y the target."
     )
     whole = subject.python_tree(point)
     add(parent, "p", {"class": "quiet"}, said)

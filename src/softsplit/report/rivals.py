@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from softsplit.data.learning import LabelledRows
 from softsplit.data.sampling import sample_rows
-from softsplit.data.schema import LabelledRows, framed
 from softsplit.estimators.assessment import (
     assess,
     path_trees,
@@ -22,6 +22,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment
 from softsplit.solvers import Budget
+from softsplit.support.messages import visible
 from softsplit.support.version import __version__
 
 PATH_CELLS = 400_000
@@ -77,24 +78,17 @@ def make_subject(
     story : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     """
-    missing = {
-        "error": "none were there",
-        "drop": f"{rows.dropped_rows:,} rows with one were left out",
-        "fill": "replaced by the median or the most frequent level",
-    }[rows.schema.missing]
-    texts = any(column.levels is not None for column in rows.schema.columns)
+    gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
+    known = "where there were some in training, a tree learns what they mean"
+    left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
     source = (
-        *((("Text columns", f"coded as {rows.schema.coding}"),) if texts else ()),
-        ("Missing values", missing),
+        *((("Columns left out", left),) if left else ()),
+        ("Unknown values", known if gaps else "none were there"),
         ("Software", f"softsplit {__version__}"),
     )
     return Subject(
         name=name,
-        schema=rows.schema,
-        X=rows.X,
-        y=rows.y,
-        missing=rows.missing,
-        dropped_rows=rows.dropped_rows,
+        rows=rows,
         trees=path.trees,
         chosen=path.chosen,
         assessment=path.assessment,
@@ -131,14 +125,15 @@ def walk_path(
         Is handed a line about every step of the work.
     """
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
+    base.set_params(kinds=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
-    own = strength_fraction(base, rows.X, rows.y) if fitted else None
+    own = strength_fraction(base, rows.matrix, rows.y) if fitted else None
     grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
     budget = Budget(time_limit=time_limit)
-    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.X), seed)
+    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.matrix), seed)
     say(f"walking the path: {len(grid)} strengths on {len(drawn):,} rows")
-    trees = path_trees(base, framed(rows.X[drawn], rows.schema), rows.y[drawn], grid, budget)
+    trees = path_trees(base, *rows.part(drawn), grid, budget)
     trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
     place = len(trees) - 1
     if own is not None:  # the tree itself in its place; a path that was cut short ends with it
@@ -146,10 +141,10 @@ def walk_path(
         trees[place : place + 1] = [tree]
         grid[place] = own
     grid = grid[: len(trees)]
-    judged = sample_rows(rows.y, _most(JUDGED_CELLS, rows.X), seed + FRESH)
+    judged = sample_rows(rows.y, _most(JUDGED_CELLS, rows.matrix), seed + FRESH)
     say(f"judging {len(grid)} trees and two plain methods in {FOLDS} folds")
     found = assess(
-        base, rows.X[judged], rows.y[judged], grid,
+        base, rows.matrix[judged], rows.y[judged], grid,
         n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs, budget=budget, say=say,
     )  # fmt: skip
     story = _story(len(rows.y), drawn, judged, found.n_folds, fitted)

@@ -15,19 +15,21 @@ from softsplit.report.intervals import Interval
 from softsplit.report.panels import headline, panel, percent, strength_text, with_interval
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
+from softsplit.variables import Cells, Variable
+from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 
 OPEN_ROWS = 20
 """Tables up to this length are shown open."""
 
 
 def title_of(subject: Subject) -> str:
-    return f"A tree for {shortened(subject.schema.target, 60)}"
+    return f"A tree for {shortened(subject.rows.target, 60)}"
 
 
 def add_header(parent: ET.Element, subject: Subject) -> None:
     header = add(parent, "header")
     add(header, "h1", {}, title_of(subject))
-    rows, columns = len(subject.y), len(subject.schema.columns)
+    rows, columns = len(subject.y), len(subject.rows.coding.names)
     parts = [f"{rows:,} rows", f"{columns:,} columns", f"{len(subject.classes)} classes"]
     add(header, "p", {"class": "lead"}, f"{shortened(subject.name, 60)}: {', '.join(parts)}")
 
@@ -159,8 +161,8 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
             {"title": visible(name)},
             f"{shortened(name, 60)}: {counts[k]:,} rows, {share}",
         )
-    if subject.dropped_rows:
-        lost = f"{subject.dropped_rows:,} rows with missing values were left out."
+    if subject.rows.dropped_rows:
+        lost = f"{subject.rows.dropped_rows:,} rows without a class were left out."
         add(section, "p", {}, lost)
     rows = _column_rows(subject)
     holder = section
@@ -172,21 +174,37 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
 
 
 def _column_rows(subject: Subject) -> list[list[str]]:
-    names = {name: j for j, name in enumerate(subject.schema.feature_names)}
+    """Columns in the order of the table: what they are, what they hold, how often nothing."""
+    coding = subject.rows.coding
+    read = dict(zip(coding.places, subject.rows.rows.cells, strict=True))
+    known = dict(zip(coding.places, coding.variables, strict=True))
+    reasons = dict(coding.left_out)
     rows = []
-    for column in subject.schema.columns:
-        if column.levels is None:
-            values = subject.X[:, names[column.name]]
-            low, middle, high = np.quantile(values, [0, 0.5, 1])
-            said = f"{number(low)} to {number(high)}, median {number(middle)}"
-            kind = "numbers"
-        else:
-            shown = ", ".join(shortened(level, 24) for level in column.levels[:6])
-            more = f" and {len(column.levels) - 6} more" if len(column.levels) > 6 else ""
-            said, kind = shown + more, f"{len(column.levels)} levels"
-        missing = subject.missing.get(column.name, 0)
-        rows.append([shortened(column.name, 60), kind, said, f"{missing:,}"])
+    for place, name in enumerate(coding.names):
+        if place not in known:
+            rows.append([shortened(name, 60), "left out", reasons.get(name, ""), ""])
+            continue
+        kind, said = _described(known[place], read[place])
+        rows.append([shortened(name, 60), kind, said, f"{int(read[place].gaps.sum()):,}"])
     return rows
+
+
+def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
+    """What a variable is, and its values."""
+    if variable.levels:
+        shown = ", ".join(shortened(level, 24) for level in variable.levels[:6])
+        more = f" and {len(variable.levels) - 6} more" if len(variable.levels) > 6 else ""
+        order = ", in order" if variable.kind == ORDERED else ""
+        return f"{len(variable.levels)} levels{order}", shown + more
+    numbers = cells.numbers[~cells.gaps]
+    if not len(numbers):
+        return "no values", ""
+    if variable.kind == BOOLEAN:
+        return "true or false", f"{percent(float(numbers.mean()), 0)} true"
+    ends = [variable.told(float(value)) for value in np.quantile(numbers, [0, 0.5, 1])]
+    low, middle, high = (e if isinstance(e, str) else number(e) for e in ends)
+    kind = "dates" if variable.kind == DATE else "numbers"
+    return kind, f"{low} to {high}, median {middle}"
 
 
 def add_story(parent: ET.Element, story: Sequence[tuple[str, str]]) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.data.errors import TooFewToChoose
+from softsplit.data.errors import TooFewToChoose, UnknownTarget
 from softsplit.data.files import Table
+from softsplit.data.learning import LabelledRows, label
 from softsplit.data.sampling import sample_rows
-from softsplit.data.schema import LabelledRows, RowMissing
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.selection.strengths import SHARES, shared
@@ -89,7 +89,7 @@ class Fitted:
     Attributes
     ----------
     tree : SoftTreeClassifier
-        It knows the table that it is for, as ``input_schema_``.
+        It knows the table that it is for.
     story : tuple of (str, str)
         How the tree was fitted, for people: what, and how.
     notes : tuple of str
@@ -122,7 +122,6 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
-    tree.input_schema_ = rows.schema
     return Fitted(
         tree=tree,
         story=(*story, *_facts(tree, options)),
@@ -132,23 +131,23 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     )
 
 
-def rows_of(
-    tree: SoftTreeClassifier, table: Table, missing: RowMissing | None = None
-) -> LabelledRows:
+def rows_of(tree: SoftTreeClassifier, table: Table, target: str | None = None) -> LabelledRows:
     """Rows of the table that a tree was fitted to, coded as they were then.
 
     Parameters
     ----------
     tree : SoftTreeClassifier
-        One that knows its table: fitted here, or read from a model file that does.
     table : Table
         With the target, and rows of every class.
-    missing : {"error", "drop", "blank", "fill"}, optional
-        What to do about missing values; as in training if not given.
+    target : str, optional
+        The column with the classes; needed if the tree does not know what it is called.
     """
-    classes = [str(label) for label in tree.classes_]
-    rows = tree.input_schema_.label(table, classes, missing)
-    lost = sorted(set(classes) - set(rows.y.tolist()))
+    target = target or tree.tree_.target
+    if target is None:
+        raise UnknownTarget("the tree does not know the column of its classes", "name the target")
+    coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
+    rows = label(table, coding, tree.classes_, target)
+    lost = sorted(set(map(str, tree.classes_)) - set(map(str, rows.y)))
     if lost:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
     return rows
@@ -175,14 +174,14 @@ def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
     tree = SoftTreeClassifier(**settings, n_starts=STARTS, time_limit=time_limit, **options.run)
-    return tree.fit(rows.frame, rows.y)
+    return tree.fit(*rows.part())
 
 
 def _chosen(
     rows: LabelledRows, options: FitOptions, began: float
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
     _check_choice(rows.y)
-    n_rows, n_features = rows.X.shape
+    n_rows, n_features = rows.matrix.shape
     drawn = sample_rows(
         rows.y, max(FEWEST_ROWS, COMPARED_CELLS[options.loss] // n_features), options.seed
     )
@@ -197,7 +196,7 @@ def _chosen(
         time_limit=options.time_limit,
         **options.run,
     )
-    search.fit(rows.frame.iloc[drawn], rows.y[drawn])
+    search.fit(*rows.part(drawn))
     sample = "" if part == 1 else f", on {len(drawn):,} of {n_rows:,} rows drawn for that"
     story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_

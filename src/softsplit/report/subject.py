@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.data.schema import InputSchema
+from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.report.intervals import Interval, difference, share
@@ -31,12 +31,8 @@ class Subject:
     ----------
     name : str
         The data set.
-    schema : InputSchema
-    X, y : arrays
+    rows : LabelledRows
         Coded training rows and their classes.
-    missing : dict
-        Missing values of the table by column.
-    dropped_rows : int
     trees : tuple of SoftTreeClassifier
         From weak to strong strength; all fitted to the same columns.
     chosen : int
@@ -47,15 +43,21 @@ class Subject:
     """
 
     name: str
-    schema: InputSchema
-    X: FloatArray
-    y: NDArray[Any]
-    missing: dict[str, int]
-    dropped_rows: int
+    rows: LabelledRows
     trees: tuple[SoftTreeClassifier, ...]
     chosen: int
     assessment: Assessment
     story: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def matrix(self) -> FloatArray:
+        """Coded training rows."""
+        return self.rows.matrix
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Their classes."""
+        return self.rows.y
 
     @property
     def tree(self) -> SoftTreeClassifier:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from numbers import Integral, Number, Real
 from typing import Any
@@ -26,20 +26,16 @@ def made_floats() -> Iterator[None]:
             ) from None
 
 
-def refuse_infinite(X: FloatArray, names: NDArray[Any] | None) -> None:
-    """NaN and infinity: the first one is named."""
+def has_gaps(X: FloatArray, names: NDArray[Any] | None) -> bool:
+    """Whether some cell is NaN; infinity is refused, the first one named."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(X.sum()):  # then all are, and no array of flags was made
-            return
-    if np.all(np.isfinite(X)):
-        return
-    row, column = np.argwhere(~np.isfinite(X))[0]
-    label = column if names is None else shown(str(names[column]))
-    what = "NaN" if np.isnan(X[row, column]) else "infinity"
-    raise ValueError(
-        f"X holds {what} in column {label}, row {row}; impute it or drop the row before calling "
-        "SoftTreeClassifier."
-    )
+            return False
+    if np.any(np.isinf(X)):
+        row, column = np.argwhere(np.isinf(X))[0]
+        label = column if names is None else shown(str(names[column]))
+        raise ValueError(f"X holds infinity in column {label}, row {row}; replace it.")
+    return bool(np.any(np.isnan(X)))
 
 
 def refuse_masked(name: str, values: Any, of: str = "row") -> None:
@@ -66,8 +62,24 @@ def _has_mask(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
-def refuse_text(X: Any) -> None:
-    """Columns that are not numbers: the first one is named, and what it holds."""
+def checked_table(X: Any) -> Any:
+    """X, with tables of pyarrow as frames; refused if it has no rows and columns of its own."""
+    if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow
+        _refuse_twins(X.column_names)
+        return X.to_pandas()
+    _check_table(X)
+    return X
+
+
+def _refuse_twins(names: Iterable[Any]) -> None:
+    seen: set[str] = set()
+    for name in map(str, names):
+        if name in seen:
+            raise ValueError(f"X has several columns named {shown(name)}; rename all but one.")
+        seen.add(name)
+
+
+def _check_table(X: Any) -> None:
     refuse_masked("X", X)
     if hasattr(X, "collect") and hasattr(X, "collect_schema"):
         raise ValueError("X is a lazy frame; call its collect() before SoftTreeClassifier.")
@@ -88,15 +100,13 @@ def refuse_text(X: Any) -> None:
         raise ValueError(f"Expected 2D array, got {made.ndim}D array instead: {advice}")
     if getattr(getattr(made, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers.")
-    for label, column in _columns(made):
-        kind = _kind_of_column(column)
-        if kind:
-            way = (
-                "turn it into numbers, such as days since a day."
-                if kind == "dates"
-                else "encode it as numbers first, for example with scikit-learn's OneHotEncoder."
-            )
-            raise ValueError(f"column {label} of X holds {kind}; {way}")
+    _refuse_twins(getattr(X, "columns", ()))
+
+
+def holds_numbers(X: Any) -> bool:
+    """Whether all columns of a table are numbers already: no text, categories, dates."""
+    made = _as_array(X) if isinstance(X, list | tuple) else X
+    return all(_is_numbers(column) for column in _columns(made))
 
 
 def refuse_mixed_labels(y: NDArray[Any]) -> None:
@@ -142,38 +152,46 @@ def _as_array(X: Any) -> NDArray[Any]:
         ) from None
 
 
-def _columns(X: Any) -> list[tuple[str, Any]]:
-    """Columns that may hold other things than numbers, with the name to call them by."""
+def _columns(X: Any) -> list[Any]:
+    """Columns that may hold other things than numbers."""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(
-                f"X has several columns named {shown(repeated[0])}; rename all but one."
-            )
         position = X.iloc if hasattr(X, "iloc") else X
-        return [(shown(name), position[:, j]) for j, name in enumerate(names)]
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMm":
-        return [(str(j), X[:, j]) for j in range(X.shape[1])]
+        return [position[:, j] for j in range(X.shape[1])]
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUSMmT":
+        return [X[:, j] for j in range(X.shape[1])]
     return []
 
 
-def _kind_of_column(column: Any) -> str:
-    """What the column holds if it is not numbers: "text", "dates" or "no numbers"."""
+OTHER_TYPES = (
+    "date",
+    "time",
+    "duration",
+    "period",
+    "<m8",
+    ">m8",
+    "str",
+    "utf8",
+    "enum",
+    "<u",
+    "|s",
+)
+UNSURE_TYPES = ("object", "interval", "list", "struct", "array")
+
+
+def _is_numbers(column: Any) -> bool:
+    """Whether a column holds numbers, by its type or, where that says nothing, by its cells."""
     name = str(getattr(column, "dtype", "")).lower()
-    if name.startswith(("date", "time", "duration", "period", "<m8", ">m8")):
-        return "dates"
-    if name.startswith(("str", "utf8", "enum", "<u", "|s")) or name == "categorical":
-        return "text"
-    if not name.startswith(("object", "categor", "interval", "list", "struct", "array")):
-        return ""
+    if name.startswith(OTHER_TYPES) or name.startswith("categor"):
+        return False
+    if not name.startswith(UNSURE_TYPES):
+        return True
     values = np.asarray(column, dtype=object)
     if any(isinstance(value, str | bytes) for value in values):
-        return "text"
-    if isinstance(column, np.ndarray):
-        return ""  # numpy's own conversion names what it cannot read
+        return False
     try:
         values.astype(float)
     except (TypeError, ValueError):
-        return "no numbers"
-    return ""
+        return False
+    except OverflowError:
+        return True  # the conversion says so
+    return True

@@ -34,6 +34,7 @@ from softsplit.training import defaults
 from softsplit.training import settings as parse
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
+from softsplit.variables import Coding
 
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
@@ -54,6 +55,10 @@ class Rows:
         Names of the columns, if X had any.
     weighted : bool
         Whether the user gave weights.
+    coding : Coding, optional
+        How X was made of a table, if it was; ``names`` are those of the coded columns then.
+    target : str, optional
+        What the labels are called, if y had a name.
     """
 
     X: FloatArray
@@ -62,6 +67,8 @@ class Rows:
     classes: NDArray[Any]
     names: NDArray[Any] | None = None
     weighted: bool = False
+    coding: Coding | None = None
+    target: str | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -156,6 +163,8 @@ class Prepared:
     scaling : Scaling
     problem : TrainingProblem
     summary : FeatureSummary
+    coding, target
+        As of ``Rows``.
     """
 
     settings: ModelSettings
@@ -164,6 +173,13 @@ class Prepared:
     scaling: Scaling
     problem: TrainingProblem
     summary: FeatureSummary
+    coding: Coding | None = None
+    target: str | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns of X had names."""
+        return self.names is not None if self.coding is None else self.coding.named
 
     @property
     def n_rows(self) -> int:
@@ -217,6 +233,8 @@ class Prepared:
             n_iter=max(1, solution.n_iter),
             distributions=self._shares(found) if assigned else None,
             call_costs=None if costs is None else np.array(costs, dtype=float),
+            coding=self.coding,
+            target=self.target,
         )
 
     def _shares(self, tree: TreeParameters) -> FloatArray:
@@ -295,4 +313,6 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         ridge=ridge * row_unit,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
-    return Prepared(settings, rows.classes, rows.names, scaling, problem, summary)
+    return Prepared(
+        settings, rows.classes, rows.names, scaling, problem, summary, rows.coding, rows.target
+    )

@@ -158,11 +158,12 @@ class DecisionRegionsDisplay:
 
 def _pair(tree: Any, features: Any) -> tuple[int, int]:
     """Numbers of the two columns."""
-    n = tree.n_features_in_
+    n = len(tree.tree_.feature_names)
     if n < 2:
         raise ValueError("decision regions need at least two features.")
     if features is None:
-        order = np.argsort(-tree.feature_importances_, kind="stable")
+        shares = tree.tree_.importances
+        order = np.argsort(np.zeros(n) if shares is None else -shares, kind="stable")
         return int(order[0]), int(order[1])
     names = list(tree.tree_.feature_names)
     found = []

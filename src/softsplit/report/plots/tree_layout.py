@@ -93,7 +93,7 @@ def lay_out(
 def _footnotes(model: TreeModel, root: Box, precision: int) -> list[str]:
     """What ranks mean, for splits that are written with them."""
     splits = [read_split(model, box.node) for box in root.walk() if not box.is_leaf]
-    ranked = sorted({j for split in splits if split.ranked for j in split.features})
+    ranked = sorted({j for split in splits for j in split.ranked_features})
     lines = []
     for j in ranked[:MOST_FOOTNOTES]:
         places = ", ".join(
@@ -135,11 +135,12 @@ def _equation(
     model: TreeModel, node: int, max_terms: int | None, precision: int, place: int
 ) -> list[str]:
     """Number of the split, a term to a line, the threshold, and how sharp it is."""
-    short = model.with_names([plain(name, LONGEST_NAME) for name in model.feature_names])
-    split = read_split(short, node)
+    split = read_split(model, node, lambda name: plain(name, LONGEST_NAME))
     if not split.features:
         return [f"split {place}", f"left with probability {split.left_share:.{precision}g}"]
     terms = [_signed(term) for term in split.terms(precision, max_terms)]
+    if split.lefts is not None:
+        return [f"split {place}", *terms, split.certainty()]
     if split.sure is not None:
         low, high = (minus(number(value, precision)) for value in split.sure)
         sure = f"95 % sure outside {low} to {high}"

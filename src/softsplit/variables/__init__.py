@@ -1,0 +1,6 @@
+"""Variables of a table: what they are, and the columns that they become in a training problem."""
+
+from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, learn
+from softsplit.variables.variable import KINDS, Cells, Variable
+
+__all__ = ["KINDS", "Cells", "CodedRows", "Coding", "ColumnsLeftOut", "Variable", "learn"]

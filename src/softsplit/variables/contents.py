@@ -1,0 +1,211 @@
+"""What the cells of a column say: numbers, days, truth values or texts.
+
+Each reading answers None where a cell is something else. A gap is None, NaN, NaT, or a blank text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.ASCII)
+PADDED = re.compile(r"[+-]?0\d", re.ASCII)
+"""Texts that begin so are codes, such as 007, and no numbers."""
+
+ISO_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+)
+OTHER_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+TRUTHS = {"true": 1.0, "false": 0.0}
+LARGEST_WHOLE = 2.0**53
+EPOCH = datetime(1970, 1, 1)
+DAY = timedelta(days=1)
+
+Distinct = tuple[NDArray[np.intp], list[Any]]
+"""For each row the place of its value, -1 for a gap; and the different values."""
+
+
+def distinct(column: pd.Series) -> Distinct:
+    """The different values of a column, in the order in which they come."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes = column.cat.codes.to_numpy().astype(np.intp)
+        return _without_blanks(codes, list(column.cat.categories))
+    values = column.to_numpy(dtype=object)
+    absent = column.isna().to_numpy(dtype=bool)
+    if pd.api.types.is_string_dtype(column.dtype) and all(type(v) is str for v in values[~absent]):
+        codes, found = pd.factorize(np.where(absent, None, values))
+        return _without_blanks(codes, list(found))
+    seen: dict[Any, int] = {}
+    found = []
+    codes = np.full(len(values), -1, dtype=np.intp)
+    for i in np.flatnonzero(~absent):
+        value = values[i].item() if isinstance(values[i], np.generic) else values[i]
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", errors="replace")
+        try:
+            # 1, 1.0 and True are equal to Python.
+            place = seen.setdefault((isinstance(value, bool | str), value), len(seen))
+        except TypeError:
+            raise ValueError(
+                f"column {shown(column.name)} holds a {type(value).__name__} in row {i}, which is "
+                "no single value; make columns of its parts, or leave it out."
+            ) from None
+        if place == len(found):
+            found.append(value)
+        codes[i] = place
+    return _without_blanks(codes, found)
+
+
+def _without_blanks(codes: NDArray[np.intp], values: list[Any]) -> Distinct:
+    """Blank texts become gaps."""
+    blank = [isinstance(value, str) and not value.strip() for value in values]
+    if any(blank):
+        codes = np.where((codes >= 0) & np.array(blank)[codes], -1, codes)
+    return codes, values
+
+
+def occurring(content: Distinct) -> list[Any]:
+    """Those of the values that some row has."""
+    codes, values = content
+    return [values[place] for place in np.unique(codes[codes >= 0])]
+
+
+def text_of(value: Any) -> str:
+    """A value as the text of a level; 1 and 1.0 are the same."""
+    if isinstance(value, float) and value == np.floor(value) and abs(value) <= LARGEST_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def number_of(value: Any) -> float | None:
+    """A value as a number, None if it is none."""
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if NUMBER.fullmatch(text.lower()) else None
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    if isinstance(value, timedelta):
+        return value / DAY
+    if isinstance(value, Real | Decimal):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(
+                "X holds an integer that no float can hold; divide its column by a constant."
+            ) from None
+    return None
+
+
+def truth_of(value: Any) -> float | None:
+    """1 for true and 0 for false, None if it is neither."""
+    if isinstance(value, str):
+        return TRUTHS.get(value.strip().lower())
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    number = number_of(value)
+    return number if number in (0.0, 1.0) else None
+
+
+def day_of(value: Any) -> float | None:
+    """Days from 1970-01-01, None if it is no date; times with a zone are counted in UTC."""
+    if isinstance(value, pd.Period):
+        value = value.to_timestamp()
+    if isinstance(value, str):
+        text = value.strip()
+        if not ISO_DATE.fullmatch(text):
+            return None
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        zone = value.utcoffset()
+        plain = value.replace(tzinfo=None)
+        return (plain - EPOCH - zone) / DAY if zone is not None else (plain - EPOCH) / DAY
+    if isinstance(value, date):
+        return (datetime.combine(value, time()) - EPOCH) / DAY
+    return None
+
+
+def date_form(values: list[Any], column: str) -> str:
+    """How dates that are said to be some are written: "" for ISO, or the one form that fits all."""
+    if all(day_of(value) is not None for value in values):
+        return ""
+    texts = [text_of(value).strip() for value in values]
+    days = {form: tuple(_parsed(text, form) for text in texts) for form in OTHER_DATES}
+    fitting = [form for form in OTHER_DATES if all(days[form])]
+    if len({days[form] for form in fitting}) > 1:
+        raise ValueError(
+            f"column {shown(column)} holds dates such as {shown(texts[0])}, in which day and month "
+            "cannot be told apart; write them as 2026-11-16."
+        )
+    if not fitting:
+        odd = next(value for value in values if day_of(value) is None)
+        raise ValueError(
+            f"column {shown(column)} holds {shown(odd)} where dates are needed; write them as "
+            "2026-11-16."
+        )
+    return fitting[0]
+
+
+def days_in(form: str) -> Callable[[Any], float | None]:
+    """``day_of``, which also reads dates that are written in this form."""
+
+    def reading(value: Any) -> float | None:
+        found = day_of(value)
+        if found is not None or not form:
+            return found
+        parsed = _parsed(text_of(value).strip(), form)
+        return None if parsed is None else day_of(parsed)
+
+    return reading
+
+
+def _parsed(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form)
+    except ValueError:
+        return None
+
+
+def read(column: pd.Series, reading: Callable[[Any], float | None]) -> FloatArray | None:
+    """Cells by one of the readings above, NaN for gaps; None if a cell cannot be read so."""
+    if reading is number_of and pd.api.types.is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    if reading is not number_of and pd.api.types.is_datetime64_any_dtype(column.dtype):
+        moments = (
+            column if column.dt.tz is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
+        )
+        return ((moments - pd.Timestamp(EPOCH)) / pd.Timedelta(DAY)).to_numpy(dtype=float)
+    content = distinct(column)
+    return spread(content, [reading(value) for value in content[1]])
+
+
+def spread(content: Distinct, numbers: list[float | None]) -> FloatArray | None:
+    """For each row the number of its value; None if a value that some row has is none."""
+    codes, _ = content
+    table = np.array([np.nan if n is None else n for n in numbers] + [np.nan], dtype=float)
+    none = np.array([n is None for n in numbers] + [False])
+    return None if np.any(none[codes]) else table[codes]
+
+
+def day_text(days: float) -> str:
+    """A day, counted from 1970-01-01, as people write it; with the time if it has one."""
+    try:
+        moment = EPOCH + days * DAY
+    except OverflowError:
+        return f"{days:.0f} days from 1970-01-01"
+    if moment.time() == time():
+        return moment.date().isoformat()
+    return moment.isoformat(sep=" ", timespec="minutes")

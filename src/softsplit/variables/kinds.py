@@ -1,0 +1,213 @@
+"""Which kind of variable a column is, and which columns no tree can use."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.variables.contents import (
+    PADDED,
+    Distinct,
+    date_form,
+    day_of,
+    distinct,
+    number_of,
+    occurring,
+    text_of,
+    truth_of,
+)
+from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE, NUMBER, ORDERED, Variable
+
+KEEP, DROP = "keep", "drop"
+HINTS = (NUMBER, CATEGORY, DATE, KEEP, DROP)
+"""What a user may say that a column is."""
+
+MOST_COLUMNS = 30
+"""A category of more levels stands for the class shares of its levels."""
+RARE = 5
+"""Levels of fewer rows are put together, where there are ten times as many rows."""
+FEW = 20
+"""Of fewer rows nothing looks like an identifier."""
+DENSE = 4
+"""Whole numbers that are all different and leave out few look like an identifier."""
+WORDS = 2.5
+"""Texts of more words on average are free text."""
+NAMED_SO = re.compile(r"(^|[^a-z])(id|ids|nr|no|num|number|key|index|idx|uuid|guid|row)([^a-z]|$)")
+
+NO_VALUES, CONSTANT, IDENTIFIER, FREE_TEXT = (
+    "no values",
+    "one value only",
+    "an identifier",
+    "free text",
+)
+
+
+def kind_of(column: pd.Series) -> str:
+    """The kind of a column, by its type or, where that says nothing, by its values."""
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        return ORDERED if kind.ordered and len(kind.categories) > 2 else CATEGORY
+    if pd.api.types.is_bool_dtype(kind):
+        return BOOLEAN
+    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        return NUMBER
+    if pd.api.types.is_datetime64_any_dtype(kind) or isinstance(kind, pd.PeriodDtype):
+        return DATE
+    values = occurring(distinct(column))
+    if not values:
+        return CATEGORY
+    truths = [value for value in values if isinstance(value, bool | str)]
+    if len(truths) == len(values) and all(truth_of(value) is not None for value in values):
+        return BOOLEAN
+    numbers = (not isinstance(v, bool) and number_of(v) is not None for v in values)
+    if all(numbers) and not any(isinstance(v, str) and PADDED.match(v.strip()) for v in values):
+        return NUMBER
+    return DATE if all(day_of(value) is not None for value in values) else CATEGORY
+
+
+def learn_variable(
+    name: str, column: pd.Series, weight: FloatArray, hint: str | None
+) -> Variable | str:
+    """The variable that a column of the training table is, or why it is of no use.
+
+    ``weight`` are the numbers of rows that each row stands for; ``hint`` is what the user says.
+    A category of many levels has no ``shares`` yet: those take the classes of the rows.
+    """
+    kind = kind_of(column) if hint in (None, KEEP) else str(hint)
+    if kind in (CATEGORY, ORDERED):
+        return _with_levels(name, column, weight, hint, kind)
+    form = ""
+    if kind == DATE:
+        form = date_form(occurring(distinct(column)), name) if hint == DATE else ""
+    made = Variable(name, kind, form=form)
+    cells = made.cells(column)
+    known = ~cells.gaps & (weight > 0)
+    gaps = bool(np.any(cells.gaps & (weight > 0)))
+    numbers = cells.numbers[known]
+    if not len(numbers):
+        return NO_VALUES
+    if hint is None:
+        if np.all(numbers == numbers[0]) and not gaps:
+            return CONSTANT
+        if kind == NUMBER and not gaps and _counts_rows(name, numbers):
+            return IDENTIFIER
+    if kind == BOOLEAN:
+        middle = float(weight[known] @ numbers > weight[known].sum() / 2)
+        return Variable(name, kind, middle, gaps)
+    origin = float(np.floor(numbers.min())) if kind == DATE else 0.0
+    middle = _median(numbers, weight[known])
+    return Variable(name, kind, middle - origin, gaps, origin=origin, form=form)
+
+
+def _median(numbers: FloatArray, weight: FloatArray) -> float:
+    """The same for a row of weight two as for two rows."""
+    order = np.argsort(numbers, kind="stable")
+    below = np.cumsum(weight[order])
+    half = below[-1] / 2
+    lower = numbers[order[np.searchsorted(below, half * (1 - 1e-12))]]
+    upper = numbers[order[np.searchsorted(below, half * (1 + 1e-12))]]
+    return float(lower / 2 + upper / 2)
+
+
+def _counts_rows(name: str, numbers: FloatArray) -> bool:
+    """Whether whole numbers are all different, and dense or said to be a number of something."""
+    if len(numbers) < FEW or np.any(numbers != np.floor(numbers)):
+        return False
+    different = np.unique(numbers)
+    if len(different) < len(numbers):
+        return False
+    steps = np.diff(numbers)
+    if np.all(steps == 1) or _named_so(name):
+        return True
+    return len(numbers) >= FEW * RARE and bool(np.ptp(different) <= DENSE * len(different))
+
+
+def _named_so(name: str) -> bool:
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
+    return NAMED_SO.search(spaced.lower()) is not None
+
+
+def _with_levels(
+    name: str, column: pd.Series, weight: FloatArray, hint: str | None, kind: str
+) -> Variable | str:
+    content = distinct(column)
+    codes, values = content
+    texts = [text_of(value) for value in values]
+    counts: dict[str, float] = {}
+    gaps = bool(np.any((codes < 0) & (weight > 0)))
+    sums = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(values))
+    for text, count in zip(texts, sums, strict=True):
+        if count > 0:
+            counts[text] = counts.get(text, 0.0) + float(count)
+    total = sum(counts.values())
+    if not counts:
+        return NO_VALUES
+    if len(counts) == 1 and not gaps and hint is None:
+        return CONSTANT
+    if kind == ORDERED:
+        ordered = tuple(text for text in texts if text in counts)
+        places = np.array([float(i) for i in range(len(ordered))])
+        middle = np.floor(_median(places, np.array([counts[text] for text in ordered])))
+        return Variable(name, ORDERED, float(middle), gaps, ordered)
+    rare = max(1, min(RARE, int(total // 10)))
+    kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
+    if hint is None and (why := _of_no_use(counts, kept, total, content)):
+        return why
+    if not kept:
+        kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[:MOST_COLUMNS])
+    middle = max(range(len(kept)), key=lambda i: counts[kept[i]])
+    strangers = len(kept) < len(counts)
+    return Variable(
+        name,
+        CATEGORY,
+        float(middle),
+        gaps,
+        kept,
+        other=strangers and 1 < len(kept) <= MOST_COLUMNS,
+        whole=strangers or len(kept) > 2,
+    )
+
+
+def _of_no_use(
+    counts: dict[str, float], kept: tuple[str, ...], total: float, content: Distinct
+) -> str:
+    """Why a column of texts is no category; nothing if it is one."""
+    if total < FEW or (kept and len(counts) <= total / 2):
+        return ""
+    if len(counts) <= RARE:
+        return ""
+    odd = _typing_error(content)
+    if odd is not None:
+        return f"texts beside numbers, such as {shown(odd, 20)}"
+    words = np.mean([len(text.split()) for text in counts])
+    return FREE_TEXT if words > WORDS else IDENTIFIER
+
+
+def _typing_error(content: Distinct) -> str | None:
+    """The text that keeps a column from being one of numbers, if hardly any is."""
+    codes, values = content
+    numbers = [number_of(value) for value in values]
+    odd = np.array([number is None for number in numbers] + [False])[codes]
+    if not 0 < odd.mean() < 0.1:
+        return None
+    return str(values[codes[np.argmax(odd)]])
+
+
+def needs_shares(variable: Variable) -> bool:
+    """Whether a category has too many levels for a column each."""
+    return variable.kind == CATEGORY and len(variable.levels) > MOST_COLUMNS
+
+
+def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
+    """What a column is, in words, and how many gaps it has."""
+    gaps = int(np.sum(distinct(column)[0] < 0))
+    found = learn_variable(name, column.rename(name), weight, None)
+    if isinstance(found, str):
+        return (found if found == NO_VALUES else f"{found}, left out of training"), gaps
+    words = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: "dates"}
+    levels = f"{len(found.levels)} levels" + (", in order" if found.kind == ORDERED else "")
+    return words.get(found.kind, levels + (" and rare ones" if found.other else "")), gaps

@@ -1,0 +1,391 @@
+"""Tables as they come: categories, truth values, dates and gaps, in every kind of frame."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pickle
+import warnings
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import skops.io
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_markdown,
+    export_text,
+    loads_model,
+    strength_path,
+)
+from softsplit.persistence import SKOPS_TYPES
+from softsplit.variables import ColumnsLeftOut
+
+SCHEMA = files("softsplit.persistence").joinpath("model-1.schema.json")
+QUICK = {"depth": 1, "n_starts": 1, "random_state": 0}
+
+
+def customers(n_rows: int = 200, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Every kind of column; who leaves follows from contract, income (or its absence) and day."""
+    rng = np.random.default_rng(seed)
+    contract = rng.choice(["monthly", "one year", "two years"], n_rows, p=[0.5, 0.3, 0.2])
+    income = np.where(rng.random(n_rows) < 0.2, np.nan, rng.normal(50, 10, n_rows).round(1))
+    size = rng.choice(["small", "medium", "large"], n_rows)
+    days = np.append(0, rng.integers(0, 900, n_rows - 1))
+    day = pd.Timestamp("2018-01-01") + pd.to_timedelta(days, unit="D")
+    score = 2.0 * (contract == "monthly") + np.where(np.isnan(income), 1.5, 0.1 * (50 - income))
+    score = score + (day - pd.Timestamp("2019-03-01")).days.to_numpy() / 300
+    frame = pd.DataFrame(
+        {
+            "customer": [f"C{i:04d}" for i in rng.permutation(n_rows)],
+            "contract": contract,
+            "income": income,
+            "size": pd.Categorical(size, ["small", "medium", "large"], ordered=True),
+            "since": day,
+            "paperless": rng.random(n_rows) < 0.4,
+            "sex": rng.choice(["F", "M"], n_rows),
+            "country": "CH",
+            "calls": rng.poisson(1.5, n_rows),
+        }
+    )
+    return frame, np.where(score + rng.logistic(size=n_rows) > 1, "gone", "here")
+
+
+def quiet_fit(X, y, **parameters) -> SoftTreeClassifier:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnsLeftOut)
+        return SoftTreeClassifier(**{**QUICK, **parameters}).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return customers()
+
+
+@pytest.fixture(scope="module")
+def tree(table):
+    return quiet_fit(*table, depth=2, global_strength=2.0, local_strength=0.5)
+
+
+def test_a_table_is_trained_on_as_it_is(table, tree):
+    frame, _ = table
+    assert tree.n_features_in_ == 9 and tree.feature_names_in_.tolist() == list(frame.columns)
+    used = set(tree.feature_names_in_[tree.selected_features_])
+    assert {"contract", "income"} <= used and not {"customer", "country"} & used
+    assert tree.score(*customers(1000, seed=1)) > 0.7
+    assert tree.feature_importances_.shape == (9,)
+    assert tree.feature_importances_.sum() == pytest.approx(1)
+    assert set(np.flatnonzero(tree.feature_importances_)) == set(tree.selected_features_)
+    names = tree.coding_.column_names
+    assert names == tree.tree_.feature_names and len(names) == len(tree.weights_)
+    assert "sex is M" in names and "sex is F" not in names  # two levels, one column
+    assert "income is unknown" in names and "calls is unknown" not in names
+    assert "since (days since 2018-01-01)" in names
+    assert "size (0 small to 2 large)" in names and "paperless is true" in names
+
+
+def test_what_no_tree_can_use_is_left_out_in_one_warning(table):
+    frame, y = table
+    frame = frame.assign(
+        note=[f"called about bill {i}, agent said wait" for i in range(len(frame))], empty=np.nan
+    )
+    with pytest.warns(ColumnsLeftOut) as said:
+        tree = SoftTreeClassifier(**QUICK).fit(frame, y)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert str(said[0].message) == (
+        "columns 'customer' (an identifier), 'country' (one value only), 'note' (free text), "
+        "'empty' (no values) are left out; to use one all the same, name its kind, such as "
+        "kinds={'customer': 'keep'}."
+    )
+    assert dict(tree.coding_.left_out).keys() == {"customer", "country", "note", "empty"}
+    kinds = {"customer": "keep", "country": "drop", "note": "drop", "empty": "drop"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame, y)
+    assert "customer" in [variable.name for variable in kept.coding_.variables]
+
+
+def test_numbers_of_rows_are_left_out_by_name(table):
+    frame, y = table
+    numbers = frame[["contract", "calls"]].assign(**{"Patient Nr": range(1, len(frame) + 1)})
+    with pytest.warns(ColumnsLeftOut, match=r"column 'Patient Nr' \(an identifier\) is left out"):
+        SoftTreeClassifier(**QUICK).fit(numbers, y)
+
+
+def test_every_kind_of_table_gives_the_same_tree(table, tree):
+    frame, y = table
+    expected = tree.predict_proba(frame)
+    dresses = {
+        "pyarrow": pa.Table.from_pandas(frame),
+        "polars": pl.from_pandas(frame),
+        "objects": frame.astype(object),
+        "nullable": frame.convert_dtypes(),
+        "text": frame.astype({"since": str, "paperless": str, "calls": str}),
+        "shuffled": frame.iloc[::-1],
+    }
+    for name, X in dresses.items():
+        labels = y[::-1] if name == "shuffled" else y
+        if name != "polars" and name != "objects":  # which know no order of levels
+            again = quiet_fit(X, labels, depth=2, global_strength=2.0, local_strength=0.5)
+            answers = again.predict_proba(frame)
+            assert_array_equal(answers, expected, err_msg=name)
+        assert_array_equal(tree.predict_proba(X)[:: -1 if name == "shuffled" else 1], expected)
+
+
+def test_plain_arrays_of_objects_are_tables_without_names(table):
+    frame, y = table
+    array = frame[["contract", "income", "paperless"]].to_numpy(dtype=object)
+    tree = quiet_fit(array, y)
+    assert not hasattr(tree, "feature_names_in_") and tree.n_features_in_ == 3
+    assert [v.kind for v in tree.coding_.variables] == ["category", "number", "boolean"]
+    assert_array_equal(tree.predict(array.tolist()), tree.predict(array))
+    text = np.array([["1.5", "a"], ["2.5", "b"]] * 10)  # numpy makes text of such rows
+    assert quiet_fit(text, [0, 1] * 10).coding_.variables[0].kind == "number"
+
+
+@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
+def test_plain_numbers_take_the_plain_way(kind):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X[:, 0] > 0
+    given = {"array": X, "pandas": pd.DataFrame(X, columns=list("abc"))}
+    given["polars"] = pl.DataFrame(X, schema=["a", "b", "c"])
+    tree = quiet_fit(given[kind], y)
+    assert not hasattr(tree, "coding_") and tree.tree_.coding is None
+    gaps = X.copy()
+    gaps[5, 0] = np.nan
+    answers = tree.predict_proba(
+        gaps if kind == "array" else pd.DataFrame(gaps, columns=list("abc"))
+    )
+    middle = X.copy()
+    middle[5, 0] = X[:, 0].mean()
+    np.testing.assert_allclose(tree.predict_proba(given[kind])[6:], answers[6:])
+    plain = quiet_fit(X, y)
+    np.testing.assert_allclose(plain.predict_proba(gaps), plain.predict_proba(middle))
+    said = str(plain.explain(gaps[5]))
+    assert "x0 is unknown, as in no training row: it counts as " in said
+
+
+def test_a_gap_is_a_fact_that_is_learned():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] > 0
+    X[y & (rng.random(300) < 0.8), 1] = np.nan  # what is unknown tells the class
+    tree = quiet_fit(X, y)
+    assert tree.coding_.column_names == ("x0", "x1", "x1 is unknown")
+    alone = quiet_fit(X[:, 1:], y)
+    assert alone.score(X[:, 1:], y) > 0.85
+    assert "if x0 is unknown   (then left with" in export_text(alone).replace("known\n", "known")
+    assert alone.selected_features_.tolist() == [0]
+
+
+def test_explanations_speak_of_variables_and_levels(table, tree):
+    frame, _ = table
+    row = frame.iloc[[int(np.argmax(frame["income"].isna()))]]
+    found = tree.explain(row)
+    by_name = {term.name: term.value for split in found.branches for term in split.contributions}
+    assert by_name["contract"] == row["contract"].iloc[0] and by_name["income"] == "unknown"
+    for split in found.branches:
+        total = split.base_log_odds + sum(term.log_odds for term in split.contributions)
+        assert total == pytest.approx(split.log_odds)
+        assert len({term.name for term in split.contributions}) == len(split.contributions)
+    assert len({change.name for change in found.changes}) == len(found.changes)
+    for change in found.changes:
+        value = change.new_value
+        moved = row.assign(**{change.name: value})
+        if change.name == "since":
+            moved["since"] = pd.to_datetime(moved["since"])
+        assert tree.predict(moved)[0] == change.label != found.label
+    assert str(tree.explain(frame.iloc[0])) == str(tree.explain(frame.iloc[[0]]))
+
+
+def test_values_that_training_did_not_have_are_said(table, tree):
+    frame, _ = table
+    row = frame.iloc[[0]].assign(contract="weekly", calls=np.nan)
+    said = tree.explain(row).remarks
+    assert "contract 'weekly' is rare or new: it counts as none of the levels" in said
+    if "calls" in tree.feature_names_in_[tree.selected_features_]:
+        assert any(remark.startswith("calls is unknown, as in no training row") for remark in said)
+    assert any("weekly" in line for line in str(tree.explain(row)).splitlines())
+
+
+def test_texts_pictures_and_plain_trees_speak_of_levels(table, tree):
+    frame, _ = table
+    text = export_text(tree)
+    assert "contract is monthly" in text and "income: unknown counts as " in text
+    assert "contract is monthly" in export_markdown(tree)
+    assert tree.to_hard_tree().agreement(frame) > 0.6
+    assert_array_equal(tree.simplify(frame).predict(frame), tree.predict(frame))
+    single = quiet_fit(frame[["sex", "contract"]], frame["sex"] == "F")
+    assert "if sex is M   (then left with" in export_text(single) or (
+        "if sex is F   (then left with" in export_text(single)
+    )
+
+
+@pytest.mark.parametrize("scale", ["standard", "quantile"])
+def test_files_pickles_and_skops_keep_the_table(table, scale):
+    frame, y = table
+    many = frame.assign(store=[f"S{i % 40}" for i in range(len(frame))])
+    tree = quiet_fit(many, pd.Series(y, name="leaves"), scale=scale)
+    assert tree.coding_.variables[-1].shares and "store (share of here there)" in (
+        tree.coding_.column_names
+    )
+    text = dumps_model(tree)
+    jsonschema.validate(json.loads(text), json.loads(SCHEMA.read_text()))
+    skopsed = skops.io.loads(skops.io.dumps(tree), trusted=list(SKOPS_TYPES))
+    for again in (loads_model(text), pickle.loads(pickle.dumps(tree)), skopsed):
+        assert again.coding_ == tree.coding_ and again.tree_.target == "leaves"
+        assert_array_equal(again.predict_proba(many), tree.predict_proba(many))
+        assert export_text(again) == export_text(tree)
+        assert str(again.explain(many.iloc[[3]])) == str(tree.explain(many.iloc[[3]]))
+    assert dumps_model(loads_model(text)) == text
+
+
+def test_the_choice_by_cross_validation_takes_tables(table):
+    frame, y = table
+    with pytest.warns(ColumnsLeftOut):
+        chosen = SoftTreeClassifierCV(
+            depths=[1], scales=["standard"], ridges=[1.0], n_strengths=3, cv=3, random_state=0
+        ).fit(frame, y)
+    assert chosen.score(*customers(1000, seed=1)) > 0.7
+    assert chosen.best_estimator_.coding_ == chosen.coding_
+    assert_array_equal(chosen.best_estimator_.predict(frame), chosen.predict(frame))
+    assert clone(chosen).fit(frame[["calls"]], y).n_features_in_ == 1
+    assert str(chosen.explain(frame.iloc[[0]])) and loads_model(dumps_model(chosen)).coding_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ColumnsLeftOut)
+        path = strength_path(frame, y, n_points=2, estimator=SoftTreeClassifier(**QUICK))
+    assert path[0].classifier.coding_ == chosen.coding_
+
+
+def test_weights_are_copies_of_rows(table):
+    frame, y = table
+    rng = np.random.default_rng(3)
+    times = rng.integers(0, 4, len(frame))
+    copies = np.repeat(np.arange(len(frame)), times)
+    frame = frame.drop(columns="customer").assign(store=rng.integers(0, 35, len(frame)))
+    kinds = {"store": "category", "country": "drop"}
+    weighted = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame, y, sample_weight=times)
+    copied = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame.iloc[copies], y[copies])
+    assert weighted.coding_.names == copied.coding_.names
+    np.testing.assert_allclose(
+        weighted.predict_proba(frame), copied.predict_proba(frame), atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        ({"calls": "numbers"}, "kinds says that column 'calls' is 'numbers'; choose number, cat"),
+        ({"call": "drop"}, "kinds names 'call', which is no column of X; did you mean 'calls'?"),
+        ({99: "drop"}, "kinds names 99, which is no column of X"),
+        (["calls"], r"kinds must map columns to what they are, got \['calls'\]"),
+        ({"contract": "number"}, "column 'contract' holds '.*' where numbers are needed"),
+        ({"contract": "date"}, "column 'contract' holds '.*' where dates are needed; write them"),
+    ],
+)
+def test_kinds_that_cannot_be_are_named(table, kinds, message):
+    with pytest.raises(ValueError, match=message):
+        quiet_fit(*table, kinds=kinds)
+
+
+def test_dates_may_be_written_in_one_other_way():
+    days = [f"{d:02d}.{m:02d}.2020" for m in (1, 2, 3) for d in range(1, 29)]
+    y = np.arange(len(days)) < 40
+    tree = quiet_fit(pd.DataFrame({"day": days}), y, kinds={"day": "date"})
+    assert tree.coding_.column_names == ("day (days since 2020-01-01)",)
+    iso = pd.DataFrame({"day": [datetime.date(2020, 1, 5), "2020-03-05"]}, dtype=object)
+    assert tree.predict(iso).tolist() == [True, False]
+    assert tree.predict(pd.DataFrame({"day": ["05.01.2020"]})).tolist() == [True]
+    both = pd.DataFrame({"day": ["01/02/2020", "03/04/2020"] * 10})
+    with pytest.raises(ValueError, match="day and month cannot be told apart"):
+        quiet_fit(both, [0, 1] * 10, kinds={"day": "date"})
+
+
+def test_rare_and_new_levels_count_as_other():
+    rng = np.random.default_rng(0)
+    town = rng.choice(["Bern", "Lyon", "Oslo"], 200).astype(object)
+    town[:4] = ["Rome", "Riga", "Graz", "Cork"]
+    frame, y = pd.DataFrame({"town": town}), town == "Oslo"
+    tree = quiet_fit(frame, y)
+    assert tree.coding_.column_names == tuple(
+        f"town is {level}" for level in ("Bern", "Lyon", "Oslo", "other")
+    )
+    new = pd.DataFrame({"town": ["Rome", "Split", None]})
+    coded = tree.coding_.code(new).X
+    assert coded[0].tolist() == coded[1].tolist() == [0, 0, 0, 1]
+    assert coded[2].sum() == 1 and coded[2, 3] == 0  # the most frequent level
+    assert "it counts as other" in tree.coding_.variables[0].remark(
+        tree.coding_.code(new).cells[0], 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="income"), "feature names|columns"),
+        (lambda f: f[list(f.columns[::-1])], "feature names"),
+        (lambda f: f.assign(income="high"), "column 'income' holds 'high' where numbers are"),
+        (lambda f: f.assign(since="soon"), "column 'since' holds 'soon' where dates are needed"),
+        (lambda f: f.assign(paperless="maybe"), "'maybe' where true or false is needed"),
+        (lambda f: f.assign(income=np.inf), "column 'income' holds infinity; replace it"),
+    ],
+)
+def test_tables_that_have_changed_are_named(table, tree, change, message):
+    with pytest.raises(ValueError, match=message):
+        tree.predict(change(table[0]))
+
+
+CELL = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.floats(allow_infinity=False),
+    st.sampled_from(
+        ["1", "01", "1.0", " ", "", "TRUE", "<b>", "naïve", "nai\u0308ve", "x" * 10_000]
+    ),
+    st.sampled_from(["2020-01-01", "2020-02-31", "unknown", "other", "é", "e\u0301", "nan"]),
+    st.dates(),
+    st.datetimes(),
+    st.text(max_size=3),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_any_cells_give_a_right_answer_or_one_sentence(data):
+    n = data.draw(st.integers(4, 24))
+    column = st.one_of(
+        st.lists(CELL, min_size=n, max_size=n),
+        CELL.flatmap(lambda cell: st.just([cell] * n)),
+        st.lists(st.sampled_from(["a", "b", None]), min_size=n, max_size=n),
+    )
+    cells = data.draw(st.lists(column, min_size=1, max_size=3))
+    frame = pd.DataFrame({f"c{j}": pd.Series(c, dtype=object) for j, c in enumerate(cells)})
+    y = np.arange(n) % 2
+    try:
+        tree = quiet_fit(frame, y, global_strength=0.01, local_strength=0.0, time_limit=0.2)
+    except ValueError as error:
+        assert 10 < len(str(error)) < 500 and "\n" not in str(error)
+        return
+    except Warning:
+        return
+    answers = tree.predict_proba(frame)
+    assert np.all(np.isfinite(answers))
+    again = loads_model(dumps_model(tree))
+    assert_array_equal(again.predict_proba(frame), answers)
+    assert str(again.explain(frame.iloc[[0]])) == str(tree.explain(frame.iloc[[0]]))
+    coded = tree.coding_.code(frame) if hasattr(tree, "coding_") else None
+    if coded is not None:  # equal cells have equal codes, and told values lead back to them
+        assert coded.X.shape == (n, len(tree.coding_.column_names))
+        assert np.all(np.isfinite(coded.X))
