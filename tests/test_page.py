@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
 from softsplit.report import assess, path_trees
-from softsplit.report.drawing import COLOURS, ink_on, shortened
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.intervals import difference, share
+from softsplit.report.labels import COLOURS, ink_on, shortened
 from softsplit.solvers import Budget
 
 

@@ -49,8 +49,8 @@ def training_rows(
         return learn(table, target, categorical=categorical or (), drop=drop or (), **rules)
 
 
-def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
-    """A model file with the section that says which table it is for."""
+def load_any(path: Path) -> SoftTreeClassifier:
+    """A model file, whether or not it says which table it is for."""
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
     if not path.exists():
@@ -58,12 +58,17 @@ def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
     from softsplit.persistence import ModelFileError, load_model
 
     try:
-        tree = load_model(path)
+        return load_model(path)
     except ModelFileError as error:
         raise ValueError(
             f"{str(path)!r} is no model that can be used: {str(error).removesuffix('.')}; give a "
             "file that softsplit fit --model has written."
         ) from None
+
+
+def load(path: Path) -> tuple[SoftTreeClassifier, InputSchema]:
+    """A model file with the section that says which table it is for."""
+    tree = load_any(path)
     if not hasattr(tree, "input_schema_"):
         raise ValueError(
             f"{str(path)!r} does not say which columns it was made for; write it with softsplit "

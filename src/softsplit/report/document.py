@@ -22,7 +22,8 @@ from softsplit.report.subject import Subject
 
 def render_report(subject: Subject) -> str:
     """The report as HTML."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style = _asset("report.css") + _asset("tree.css")
+    script = _asset("report.js")
     html = element("html", {"lang": "en"})
     _head(html, subject, style, script)
     body = add(html, "body")
@@ -33,7 +34,7 @@ def render_report(subject: Subject) -> str:
     add_explorer(main, subject)
     add_data(main, subject)
     add_story(main, subject.story)
-    said = "Made by softsplit. This page is one file and asks nothing of the network."
+    said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
     add(body, "script", {"type": "application/json", "id": "points"}, _points(subject))
     add(body, "script", {}, script)

@@ -9,24 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.equations import number
-from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg
+from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element
-from softsplit.report.intervals import Interval
+from softsplit.report.flow import rows_flow
+from softsplit.report.labels import percent, shortened, with_interval
+from softsplit.report.outline import tree_outline
+from softsplit.report.scales import add_questions
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
 
 SHOWN_FEATURES = 20
 SHOWN_CLASSES = 12
-
-
-def percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
-
-
-def with_interval(found: Interval | None) -> str:
-    if found is None:
-        return "not judged"
-    return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
 def headline(subject: Subject, point: int) -> str:
@@ -85,20 +78,28 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
 
 
 def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
-    model = subject.trees[point].tree_
+    model = subject.drawn(point)
     figure = add(parent, "figure")
     box = add(
         figure, "div",
-        {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Drawing of the tree"},
+        {"class": "scroll sheet", "tabindex": "0", "role": "region",
+         "aria-label": "Drawing of the tree"},
     )  # fmt: skip
-    flow = class_flow(model, subject.X, subject.labels)
+    flow = rows_flow(model, subject.X, subject.labels)
     said = f"Drawing of tree {point + 1}; the same in words is below it."
-    box.append(tree_svg(model, flow, said))
+    anchor = f"question-{point + 1}-"
+    box.append(tree_svg(model, flow, said, anchor))
+    add(
+        figure, "p", {"class": "quiet more-aside", "aria-hidden": "true"},
+        "The drawing is wider than the screen: move it sideways.",
+    )  # fmt: skip
     add(
         figure, "figcaption", {"class": "quiet"},
-        "A row goes to the left where the answer is yes. Near a threshold a split is not sure and "
-        "a row goes both ways in part. Leaves count training rows.",
+        "Bands are the training rows, in the colours of their classes. Each box asks a question; "
+        "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
+        "sides, in parts. A click on a question shows what it weighs.",
     )  # fmt: skip
+    add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})
     add(words, "summary", {}, "The tree in words")
     words.append(tree_outline(model))

@@ -7,10 +7,17 @@
   const columns = Array.from(document.querySelectorAll(".chart .column"));
   const back = document.getElementById("back");
 
+  // A sheet that is wider than the screen begins in its middle and says that it can be moved.
+  const fitSheet = (panel) => {
+    const sheet = panel.querySelector(".sheet");
+    const wide = sheet.scrollWidth > sheet.clientWidth;
+    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
+    panel.querySelector(".more-aside").classList.toggle("needed", wide);
+  };
+
   const show = (point) => {
     panels.forEach((panel, i) => { panel.hidden = i !== point; });
-    const sheet = panels[point].querySelector("figure .scroll");
-    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
+    fitSheet(panels[point]);
     columns.forEach((column, i) => column.classList.toggle("current", i === point));
     headline.textContent = points.said[point];
     if (slider) {
@@ -29,6 +36,19 @@
     back.addEventListener("click", () => { show(points.chosen); slider.focus(); });
     columns.forEach((column, i) => column.addEventListener("click", () => show(i)));
   }
+
+  // A question in the drawing leads to what it weighs, which is folded away until then.
+  const unfold = () => {
+    const part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (part && part.tagName === "DETAILS") {
+      part.open = true;
+      part.scrollIntoView({ block: "nearest" });
+    }
+  };
+  window.addEventListener("hashchange", unfold);
+  document.querySelectorAll(".tree a").forEach((link) => link.addEventListener("click", () => {
+    if (link.getAttribute("href") === location.hash) unfold();
+  }));
 
   // Older browsers, and pages opened from disk in some, have no clipboard to write to.
   const copyBySelection = (text) => {

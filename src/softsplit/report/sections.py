@@ -9,10 +9,10 @@ import numpy as np
 
 from softsplit.reading.equations import number
 from softsplit.report.chart import path_chart
-from softsplit.report.drawing import class_colour, shortened
 from softsplit.report.elements import add, add_table
 from softsplit.report.intervals import Interval
-from softsplit.report.panels import headline, panel, percent, strength_text, with_interval
+from softsplit.report.labels import class_colour, percent, shortened, with_interval
+from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
 

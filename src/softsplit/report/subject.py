@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from softsplit.data.schema import InputSchema
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
+from softsplit.reading.model import TreeModel
+from softsplit.report.flow import oriented
 from softsplit.report.intervals import Interval, difference, share
 from softsplit.selection.assessment import Assessment
 from softsplit.support.arrays import FloatArray
@@ -68,6 +70,10 @@ class Subject:
     @cached_property
     def labels(self) -> NDArray[np.int64]:
         return np.searchsorted(self.tree.classes_, self.y)
+
+    def drawn(self, point: int) -> TreeModel:
+        """The tree at a point as it is drawn: its sides in one order for all trees."""
+        return oriented(self.trees[point].tree_, self.X, self.labels)
 
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
