@@ -240,8 +240,11 @@ def test_everything_has_a_name_and_one_heading_leads(opened):
     page = opened()
     assert page.locator("h1").count() == 1
     assert page.get_by_role("slider", name="Strength of the penalty").count() == 1
-    assert page.get_by_role("button", name="Copy").count() == 1
-    assert page.get_by_role("img", name=re.compile("Drawing of tree")).count() == 1
+    assert page.get_by_role("slider", name="Call a row").count() == 1
+    assert page.get_by_role("button", name="Copy").count() == 2
+    drawing = page.get_by_role("group", name=re.compile("Drawing of tree"))
+    assert drawing.count() == 1
+    assert drawing.get_by_role("link", name=re.compile("Question 1: ")).count() == 1
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
 
@@ -261,3 +264,33 @@ def test_without_scripts_the_chosen_tree_is_there(browser, pages):
     page.goto(pages["plain"].as_uri())
     assert page.locator(".panel:visible svg.tree").count() == 1
     context.close()
+
+
+def test_the_threshold_moves_and_costs_choose_it(opened):
+    page = opened()
+    bar, said = page.locator("#threshold"), page.locator("#threshold-said")
+    bar.focus()
+    bar.press("Home")
+    assert "(100.0 %), " in said.inner_text() and bar.get_attribute("aria-valuetext")
+    bar.press("End")
+    assert said.inner_text().startswith("From 100.0 % on: ")
+    page.locator("#miss-cost").fill("1000")
+    page.locator("#cheapest").click()
+    many = int(re.search(r": (\d+) of", said.inner_text())[1])
+    page.locator("#miss-cost").fill("0")
+    page.locator("#cheapest").click()
+    few = int(re.search(r": (\d+) of", said.inner_text())[1])
+    assert many > few
+    line = page.locator("#threshold-line").inner_text()
+    assert re.fullmatch(r"tree\.predict_proba\(X\)\[:, [01]\] >= [\d.]+", line)
+    assert page.get_by_label("A false alarm costs").count() == 1
+
+
+def test_a_question_unfolds_what_it_weighs(opened):
+    page = opened()
+    panel = page.locator(".panel:visible")
+    assert not panel.locator("details.question svg.scales").first.is_visible()
+    panel.locator(".tree a").first.focus()
+    page.keyboard.press("Enter")
+    assert panel.locator("details.question").first.get_attribute("open") is not None
+    assert panel.locator("details.question svg.scales").first.is_visible()

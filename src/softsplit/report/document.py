@@ -8,11 +8,13 @@ from importlib.resources import files
 from xml.etree import ElementTree as ET
 
 from softsplit.report.elements import add, element, json_for_script, rendered
+from softsplit.report.measures import threshold_values
 from softsplit.report.panels import headline
 from softsplit.report.sections import (
     add_data,
     add_explorer,
     add_header,
+    add_quality,
     add_story,
     add_summary,
     title_of,
@@ -32,6 +34,7 @@ def render_report(subject: Subject) -> str:
     main = add(body, "main")
     add_summary(main, subject)
     add_explorer(main, subject)
+    add_quality(main, subject)
     add_data(main, subject)
     add_story(main, subject.story)
     said = "Made by softsplit. This page is one file and needs no internet connection."
@@ -58,7 +61,8 @@ def _head(html: ET.Element, subject: Subject, style: str, script: str) -> None:
 def _points(subject: Subject) -> str:
     """What the slider says at each point."""
     said = [headline(subject, point) for point in range(len(subject.trees))]
-    return json_for_script({"chosen": subject.chosen, "said": said})
+    values = {"chosen": subject.chosen, "said": said, "threshold": threshold_values(subject)}
+    return json_for_script(values)
 
 
 def _asset(name: str) -> str:

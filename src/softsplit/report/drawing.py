@@ -82,7 +82,8 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
     svg = element(
         "svg",
         {
-            "class": "tree", "role": "img", "aria-label": label,
+            # A picture hides what is in it from screen readers, a group does not hide its links.
+            "class": "tree", "role": "group" if anchor else "img", "aria-label": label,
             "viewBox": f"0 0 {width:.0f} {height:.0f}",
             "width": f"{width:.0f}", "height": f"{height:.0f}",
         },

@@ -25,9 +25,10 @@ SHOWN_CLASSES = 12
 def headline(subject: Subject, point: int) -> str:
     """A point of the path in one sentence, for the eye and for screen readers."""
     tree = subject.trees[point]
-    count, found = len(tree.selected_features_), subject.accuracy(point)
+    count = len(tree.selected_features_)
+    found = subject.lead(subject.merits(point))
     features = f"{count} of {tree.n_features_in_} feature{'' if tree.n_features_in_ == 1 else 's'}"
-    said = "accuracy not judged" if found is None else f"accuracy {percent(found.value)}"
+    said = "not judged" if found is None else f"{subject.measure} {percent(found.value)}"
     chosen = ", the chosen tree" if point == subject.chosen else ""
     return (
         f"Tree {point + 1} of {len(subject.trees)}{chosen}: strength {strength_text(tree)}, "
@@ -59,7 +60,11 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
     weights = tree.weights_
     right = float(np.mean(tree.tree_.predict_index(subject.X) == subject.labels))
     facts = [
-        ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
+        (
+            f"{subject.measure.capitalize()} on rows left out",
+            with_interval(subject.lead(subject.merits(point))),
+            "accuracy",
+        ),
         ("Accuracy on training rows", percent(right), ""),
         ("Features", f"{len(tree.selected_features_)} of {tree.n_features_in_}", "features"),
         ("Nonzero coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),

@@ -9,9 +9,16 @@ import numpy as np
 
 from softsplit.reading.equations import number
 from softsplit.report.chart import path_chart
+from softsplit.report.drawing import question_nodes
 from softsplit.report.elements import add, add_table
-from softsplit.report.intervals import Interval
-from softsplit.report.labels import class_colour, percent, shortened, with_interval
+from softsplit.report.labels import class_colour, counted, percent, shortened, with_interval
+from softsplit.report.measures import (
+    add_curves,
+    add_figures,
+    add_threshold,
+    rare_sentence,
+    verdict,
+)
 from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
@@ -34,64 +41,30 @@ def add_header(parent: ET.Element, subject: Subject) -> None:
 
 def add_summary(parent: ET.Element, subject: Subject) -> None:
     section = _section(parent, "summary", "In short")
-    found, tree = subject.accuracy(subject.chosen), subject.tree
+    found, tree = subject.lead(subject.merits(subject.chosen)), subject.tree
     cards = add(section, "div", {"class": "cards"})
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    _card(cards, "accuracy on rows left out", value, note)
+    _card(cards, f"{subject.measure} on rows left out", value, note)
+    rare = None if subject.rare is None else subject.class_merits(subject.chosen, subject.rare)
+    if subject.rare is not None and rare is not None and rare.found is not None:
+        name = shortened(subject.classes[subject.rare], 40)
+        ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
+        _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
     used = f"{len(tree.selected_features_)} of {tree.n_features_in_}"
-    _card(cards, "features used", used, f"depth {tree.tree_.topology.depth}")
-    folds = subject.assessment.n_folds
-    rows = [
-        ["this tree", with_interval(found), "", f"{len(tree.selected_features_)}"],
-        _baseline_row(subject, "majority class", "majority", "0"),
-        _baseline_row(
-            subject, "L1 logistic regression", "logistic",
-            f"{subject.assessment.logistic_features:.1f}",
-        ),
-    ]  # fmt: skip
-    caption = f"Accuracy on rows left out, in {folds} folds, with 95 % interval"
-    head = ["method", "accuracy", "this tree is ahead by", "features"]
-    add_table(section, caption, head, rows, (1, 2, 3))
-    add(section, "p", {}, _verdict(subject))
+    questions = len(question_nodes(tree.tree_))
+    _card(cards, "features used", used, f"in {counted(questions, 'question')}")
+    told = rare_sentence(subject, subject.chosen)
+    if told is not None:
+        add(section, "p", {"id": "rare"}, told)
+    add(section, "p", {"id": "verdict"}, verdict(subject))
 
 
-def _baseline_row(subject: Subject, title: str, name: str, features: str) -> list[str]:
-    gap = subject.against(name)
-    ahead = (
-        ""
-        if gap is None
-        else f"{100 * gap.value:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
-    )
-    return [
-        title,
-        with_interval(subject.baseline(name)),
-        ahead.replace("-", "\N{MINUS SIGN}"),
-        features,
-    ]
-
-
-def _verdict(subject: Subject) -> str:
-    """What the comparison says, without more certainty than there is."""
-    plain, rival = subject.against("majority"), subject.against("logistic")
-    if plain is None or rival is None:
-        return "The comparison was cut short; fit again without interruption to see it."
-    if plain.low <= 0:
-        return (
-            "The tree is not clearly better than calling all rows by the most frequent class: "
-            "these columns may not tell the classes apart, or the rows are too few."
-        )
-    return f"The tree is clearly better than the majority class and {_beside(rival)}."
-
-
-def _beside(gap: Interval) -> str:
-    if gap.low > 0:
-        return "better than logistic regression"
-    if gap.high < 0:
-        return (
-            "less accurate than logistic regression: if accuracy is all that counts, use that one"
-        )
-    return "about as accurate as logistic regression; the rows do not tell them apart"
+def add_quality(parent: ET.Element, subject: Subject) -> None:
+    section = _section(parent, "quality", "How good it is")
+    add_figures(section, subject)
+    add_curves(section, subject)
+    add_threshold(section, subject)
 
 
 def add_explorer(parent: ET.Element, subject: Subject) -> None:
@@ -133,12 +106,12 @@ def _path_table(parent: ET.Element, subject: Subject) -> None:
             [
                 f"{i + 1}{mark}",
                 strength_text(tree),
-                with_interval(subject.accuracy(i)),
+                with_interval(subject.lead(subject.merits(i))),
                 str(len(tree.selected_features_)),
                 str(weights),
             ]
         )
-    head = ["tree", "strength", "accuracy", "features", "nonzero coefficients"]
+    head = ["tree", "strength", subject.measure, "features", "nonzero coefficients"]
     add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
