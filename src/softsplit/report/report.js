@@ -72,17 +72,17 @@
   }
 
   // A question in the drawing leads to what it weighs, which is folded away until then.
-  const unfold = () => {
-    const part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const unfold = (hash) => {
+    const part = document.getElementById(hash.slice(1));
     if (part && part.tagName === "DETAILS") {
       part.open = true;
       part.scrollIntoView({ block: "nearest" });
     }
   };
-  window.addEventListener("hashchange", unfold);
-  document.querySelectorAll(".tree a").forEach((link) => link.addEventListener("click", () => {
-    if (link.getAttribute("href") === location.hash) unfold();
-  }));
+  window.addEventListener("hashchange", () => unfold(location.hash));
+  document.querySelectorAll(".tree a").forEach((link) => {
+    link.addEventListener("click", () => unfold(link.getAttribute("href")));
+  });
 
   // Older browsers, and pages opened from disk in some, have no clipboard to write to.
   const copyBySelection = (text) => {
@@ -130,6 +130,7 @@
     document.querySelectorAll("details.words").forEach((part) => { part.open = true; });
   }
 
+  document.addEventListener("case", (event) => show(event.detail));
   show(points.chosen);
   document.documentElement.classList.add("ready");
 })();

@@ -40,9 +40,9 @@ def add_header(parent: ET.Element, subject: Subject) -> None:
 
 
 def add_summary(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "summary", "In short")
+    part = section(parent, "summary", "In short")
     found, tree = subject.lead(subject.merits(subject.chosen)), subject.tree
-    cards = add(section, "div", {"class": "cards"})
+    cards = add(part, "div", {"class": "cards"})
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
     _card(cards, f"{subject.measure} on rows left out", value, note)
@@ -56,22 +56,22 @@ def add_summary(parent: ET.Element, subject: Subject) -> None:
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
     told = rare_sentence(subject, subject.chosen)
     if told is not None:
-        add(section, "p", {"id": "rare"}, told)
-    add(section, "p", {"id": "verdict"}, verdict(subject))
+        add(part, "p", {"id": "rare"}, told)
+    add(part, "p", {"id": "verdict"}, verdict(subject))
 
 
 def add_quality(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "quality", "How good it is")
-    add_figures(section, subject)
-    add_curves(section, subject)
-    add_threshold(section, subject)
+    part = section(parent, "quality", "How good it is")
+    add_figures(part, subject)
+    add_curves(part, subject)
+    add_threshold(part, subject)
 
 
 def add_explorer(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "explorer", "The tree, and its rivals along the path")
+    part = section(parent, "explorer", "The tree, and its rivals along the path")
     n_points = len(subject.trees)
     if n_points > 1:
-        controls = add(section, "div", {"class": "controls"})
+        controls = add(part, "div", {"class": "controls"})
         controls.append(path_chart(subject))
         add(
             controls, "label", {"for": "slider"},
@@ -85,14 +85,14 @@ def add_explorer(parent: ET.Element, subject: Subject) -> None:
         add(controls, "input", slider)
         add(controls, "button", {"type": "button", "id": "back"}, "Back to the chosen tree")
     add(
-        section, "p", {"id": "headline", "class": "headline", "role": "status"},
+        part, "p", {"id": "headline", "class": "headline", "role": "status"},
         headline(subject, subject.chosen),
     )  # fmt: skip
-    panels = add(section, "div", {"id": "panels"})
+    panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
         panels.append(panel(subject, point))
     if n_points > 1:
-        _path_table(section, subject)
+        _path_table(part, subject)
 
 
 def _path_table(parent: ET.Element, subject: Subject) -> None:
@@ -116,9 +116,9 @@ def _path_table(parent: ET.Element, subject: Subject) -> None:
 
 
 def add_data(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "data", "The data")
+    part = section(parent, "data", "The data")
     counts = np.bincount(subject.labels, minlength=len(subject.classes))
-    listed = add(section, "ul", {"class": "classes"})
+    listed = add(part, "ul", {"class": "classes"})
     for k, name in enumerate(subject.classes[:OPEN_ROWS]):
         item = add(listed, "li")
         swatch = add(
@@ -134,11 +134,11 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
         )
     if subject.dropped_rows:
         lost = f"{subject.dropped_rows:,} rows with missing values were left out."
-        add(section, "p", {}, lost)
+        add(part, "p", {}, lost)
     rows = _column_rows(subject)
-    holder = section
+    holder = part
     if len(rows) > OPEN_ROWS:
-        holder = add(section, "details")
+        holder = add(part, "details")
         add(holder, "summary", {}, f"All {len(rows)} columns")
     head = ["column", "kind", "values", "missing"]
     add_table(holder, "Columns of the table", head, rows, (3,))
@@ -163,8 +163,8 @@ def _column_rows(subject: Subject) -> list[list[str]]:
 
 
 def add_story(parent: ET.Element, story: Sequence[tuple[str, str]]) -> None:
-    section = _section(parent, "story", "How it was fitted")
-    listed = add(section, "dl", {"class": "story"})
+    part = section(parent, "story", "How it was fitted")
+    listed = add(part, "dl", {"class": "story"})
     for name, value in story:
         pair = add(listed, "div")
         add(pair, "dt", {}, name)
@@ -179,7 +179,8 @@ def _card(parent: ET.Element, name: str, value: str, note: str) -> None:
         add(card, "p", {"class": "quiet"}, note)
 
 
-def _section(parent: ET.Element, name: str, title: str) -> ET.Element:
-    section = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
-    add(section, "h2", {"id": f"{name}-title"}, title)
-    return section
+def section(parent: ET.Element, name: str, title: str) -> ET.Element:
+    """A part of the page with its heading."""
+    made = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
+    add(made, "h2", {"id": f"{name}-title"}, title)
+    return made
