@@ -19,6 +19,7 @@ from softsplit.reading.hard import HardTree
 from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
+from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.solvers import Status
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import made_floats, refuse_infinite, refuse_masked, refuse_text
@@ -208,6 +209,23 @@ class FittedTree(TreeHolder, BaseEstimator):
         twin = copy.copy(holder_of(self))
         twin.tree_ = simplified_model(twin.tree_, float(tol), rows)
         return twin
+
+    def score_card(self, X: Any = None, y: Any = None, *, points: int = 10) -> ScoreCard:
+        """The tree as score cards: whole points for values of each feature, to add up by hand.
+
+        Print it, or use ``to_frame()``, ``to_csv(path)``, ``predict(X)``.
+
+        Parameters
+        ----------
+        X, y : rows and their classes, optional
+            Best the training rows: points are chosen on them, and ``accuracy`` and ``lost`` tell
+            what rounding costs. Without rows the training ranges are divided evenly.
+        points : int, default=10
+            Most points that one feature gets at one question.
+        """
+        check_is_fitted(self, "tree_")
+        rows = None if X is None else checked_rows(self, X).astype(np.float64, copy=False)
+        return make_card(self.tree_, rows, y, points)
 
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """One page about this tree: its picture, how good it is on rows left out, its rivals.

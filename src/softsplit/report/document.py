@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from softsplit.report.cards import add_card
 from softsplit.report.case import add_case, case_values
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.measures import threshold_values
@@ -40,6 +41,7 @@ def render_report(subject: Subject) -> str:
     case = case_values(subject)
     if case is not None:
         add_case(section(main, "try", "Try a case"), subject, case)
+    add_card(section(main, "card", "As a score card"), subject.card)
     add_quality(main, subject)
     add_data(main, subject)
     add_story(main, subject.story)

@@ -14,6 +14,8 @@ import numpy as np
 from softsplit.reading.equations import number
 from softsplit.reading.explanation import BranchReading, Explanation
 from softsplit.reading.holder import holder_of
+from softsplit.reading.score_card import ScoreCard
+from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element, rendered
 from softsplit.report.labels import shortened
@@ -97,6 +99,13 @@ def path_html(path: Any) -> str:
         names = [visible(point.classifier.tree_.feature_names[j]) for j in point.selected_features]
         add(part, "summary", {}, f"Tree {i + 1}: {', '.join(names) or 'no features'}")
         _drawing(part, point.classifier.tree_)
+    return rendered(box)
+
+
+def card_html(card: ScoreCard) -> str:
+    """A tree as score cards."""
+    box = _box()
+    add_card(box, card)
     return rendered(box)
 
 

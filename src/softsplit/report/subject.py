@@ -15,6 +15,7 @@ from softsplit.data.schema import InputSchema
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
+from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.report.flow import oriented
 from softsplit.report.intervals import Interval, balanced_difference, difference
 from softsplit.report.merits import ClassMerits, Merits, class_merits, merits, rare_class
@@ -75,6 +76,11 @@ class Subject:
     def drawn(self, point: int) -> TreeModel:
         """The tree at a point as it is drawn: its sides in one order for all trees."""
         return oriented(self.trees[point].tree_, self.X, self.labels)
+
+    @cached_property
+    def card(self) -> ScoreCard:
+        """The chosen tree as score cards, as it is drawn."""
+        return make_card(self.drawn(self.chosen), self.X, self.y)
 
     @property
     def rare(self) -> int | None:
