@@ -68,7 +68,7 @@ def expected(model, tmp_path_factory):
 def light(monkeypatch):
     """Little work for reports and paths."""
     monkeypatch.setattr(reporting, "PATH_CELLS", 400)
-    monkeypatch.setattr(reporting, "JUDGED_CELLS", 400)
+    monkeypatch.setattr(reporting, "TRAINED_CELLS", 400)
     monkeypatch.setattr(reporting, "FEWEST_ROWS", 100)
     monkeypatch.setattr(reporting, "POINTS", 2)
     monkeypatch.setattr(reporting, "FOLDS", 2)
@@ -206,7 +206,7 @@ def test_ctrl_c_among_the_folds_of_the_report_is_told(tmp_path, monkeypatch, lig
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("softsplit.selection.assessment._logistic", interrupted)
+    monkeypatch.setattr("softsplit.selection.assessment.train_baseline", interrupted)
     path, out = written(tmp_path, "plain"), tmp_path / "r.html"
     result = invoke("fit", path, "-t", "risk", "-r", out, *QUICK)
     assert result.exit_code == 130

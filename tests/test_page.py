@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
 from softsplit.report import assess, path_trees
-from softsplit.report.drawing import COLOURS, ink_on, shortened
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.intervals import difference, share
+from softsplit.report.labels import COLOURS, ink_on, shortened
 from softsplit.solvers import Budget
 
 
@@ -93,17 +93,22 @@ def test_every_row_is_predicted_once_by_a_tree_without_it(rows):
     X, y = rows
     base = SoftTreeClassifier(depth=1, global_strength=1.0, n_starts=1, random_state=0)
     found = assess(base, X, y, FRACTIONS, n_folds=3, seed=1)
-    assert found.trees.shape == (3, 90) and all(found.judged(i) for i in range(3))
+    assert len(found.trees) == 3 and all(found.judged(i) for i in range(3))
     np.testing.assert_array_equal(found.labels, np.searchsorted(["a", "b"], y))
-    assert np.mean(found.trees[0] == found.labels) > 0.85
-    assert np.mean(found.logistic == found.labels) > 0.85
-    assert len(np.unique(found.majority)) == 1
+    assert np.mean(found.trees[0].calls == found.labels) > 0.85
+    assert len(np.unique(found.baselines["majority"].calls)) == 1
+    for judged in (*found.trees, *found.baselines.values()):
+        assert judged.complete
+        np.testing.assert_allclose(judged.proba.sum(axis=1), 1)
+    for name in ("logistic", "cart", "boosting"):
+        assert np.mean(found.baselines[name].calls == found.labels) > 0.7, name
     again = assess(base, X, y, FRACTIONS, n_folds=3, seed=1, n_jobs=2)
-    np.testing.assert_array_equal(found.trees, again.trees)
+    for first, second in zip(found.trees, again.trees, strict=True):
+        np.testing.assert_array_equal(first.proba, second.proba)
     # The same by hand for the first fold of the path: a leak would show here.
     shuffled = y[np.random.default_rng(0).permutation(len(y))]
     noise = assess(base, X, shuffled, [0.01], n_folds=3, seed=1)
-    assert np.mean(noise.trees[0] == noise.labels) < 0.7
+    assert np.mean(noise.trees[0].calls == noise.labels) < 0.7
 
 
 def test_a_path_goes_from_many_features_to_few(rows):

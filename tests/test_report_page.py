@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 import softsplit
-from browser import chromium_path
 from softsplit.cli import app
 from softsplit.report import rivals as reporting
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people
@@ -36,18 +35,6 @@ def pages(tmp_path_factory):
             assert result.exit_code == 0, result.output
             made[name] = page
     return made
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    path = chromium_path()
-    with sync_playwright() as playwright:
-        # As root, as in containers, Chromium has no sandbox.
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -201,14 +188,27 @@ def test_the_policy_forbids_even_pictures(browser, pages):
     context.close()
 
 
+@pytest.mark.parametrize("width", [320, 390, 768, 1200])
 @pytest.mark.parametrize("name", ["plain", "hostile"])
-def test_a_narrow_screen_does_not_scroll_sideways(opened, name):
-    page = opened(name, viewport={"width": 320, "height": 640})
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= 320
-    assert page.locator(".panel:visible details.words").get_attribute("open") is not None
+def test_nothing_overflows_at_any_width(opened, name, width):
+    page = opened(name, viewport={"width": width, "height": 800})
+    for part in page.locator("details").all():
+        part.evaluate("(e) => { e.open = true; }")
+    page.locator("#slider").press("Home")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    beyond = page.evaluate(
+        """(width) => [...document.querySelectorAll('body *')].filter((e) => e.offsetParent
+            && !e.closest('.scroll') && !e.closest('.skip')
+            && e.getBoundingClientRect().right > width + 1).map((e) => e.outerHTML.slice(0, 80))""",
+        width,
+    )
+    assert beyond == []
+    sheet = page.locator(".panel:visible .sheet")
+    cut = sheet.evaluate("(e) => e.scrollWidth > e.clientWidth")
+    assert page.locator(".panel:visible .more-aside").is_visible() == cut
     small = page.evaluate(
-        """() => [...document.querySelectorAll('button, input')].filter((e) => e.offsetParent)
+        """() => [...document.querySelectorAll('button, input, select')]
+            .filter((e) => e.offsetParent)
             .filter((e) => e.getBoundingClientRect().height < 24).length"""
     )
     assert small == 0
@@ -240,8 +240,11 @@ def test_everything_has_a_name_and_one_heading_leads(opened):
     page = opened()
     assert page.locator("h1").count() == 1
     assert page.get_by_role("slider", name="Strength of the penalty").count() == 1
-    assert page.get_by_role("button", name="Copy").count() == 1
-    assert page.get_by_role("img", name=re.compile("Drawing of tree")).count() == 1
+    assert page.get_by_role("slider", name="Call a row").count() == 1
+    assert page.get_by_role("button", name="Copy").count() == 2
+    drawing = page.get_by_role("group", name=re.compile("Drawing of tree"))
+    assert drawing.count() == 1
+    assert drawing.get_by_role("link", name=re.compile("Question 1: ")).count() == 1
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
 
@@ -261,3 +264,32 @@ def test_without_scripts_the_chosen_tree_is_there(browser, pages):
     page.goto(pages["plain"].as_uri())
     assert page.locator(".panel:visible svg.tree").count() == 1
     context.close()
+
+
+def test_the_threshold_moves_and_costs_choose_it(opened):
+    page = opened()
+    bar, said = page.locator("#threshold"), page.locator("#threshold-said")
+    bar.focus()
+    bar.press("Home")
+    assert "(100.0 %), " in said.inner_text() and bar.get_attribute("aria-valuetext")
+    bar.press("End")
+    assert said.inner_text().startswith("From 100.0 % on: ")
+    page.locator("#miss-cost").fill("1000")
+    page.locator("#cheapest").click()
+    many = int(re.search(r": (\d+) of", said.inner_text())[1])
+    page.locator("#miss-cost").fill("0")
+    page.locator("#cheapest").click()
+    few = int(re.search(r": (\d+) of", said.inner_text())[1])
+    assert many > few
+    line = page.locator("#threshold-line").inner_text()
+    assert re.fullmatch(r"tree\.predict_proba\(X\)\[:, [01]\] >= [\d.]+", line)
+    assert page.get_by_label("A false alarm costs").count() == 1
+
+
+def test_a_question_unfolds_what_it_weighs(opened):
+    page = opened()
+    panel = page.locator(".panel:visible")
+    assert not panel.locator("details.question svg.scales").first.is_visible()
+    panel.locator(".tree a").first.focus()
+    page.keyboard.press("Enter")
+    panel.locator("details.question[open] svg.scales").first.wait_for(state="visible")

@@ -9,7 +9,7 @@ from softsplit import former_names
 from softsplit.support.version import __version__
 
 if TYPE_CHECKING:
-    from softsplit import capacity, decomposition, plots
+    from softsplit import capacity, decomposition, plots, report
     from softsplit.data import load_dataset, read_dataset
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
@@ -37,6 +37,7 @@ __all__ = [
     "loads_model",
     "plots",
     "read_dataset",
+    "report",
     "save_model",
     "select_proximal",
     "strength_path",
@@ -59,7 +60,7 @@ _HOMES = {
     "strength_path": "softsplit.estimators.path",
 }
 
-_SUBPACKAGES = ("capacity", "decomposition", "plots")
+_SUBPACKAGES = ("capacity", "decomposition", "plots", "report")
 
 
 def __getattr__(name: str) -> Any:

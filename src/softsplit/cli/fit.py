@@ -11,7 +11,14 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import option_advice, read, training_rows
-from softsplit.cli.outputs import as_object, check_files, write_report, write_text
+from softsplit.cli.outputs import (
+    as_object,
+    check_files,
+    figures_object,
+    told_figures,
+    write_report,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
@@ -151,6 +158,7 @@ def _show(
                 "training_accuracy": right,
                 "chosen_score": found.score,
                 "accuracy": as_object(accuracy),
+                **({} if subject is None else figures_object(subject)),
                 "interrupted": found.interrupted,
                 "files": {name: str(path) for name, path in files.items() if path is not None},
             }
@@ -159,9 +167,8 @@ def _show(
     from softsplit.reading.export import export_text
 
     facts = {"training accuracy": f"{100 * right:.1f} %"}
-    if accuracy is not None:
-        ends = f"95 % interval {100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}"
-        facts["accuracy on rows left out"] = f"{100 * accuracy.value:.1f} % ({ends})"
+    if subject is not None and accuracy is not None:
+        facts |= told_figures(subject)
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"

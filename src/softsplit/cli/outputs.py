@@ -52,6 +52,49 @@ def write_report(
     return subject, walked.interrupted
 
 
+def figures_object(subject: Subject) -> dict[str, Any]:
+    """All figures of the chosen tree and the plain methods, as they are printed in JSON."""
+    from softsplit.selection.baselines import BASELINES
+
+    found = {"tree": subject.merits(subject.chosen)}
+    found |= {name: subject.baseline_merits(name) for name in BASELINES}
+    judged = {
+        name: {
+            key: value._asdict() if hasattr(value, "_asdict") else value
+            for key, value in (vars(merits) if merits is not None else {}).items()
+        }
+        or None
+        for name, merits in found.items()
+    }
+    classes = {}
+    for k, name in enumerate(subject.classes):
+        one = subject.class_merits(subject.chosen, k)
+        if one is not None:
+            classes[name] = {
+                key: as_object(value) if not isinstance(value, int) else value
+                for key, value in one._asdict().items()
+            }
+    return {"figures": judged, "by_class": classes}
+
+
+def told_figures(subject: Subject) -> dict[str, str]:
+    """How good the chosen tree is on rows left out: what leads first, and each rare class."""
+    from softsplit.report.measures import rare_sentence
+
+    found = subject.merits(subject.chosen)
+    assert found is not None
+    told = {"accuracy": found.accuracy, "balanced accuracy": found.balanced}
+    if subject.rare is not None:
+        told = dict(reversed(told.items()))
+    facts = {
+        f"{name} on rows left out": f"{100 * value.value:.1f} % (95 % interval "
+        f"{100 * value.low:.1f} to {100 * value.high:.1f})"
+        for name, value in told.items()
+    }
+    rare = rare_sentence(subject, subject.chosen)
+    return facts if rare is None else facts | {"rare class": rare}
+
+
 def as_object(interval: Interval | None) -> dict[str, Any] | None:
     """An accuracy with its interval, as it is printed in JSON."""
     return None if interval is None else interval._asdict()

@@ -10,7 +10,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.inputs import load, option_advice, read
-from softsplit.cli.outputs import as_object, check_files, write_report
+from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
 from softsplit.support.messages import visible
 
 EPILOG = "Example: softsplit report tree.json patients.csv --out tree.html"
@@ -37,9 +37,10 @@ def report(
 ) -> None:
     """Write the report of a tree: one HTML file with an explorer along the strength path.
 
-    DATA is the table that the tree was fitted to, with its target. The report holds the tree, its
-    accuracy beside two plain methods, right and wrong answers, features, and a slider over trees
-    of other strengths. It needs no network.
+    DATA is the table that the tree was fitted to, with its target. A model file that was saved from
+    Python does not say which column that is: give --target. The report holds the tree, its figures
+    on rows left out beside plain methods, right and wrong answers, features, and a slider over
+    trees of other strengths. It needs no internet connection.
     """
     check_files({"--out": out}, table=data, model=model)
     tree = load(model)
@@ -61,6 +62,7 @@ def report(
                 "accuracy": as_object(subject.accuracy(subject.chosen)),
                 "majority": as_object(subject.baseline("majority")),
                 "logistic": as_object(subject.baseline("logistic")),
+                **figures_object(subject),
             }
         )
     else:

@@ -52,12 +52,15 @@ def assess(
     n_folds: int = 5,
     seed: int = 0,
     n_jobs: int | None = None,
+    held_out: bool = False,
+    most_trained: int | None = None,
     budget: Budget | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Assessment:
-    """Judge the trees of a path, majority class and L1 logistic regression on the same folds.
+    """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
 
-    An interruption ends the work: what was judged by then is told.
+    All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
+    ends the work: what was judged by then is told.
     """
     base = clone(base)
     run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
@@ -65,7 +68,9 @@ def assess(
     settings, check = model_settings(base), partial(validated_rows, base)
     shares = shares_of(*prepare(settings, rows).problem.penalties.strengths)
     trainer = PathTrainer(settings, rows, shares, fractions, run, check)
-    return assessment.assess(trainer, n_folds=n_folds, seed=seed, say=say)
+    return assessment.assess(
+        trainer, n_folds=n_folds, seed=seed, held_out=held_out, most_trained=most_trained, say=say
+    )
 
 
 def strength_fraction(base: SoftTreeClassifier, X: Any, y: Any) -> float:

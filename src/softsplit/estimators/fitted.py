@@ -19,6 +19,7 @@ from softsplit.reading.hard import HardTree
 from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
+from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.solvers import Status
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -28,6 +29,7 @@ from softsplit.support.inputs import (
     made_floats,
     refuse_masked,
 )
+from softsplit.support.late import late
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling
@@ -216,6 +218,50 @@ class FittedTree(TreeHolder, BaseEstimator):
         twin = copy.copy(holder_of(self))
         twin.tree_ = simplified_model(twin.tree_, float(tol), rows)
         return twin
+
+    def score_card(self, X: Any = None, y: Any = None, *, points: int = 10) -> ScoreCard:
+        """The tree as score cards: whole points for values of each feature, to add up by hand.
+
+        Print it, or use ``to_frame()``, ``to_csv(path)``, ``predict(X)``.
+
+        Parameters
+        ----------
+        X, y : rows and their classes, optional
+            Best the training rows: points are chosen on them, and ``accuracy`` and ``lost`` tell
+            what rounding costs. Without rows the training ranges are divided evenly.
+        points : int, default=10
+            Most points that one feature gets at one question.
+        """
+        check_is_fitted(self, "tree_")
+        rows = None if X is None else checked_rows(self, X).astype(np.float64, copy=False)
+        return make_card(self.tree_, rows, y, points)
+
+    def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
+        """One page about this tree: its picture, how good it is on rows left out, its rivals.
+
+        A notebook shows it by itself; ``save(path)`` writes it to a file.
+
+        Parameters
+        ----------
+        X, y : rows and their classes
+            Those that the tree was fitted to.
+        path : path, optional
+            Write the page there.
+        **options
+            As in ``softsplit.report``: name, seed, n_jobs, time_limit.
+        """
+        check_is_fitted(self, "tree_")
+        return late("softsplit.report.anywhere", "report")(self, X, y, path, **options)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """In a notebook: the tree itself once there is one, before that the parameters."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "tree_"):
+            bundle["text/html"] = late("softsplit.report.notebook", "tree_html")(self)
+        return bundle
+
+    def _repr_html_(self) -> str | None:
+        return self._repr_mimebundle_().get("text/html")
 
     def _check(self, X: Any) -> FloatArray:
         """As ``checked_rows``; plain trees in older pickles name it."""

@@ -26,6 +26,7 @@ from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
+from softsplit.support.late import late
 from softsplit.support.messages import shown
 from softsplit.training import settings
 from softsplit.training.defaults import LOCAL_PART, is_auto
@@ -71,6 +72,10 @@ class StrengthPathResult:
 
     def __repr__(self) -> str:
         return f"StrengthPathResult of {len(self)} trees\n{self.to_frame().to_string()}"
+
+    def _repr_html_(self) -> str:
+        shown: str = late("softsplit.report.notebook", "path_html")(self)
+        return shown
 
     def to_frame(self) -> pd.DataFrame:
         """One row per point: strengths, objective, cost, sparsity, number of features."""

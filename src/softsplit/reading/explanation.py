@@ -19,6 +19,7 @@ from softsplit.reading.equations import (
 )
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
+from softsplit.support.late import late
 from softsplit.support.messages import cut, visible
 from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.variables import Cells
@@ -145,6 +146,10 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        shown: str = late("softsplit.report.notebook", "explanation_html")(self)
+        return shown
 
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])

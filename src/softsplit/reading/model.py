@@ -226,7 +226,7 @@ class TreeModel:
         """Probability of each class, (n_rows, n_classes)."""
         proba = self._plan.class_proba(X, self.leaf_shares)
         if self.levels:
-            unsure = np.flatnonzero(proba.max(axis=1) <= self._largest_unsure)
+            unsure = np.flatnonzero(proba.max(axis=1) <= self.largest_unsure)
             called = self.predict_index(X[unsure])
             apart = np.argmax(proba[unsure], axis=1) != called
             proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
@@ -241,7 +241,8 @@ class TreeModel:
         return bool(np.all(own >= self.leaf_shares.max(axis=0)))
 
     @cached_property
-    def _largest_unsure(self) -> float:
+    def largest_unsure(self) -> float:
+        """Up to this largest probability another class than the predicted one may have it."""
         return largest_unsure(self.leaf_shares, self.leaf_calls) + 1e-9
 
     def votes(self, X: FloatArray) -> FloatArray:

@@ -1,6 +1,9 @@
 """The report: one HTML file about a tree and its rivals at other strengths of the penalty.
 
-From a table to the file::
+Of any fitted tree, pipeline or model file, ``softsplit.report(tree, X, y, "tree.html")``; the room
+itself can be called, and does what ``softsplit.report.report`` does.
+
+From a table to the file, step by step::
 
     from pathlib import Path
 
@@ -17,7 +20,12 @@ From a table to the file::
 rows left out, with an interval.
 """
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from softsplit.estimators.assessment import assess, path_trees
+from softsplit.report.anywhere import Report, report
 from softsplit.report.document import render_report
 from softsplit.report.rivals import JudgedPath, make_subject, walk_path
 from softsplit.report.study import FitOptions, Fitted, fit_tree, rows_of
@@ -29,12 +37,24 @@ __all__ = [
     "FitOptions",
     "Fitted",
     "JudgedPath",
+    "Report",
     "Subject",
     "assess",
     "fit_tree",
     "make_subject",
     "path_trees",
     "render_report",
+    "report",
     "rows_of",
     "walk_path",
 ]
+
+
+class _CallableRoom(ModuleType):
+    """``softsplit.report`` is a room of the house and, to users, a verb."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Report:
+        return report(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallableRoom

@@ -21,7 +21,7 @@ def path_chart(subject: Subject) -> ET.Element:
         "svg",
         {"class": "chart", "viewBox": f"0 0 {WIDTH:.0f} {HEIGHT:.0f}", "aria-hidden": "true"},
     )
-    values = [subject.accuracy(i) for i in range(len(subject.trees))]
+    values = [subject.lead(subject.merits(i)) for i in range(len(subject.trees))]
     known = [v for v in values if v is not None]
     low = min((v.low for v in known), default=0.0)
     high = max((v.high for v in known), default=1.0)
@@ -44,7 +44,7 @@ def path_chart(subject: Subject) -> ET.Element:
         svg,
         "text",
         place,
-        "accuracy with interval, and features used, from a weak penalty to a strong one",
+        f"{subject.measure} with interval, and features used, from weak to strong penalty",
     )
     return svg
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib.resources import files
+from typing import Any
 from xml.etree import ElementTree as ET
 
+from softsplit.report.cards import add_card
+from softsplit.report.case import add_case, case_values
 from softsplit.report.elements import add, element, json_for_script, rendered
+from softsplit.report.measures import threshold_values
 from softsplit.report.panels import headline
 from softsplit.report.sections import (
     add_data,
     add_explorer,
     add_header,
+    add_quality,
     add_story,
     add_summary,
+    section,
     title_of,
 )
 from softsplit.report.subject import Subject
@@ -22,7 +28,8 @@ from softsplit.report.subject import Subject
 
 def render_report(subject: Subject) -> str:
     """The report as HTML."""
-    style, script = _asset("report.css"), _asset("report.js")
+    style = _asset("report.css") + _asset("tree.css")
+    script = _asset("report.js") + _asset("case.js")
     html = element("html", {"lang": "en"})
     _head(html, subject, style, script)
     body = add(html, "body")
@@ -31,11 +38,16 @@ def render_report(subject: Subject) -> str:
     main = add(body, "main")
     add_summary(main, subject)
     add_explorer(main, subject)
+    case = case_values(subject)
+    if case is not None:
+        add_case(section(main, "try", "Try a case"), subject, case)
+    add_card(section(main, "card", "As a score card"), subject.card)
+    add_quality(main, subject)
     add_data(main, subject)
     add_story(main, subject.story)
-    said = "Made by softsplit. This page is one file and asks nothing of the network."
+    said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
-    add(body, "script", {"type": "application/json", "id": "points"}, _points(subject))
+    add(body, "script", {"type": "application/json", "id": "points"}, _points(subject, case))
     add(body, "script", {}, script)
     return "<!doctype html>\n" + rendered(html) + "\n"
 
@@ -54,10 +66,16 @@ def _head(html: ET.Element, subject: Subject, style: str, script: str) -> None:
     add(head, "style", {}, style)
 
 
-def _points(subject: Subject) -> str:
-    """What the slider says at each point."""
+def _points(subject: Subject, case: dict[str, Any] | None) -> str:
+    """What the slider says at each point, and the numbers behind threshold and form."""
     said = [headline(subject, point) for point in range(len(subject.trees))]
-    return json_for_script({"chosen": subject.chosen, "said": said})
+    values = {
+        "chosen": subject.chosen,
+        "said": said,
+        "threshold": threshold_values(subject),
+        "case": case,
+    }
+    return json_for_script(values)
 
 
 def _asset(name: str) -> str:

@@ -1,43 +1,44 @@
-"""A tree as an SVG picture and as a nested list, both made of elements: names are text nodes only.
+"""A tree as an SVG picture made of elements: names are text nodes only.
 
-Widths of text are estimated, without a browser: a box is as wide as its longest line.
+A box is a question with its terms in the units of the data and, below them, how the rows that get
+there are spread over its answers; a leaf is coloured by the class it says. Bands between boxes are
+as wide as the rows that go there, in the colours of their classes. Widths of text are estimated,
+without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations
 
-import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
+    Split,
     common_label,
-    gap_notes,
     leaf_label,
     number,
-    rank_places,
     read_split,
     told_classes,
 )
 from softsplit.reading.model import TreeModel
 from softsplit.report.elements import add, element
+from softsplit.report.flow import BINS, SPAN, Flow
+from softsplit.report.labels import class_colour, counted, ink_on, shortened, text_width
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import visible
-from softsplit.tree.routing import node_reach
-
-# Okabe and Ito's colours, which people with any common colour blindness can tell apart.
-COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C",
-)  # fmt: skip
-DARK_INK, LIGHT_INK = "#14181d", "#ffffff"
 
 LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
-CHARACTER, WIDE_CHARACTER = 7.5, 14.0
-SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 52.0, 4.0
-LONGEST_NAME, MOST_TERMS, SHOWN_CLASSES = 28, 6, 3
+SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 64.0, 4.0
+MOST_TERMS, SHOWN_CLASSES = 6, 3
+WIDEST = 96.0
+"""Pixels of the band of all rows."""
+THIN = 0.002
+"""Share of all rows below which a band is not drawn."""
+SPREAD_WIDTH, SPREAD_HEIGHT = 168.0, 34.0
+SURE = float(np.log(0.95 / 0.05))
+"""Log-odds from which on an answer is sure: 95 in 100."""
 
 
 @dataclass
@@ -48,17 +49,20 @@ class Box:
     lines: list[str]
     colour: str | None
     title: str
+    place: int = 0
+    extra: float = 0.0
     x: float = 0.0
     y: float = 0.0
     children: list[Box] = field(default_factory=list)
 
     @property
     def width(self) -> float:
-        return max(map(text_width, self.lines)) + 2 * PAD_X
+        widest = max(map(text_width, self.lines))
+        return max(widest, SPREAD_WIDTH if self.extra > LINE else 0.0) + 2 * PAD_X
 
     @property
     def height(self) -> float:
-        return len(self.lines) * LINE + 2 * PAD_Y
+        return len(self.lines) * LINE + 2 * PAD_Y + self.extra
 
     @property
     def middle(self) -> float:
@@ -68,101 +72,98 @@ class Box:
         return [self, *(box for child in self.children for box in child.walk())]
 
 
-def class_colour(k: int) -> str:
-    """Colours repeat after eight classes; names stand beside them everywhere."""
-    return COLOURS[k % len(COLOURS)]
+def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") -> ET.Element:
+    """The tree as an SVG element of its natural size.
 
-
-def ink_on(colour: str) -> str:
-    """Dark or light, whichever has the higher contrast on the colour."""
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return LIGHT_INK if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.058 else DARK_INK
-
-
-def text_width(text: str) -> float:
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    return WIDE_CHARACTER * wide + CHARACTER * (len(text) - wide)
-
-
-def shortened(name: Any, length: int = LONGEST_NAME) -> str:
-    """A name on one line, its middle left out if it is long."""
-    text = " ".join(visible(name).split())
-    if len(text) <= length:
-        return text
-    ending = (length - 1) // 3
-    return f"{text[: length - 1 - ending]}\N{HORIZONTAL ELLIPSIS}{text[-ending:]}"
-
-
-def class_flow(model: TreeModel, X: FloatArray, labels: Any) -> FloatArray:
-    """Expected rows at every node by class, (n_classes, n_nodes)."""
-    gates = model.gates(X)
-    reach = node_reach(gates, 1.0 - gates)
-    return np.array([reach[:, labels == k].sum(axis=1) for k in range(len(model.classes))])
-
-
-def tree_svg(model: TreeModel, flow: FloatArray, label: str) -> ET.Element:
-    """The tree as an SVG element of its natural size."""
+    With ``anchor``, questions link to what is said of them further down, at anchor plus number.
+    """
     root = _box(model, flow, 0, iter(range(1, len(model.parameters.thresholds) + 1)))
     width, height = _place(root)
     svg = element(
         "svg",
         {
-            "class": "tree", "role": "img", "aria-label": label,
+            # A picture hides what is in it from screen readers, a group does not hide its links.
+            "class": "tree", "role": "group" if anchor else "img", "aria-label": label,
             "viewBox": f"0 0 {width:.0f} {height:.0f}",
             "width": f"{width:.0f}", "height": f"{height:.0f}",
         },
     )  # fmt: skip
     for box in root.walk():
         for child, word in zip(box.children, ("yes", "no"), strict=False):
-            _edge(svg, box, child, word)
+            _edge(svg, box, child, word, flow)
     for box in root.walk():
-        _draw(svg, box)
+        _draw(svg, model, box, flow, anchor)
     return svg
 
 
-def _box(model: TreeModel, flow: FloatArray, node: int, numbers: Any) -> Box:
+def question_nodes(model: TreeModel) -> list[int]:
+    """Nodes that ask something, in the order of their numbers in the drawing."""
+    root = _box(model, None, 0, iter(range(1, len(model.parameters.thresholds) + 1)))
+    return [box.node for box in root.walk() if box.colour is None]
+
+
+def _box(model: TreeModel, flow: Flow | None, node: int, numbers: Iterator[int]) -> Box:
     if common_label(model, node) is not None:
         return _leaf(model, flow, node)
     split = read_split(model, node, shortened)
     place = next(numbers)
-    if split.features:
-        terms = split.terms(3, MOST_TERMS)
-        if split.lefts is not None:
-            sure = split.certainty()
-        elif split.sure is not None:
-            low, high = (number(value, 3) for value in split.sure)
-            sure = f"95 % sure outside {low} to {high}"
-        else:
-            sure = f"95 % sure beyond \N{PLUS-MINUS SIGN}{number(split.width, 2)}"
-        lines = [f"split {place}", *terms, *filter(None, [split.bound(4)]), sure]
-        title = read_split(model, node).condition()
-    else:
-        lines = [f"split {place}", f"yes with probability {split.left_share:.3g}"]
-        title = lines[1]
-    box = Box(node, lines, None, title)
+    lines = [f"question {place}", *_terms(split)]
+    title = read_split(model, node).condition() if split.features else lines[1]
+    box = Box(node, lines, None, title, place, SPREAD_HEIGHT + LINE if flow else 0.0)
     box.children = [_box(model, flow, 2 * node + side, numbers) for side in (1, 2)]
     return box
 
 
-def _leaf(model: TreeModel, flow: FloatArray, node: int) -> Box:
+def _terms(split: Split) -> list[str]:
+    """The question, a term to a line, in the units of the data."""
+    if not split.features:
+        return [f"yes in {100 * split.left_share:.3g} of 100, whatever the row"]
+    if split.lefts is not None:
+        return [f"{split.names[0]}?"]
+    more = len(split.features) - MOST_TERMS
+    if split.ranked:
+        # Ranks have no unit: the scale beside the drawing says from which value on.
+        bare = [name.removeprefix("rank(").removesuffix(")") for name in split.names]
+        up = 1 if split.sign == ">" else -1
+        pairs = zip(bare, split.coefficients, strict=True)
+        lines = [_pull(name, up * coef > 0) for name, coef in pairs]
+        ending = "taken together"
+    else:
+        lines, ending = split.terms(3), split.bound(4)
+    if more > 0:
+        lines = [*lines[:MOST_TERMS], f"and {more} more, listed below"]
+    return [*lines, f"{ending}?"]
+
+
+def _pull(name: str, upwards: bool) -> str:
+    """What speaks for yes: high or low values, or that something holds or does not."""
+    if name.startswith("["):
+        return name.strip("[]") if upwards else f"not: {name.strip('[]')}"
+    return f"{'high' if upwards else 'low'} {name}"
+
+
+def _leaf(model: TreeModel, flow: Flow | None, node: int) -> Box:
     leaf = model.topology.leaves_below(node)[0]
     told = told_classes(model, leaf)
-    lines = [shortened(model.labels[k]) + share for k, share in told[:SHOWN_CLASSES]]
+    lines = [_told(model.labels[k], share) for k, share in told[:SHOWN_CLASSES]]
     if len(told) > SHOWN_CLASSES:
         lines.append(f"and {len(told) - SHOWN_CLASSES} more")
     called = told[0][0]
-    lines.append(_rows_note(flow[:, node], called))
+    if flow is not None:
+        lines.append(_rows_note(flow.counts[:, node], called))
     return Box(node, lines, class_colour(called), leaf_label(model, leaf))
+
+
+def _told(label: object, share: str) -> str:
+    """A class and its share: "2: 98 %"."""
+    return shortened(label) + (f":{share}" if share else "")
 
 
 def _rows_note(counts: FloatArray, own: int) -> str:
     total = float(counts.sum())
     if total < 0.5:
         return "no rows"
-    rows = f"{total:,.0f} row{'' if round(total) == 1 else 's'}"
-    return f"{rows}, {100 * counts[own] / total:.0f} % right"
+    return f"{counted(round(total), 'row')}, {100 * counts[own] / total:.0f} % right"
 
 
 def _place(root: Box) -> tuple[float, float]:
@@ -176,24 +177,59 @@ def _place(root: Box) -> tuple[float, float]:
     return width + MARGIN, y - LEVEL_GAP + MARGIN
 
 
-def _edge(svg: ET.Element, box: Box, child: Box, word: str) -> None:
-    x0, y0, x1, y1 = box.middle, box.y + box.height, child.middle, child.y
+# --- what is between boxes ----------------------------------------------------------------------
+
+
+def _edge(svg: ET.Element, box: Box, child: Box, word: str, flow: Flow | None) -> None:
+    group = add(svg, "g", {"class": "edge", "data-child": str(child.node)})
+    y0, y1 = box.y + box.height, child.y
     bend = (y0 + y1) / 2
-    path = f"M{x0:.1f} {y0:.1f}C{x0:.1f} {bend:.1f} {x1:.1f} {bend:.1f} {x1:.1f} {y1:.1f}"
-    add(svg, "path", {"class": "edge", "d": path})
-    x, y = (x0 + x1) / 2, bend
-    add(
-        svg, "rect",
-        {
-            "class": "word-back", "x": f"{x - 14:.1f}", "y": f"{y - 10:.1f}", "width": "28",
-            "height": "20", "rx": "6",
-        },
-    )  # fmt: skip
-    add(svg, "text", {"class": "word", "x": f"{x:.1f}", "y": f"{y + 4.5:.1f}"}, word)
+    if flow is None:
+        x0, x1 = box.middle, child.middle
+        line = f"M{x0:.1f} {y0:.1f}C{x0:.1f} {bend:.1f} {x1:.1f} {bend:.1f} {x1:.1f} {y1:.1f}"
+        add(group, "path", {"class": "line", "d": line})
+    else:
+        _bands(group, box, child, flow.counts)
+    x = (box.middle + child.middle) / 2
+    back = {"class": "word-back", "x": f"{x - 14:.1f}", "y": f"{bend - 10:.1f}"}
+    add(group, "rect", back | {"width": "28", "height": "20", "rx": "6"})
+    add(group, "text", {"class": "word", "x": f"{x:.1f}", "y": f"{bend + 4.5:.1f}"}, word)
 
 
-def _draw(svg: ET.Element, box: Box) -> None:
-    group = add(svg, "g", {"class": "leaf" if box.colour else "split"})
+def _bands(group: ET.Element, box: Box, child: Box, counts: FloatArray) -> None:
+    """A band per class from the bottom of a box to the top of its child."""
+    total = counts[:, 0].sum()
+    unit = WIDEST / total if total > 0 else 0.0
+    left = 2 * box.node + 1
+    # Bands leave a box side by side: first all that go left, then all that go right.
+    departs = box.middle - unit * counts[:, box.node].sum() / 2
+    if child.node != left:
+        departs += unit * counts[:, left].sum()
+    arrives = child.middle - unit * counts[:, child.node].sum() / 2
+    y0, y1 = box.y + box.height, child.y
+    m = (y0 + y1) / 2
+    for k, rows in enumerate(counts[:, child.node]):
+        width = unit * float(rows)
+        if rows >= THIN * total:
+            a, b, c, d = departs, arrives, arrives + width, departs + width
+            shape = (
+                f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
+                f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
+            )
+            add(group, "path", {"class": "band", "d": shape, "fill": class_colour(k)})
+        departs, arrives = departs + width, arrives + width
+
+
+# --- boxes --------------------------------------------------------------------------------------
+
+
+def _draw(svg: ET.Element, model: TreeModel, box: Box, flow: Flow | None, anchor: str) -> None:
+    kind = "leaf" if box.colour else "split"
+    parent = svg
+    if anchor and not box.colour:
+        said = f"Question {box.place}: {box.title}"
+        parent = add(svg, "a", {"href": f"#{anchor}{box.place}", "aria-label": said})
+    group = add(parent, "g", {"class": kind, "data-node": str(box.node)})
     add(group, "title", {}, box.title)
     shape = {
         "x": f"{box.x:.1f}", "y": f"{box.y:.1f}", "rx": "8",
@@ -206,40 +242,55 @@ def _draw(svg: ET.Element, box: Box) -> None:
         place = {"x": f"{box.middle:.1f}", "y": f"{box.y + PAD_Y + (i + 0.74) * LINE:.1f}"}
         if box.colour:
             place |= {"fill": ink_on(box.colour), "class": "name" if i == 0 else "note"}
-        elif i in (0, len(box.lines) - 1):
+        elif i == 0:
             place["class"] = "note"
         add(group, "text", place, line)
+    if flow is not None and not box.colour:
+        _spread(group, box, flow.scores[box.node])
 
 
-def tree_outline(model: TreeModel) -> ET.Element:
-    """The same tree as a nested list, complete and in words."""
-    ranked: set[int] = set()
+def _spread(group: ET.Element, box: Box, scores: FloatArray) -> None:
+    """How the rows at a question are spread over its answers, by class; left is surely yes."""
+    left = box.middle - SPREAD_WIDTH / 2
+    foot = box.y + PAD_Y + len(box.lines) * LINE + SPREAD_HEIGHT
+    half = SPREAD_WIDTH * SURE / (2 * SPAN)
+    zone = {
+        "class": "unsure", "x": f"{box.middle - half:.1f}", "width": f"{2 * half:.1f}",
+        "y": f"{foot - SPREAD_HEIGHT:.1f}", "height": f"{SPREAD_HEIGHT:.1f}",
+    }  # fmt: skip
+    add(group, "rect", zone)
+    largest = float(scores.sum(axis=0).max())
+    step = SPREAD_WIDTH / BINS
+    bars = scores * (SPREAD_HEIGHT / largest if largest > 0 else 0.0)
+    for k, heights in enumerate(bars):
+        base = foot - bars[:k].sum(axis=0)
+        parts = [
+            f"M{left + i * step:.1f} {base[i]:.1f}h{step - 0.6:.1f}v{-h:.1f}h{0.6 - step:.1f}z"
+            for i, h in enumerate(heights)
+            if h >= 0.05
+        ]
+        if parts:
+            add(group, "path", {"class": "bars", "d": "".join(parts), "fill": class_colour(k)})
+    axis = {"class": "axis", "x1": f"{left:.1f}", "x2": f"{left + SPREAD_WIDTH:.1f}"}
+    add(group, "line", axis | {"y1": f"{foot:.1f}", "y2": f"{foot:.1f}"})
+    y = f"{foot + 13:.1f}"
+    for x, word, side in (
+        (left, "sure: yes", "start"),
+        (box.middle, "unsure", "middle"),
+        (left + SPREAD_WIDTH, "sure: no", "end"),
+    ):
+        add(group, "text", {"class": f"tick {side}", "x": f"{x:.1f}", "y": y}, word)
 
-    def write(parent: ET.Element, node: int, lead: str) -> None:
-        item = add(parent, "li")
-        label = common_label(model, node)
-        if label is not None:
-            add(item, "span", {}, f"{lead}class ")
-            add(item, "strong", {}, label)
-            return
-        split = read_split(model, node)
-        ranked.update(split.ranked_features)
-        if split.features:
-            sure = split.certainty().replace("+-", "\N{PLUS-MINUS SIGN}")
-            add(item, "span", {}, f"{lead}is ")
-            add(item, "code", {}, split.condition())
-            add(item, "span", {}, f"? ({sure})")
-        else:
-            add(item, "span", {}, f"{lead}yes with probability {split.left_share:.3g}, always")
-        inner = add(item, "ul")
-        write(inner, 2 * node + 1, "yes: ")
-        write(inner, 2 * node + 2, "no: ")
 
-    outer = element("div", {"class": "outline"})
-    write(add(outer, "ul"), 0, "")
-    for j in sorted(ranked):
-        places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
-        add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for note in gap_notes(model):
-        add(outer, "p", {"class": "quiet"}, note)
-    return outer
+def threshold_text(split: Split) -> str:
+    """From where on a question is sure, in plain words."""
+    if split.lefts is not None:
+        held, else_ = (f"{100 * share:.3g}" for share in split.lefts)
+        return f"yes in {held} of 100 where it holds, else in {else_} of 100"
+    if split.sure is not None:
+        low, high = (number(value, 4) for value in split.sure)
+        return f"sure (95 in 100) below {low} and above {high}"
+    return (
+        f"sure (95 in 100) when the sum is more than {number(split.width, 2)} away from "
+        f"{number(split.threshold, 4)}"
+    )

@@ -1,13 +1,22 @@
-"""How far a share that was counted may be from the true one.
+"""Figures of merit on rows left out, and how far each may be from the true one.
 
-Wilson's interval for a share s of n rows, z = 1.96:
+With z = 1.96 all intervals are 95 %:
 
-    centre = (s + z^2 / 2n) / (1 + z^2 / n)
-    half   = z / (1 + z^2 / n) * sqrt(s (1 - s) / n + z^2 / 4n^2)
+share               Wilson: centre (s + z^2 / 2n) / (1 + z^2 / n),
+                    half z / (1 + z^2 / n) * sqrt(s (1 - s) / n + z^2 / 4n^2)
+balanced accuracy   mean over classes of the share r_k that is right,
+                    -+ z sqrt(sum_k r_k (1 - r_k) / n_k) / n_classes, with one hit and one miss
+                    added to each class below the root
+ROC area            of one class against the rest, its variance by DeLong, DeLong and Clarke-Pearson
+                    (1988): that of the placements of both groups among each other; of several
+                    classes the mean, as if they moved together
+PR area             average precision a, on the scale of log-odds -+ z / sqrt(n_k a (1 - a)),
+                    after Boyd, Eng and Page (2013)
+log-loss            mean -+ z deviation / sqrt(n)
+difference          of two methods on the same rows, row by row; for balanced accuracy in classes
 
-For two methods judged on the same rows the difference d_i in {-1, 0, 1} of their hits is taken row
-by row: mean(d) -+ z sqrt(var(d) / n). Rows are predicted by trees that share training rows, which
-both forms leave out of account: the intervals are a little too narrow.
+Rows are predicted by models that share training rows, which all forms leave out of account: the
+intervals are a little too narrow.
 """
 
 from __future__ import annotations
@@ -16,8 +25,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from softsplit.support.arrays import FloatArray
 
 Z = 1.959963984540054
+SMALLEST = 1e-15
+"""Probabilities below count as this in the log-loss."""
+
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.int64]
 
 
 class Interval(NamedTuple):
@@ -28,7 +45,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def share(hits: NDArray[np.bool_]) -> Interval:
+def share(hits: Bools) -> Interval:
     """Wilson's interval of a share of hits."""
     n, s = len(hits), float(np.mean(hits))
     stretch = 1 + Z**2 / n
@@ -37,8 +54,101 @@ def share(hits: NDArray[np.bool_]) -> Interval:
     return Interval(s, float(max(centre - half, 0.0)), float(min(centre + half, 1.0)))
 
 
-def difference(hits: NDArray[np.bool_], others: NDArray[np.bool_]) -> Interval:
+def difference(hits: Bools, others: Bools) -> Interval:
     """By how much one method hits more often than another on the same rows."""
+    return _around(*_mean_gap(hits, others))
+
+
+def balanced_share(hits: Bools, labels: Codes) -> Interval:
+    """Mean over classes of the share that is right."""
+    seen, counts = np.unique(labels, return_counts=True)
+    rates = np.array([np.mean(hits[labels == k]) for k in seen])
+    # One hit and one miss more, so that a class without a miss is not certain.
+    near = (rates * counts + 1) / (counts + 2)
+    error = np.sqrt(np.sum(near * (1 - near) / counts)) / len(seen)
+    return _within_one(float(rates.mean()), float(error))
+
+
+def balanced_difference(hits: Bools, others: Bools, labels: Codes) -> Interval:
+    """The difference of two balanced accuracies on the same rows."""
+    parts = [_mean_gap(hits[labels == k], others[labels == k]) for k in np.unique(labels)]
+    means, errors = np.array(parts).T
+    return _around(float(means.mean()), float(np.sqrt(np.sum(errors**2)) / len(parts)))
+
+
+def roc_area(proba: FloatArray, labels: Codes) -> Interval:
+    """Area below the ROC curve; of several classes the mean of each against the rest."""
+    found = [_placements(proba[:, k], labels == k) for k in _asked(proba, labels)]
+    means, errors = np.array(found).T
+    return _within_one(float(means.mean()), float(errors.mean()))
+
+
+def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = None) -> Interval:
+    """Average precision of one class, or the mean over all."""
+    asked = _asked(proba, labels) if only is None else [only]
+    found = [average_precision(proba[:, k], labels == k) for k in asked]
+    ends = []
+    for k, value in zip(asked, found, strict=True):
+        a = min(max(value, 1e-6), 1 - 1e-6)
+        middle, half = np.log(a / (1 - a)), Z / np.sqrt(np.sum(labels == k) * a * (1 - a))
+        ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
+    low, high = np.mean(ends, axis=0)
+    value = float(np.mean(found))
+    return Interval(value, float(min(low, value)), float(max(high, value)))
+
+
+def log_loss(proba: FloatArray, labels: Codes) -> Interval:
+    """Mean of minus the logarithm of the probability of the right class."""
+    losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
+    found = _around(float(losses.mean()), float(losses.std() / np.sqrt(len(labels))))
+    return found._replace(low=max(found.low, 0.0))
+
+
+def roc_curve(scores: FloatArray, positive: Bools) -> tuple[FloatArray, FloatArray]:
+    """Shares of the others and of the class that lie at or above each score, from high to low."""
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.diff(scores[order]) != 0, True)
+    hits = np.cumsum(positive[order])[last]
+    alarms = np.cumsum(~positive[order])[last]
+    n, m = max(int(positive.sum()), 1), max(int((~positive).sum()), 1)
+    return np.append(0.0, alarms / m), np.append(0.0, hits / n)
+
+
+def average_precision(scores: FloatArray, positive: Bools) -> float:
+    """Area below the curve of precision over recall, in steps."""
+    alarms, hits = roc_curve(scores, positive)
+    found, false = hits * positive.sum(), alarms * (~positive).sum()
+    precision = found[1:] / np.maximum(found[1:] + false[1:], 1e-300)
+    return float(np.sum(np.diff(hits) * precision))
+
+
+def _asked(proba: FloatArray, labels: Codes) -> list[int]:
+    """Classes to ask about: of two the second, of several all that have rows."""
+    seen = np.unique(labels).tolist()
+    return [1] if proba.shape[1] == 2 and len(seen) == 2 else seen
+
+
+def _placements(scores: FloatArray, positive: Bools) -> tuple[float, float]:
+    """The ROC area of one class and its standard error."""
+    n, m = int(positive.sum()), int((~positive).sum())
+    if n == 0 or m == 0:
+        return 0.5, 0.5
+    ranks = rankdata(scores)
+    above = (ranks[positive] - rankdata(scores[positive])) / m
+    below = 1 - (ranks[~positive] - rankdata(scores[~positive])) / n
+    parts = [np.var(part, ddof=1) / len(part) if len(part) > 1 else 0.25 for part in (above, below)]
+    return float(above.mean()), float(np.sqrt(sum(parts)))
+
+
+def _mean_gap(hits: Bools, others: Bools) -> tuple[float, float]:
     gaps: NDArray[Any] = hits.astype(float) - others.astype(float)
-    mean, half = float(np.mean(gaps)), float(Z * np.std(gaps) / np.sqrt(len(gaps)))
-    return Interval(mean, mean - half, mean + half)
+    return float(np.mean(gaps)), float(np.std(gaps) / np.sqrt(len(gaps)))
+
+
+def _around(mean: float, error: float) -> Interval:
+    return Interval(mean, mean - Z * error, mean + Z * error)
+
+
+def _within_one(mean: float, error: float) -> Interval:
+    found = _around(mean, error)
+    return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))

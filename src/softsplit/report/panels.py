@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.equations import number
-from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg
+from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element
-from softsplit.report.intervals import Interval
+from softsplit.report.flow import rows_flow
+from softsplit.report.labels import percent, shortened, with_interval
+from softsplit.report.outline import tree_outline
+from softsplit.report.scales import add_questions
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
 
@@ -19,22 +22,13 @@ SHOWN_FEATURES = 20
 SHOWN_CLASSES = 12
 
 
-def percent(share: float, digits: int = 1) -> str:
-    return f"{100 * share:.{digits}f}\N{NO-BREAK SPACE}%"
-
-
-def with_interval(found: Interval | None) -> str:
-    if found is None:
-        return "not judged"
-    return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
-
-
 def headline(subject: Subject, point: int) -> str:
     """A point of the path in one sentence, for the eye and for screen readers."""
     tree = subject.trees[point]
-    count, found = len(tree.selected_features_), subject.accuracy(point)
+    count = len(tree.selected_features_)
+    found = subject.lead(subject.merits(point))
     features = f"{count} of {tree.n_features_in_} feature{'' if tree.n_features_in_ == 1 else 's'}"
-    said = "accuracy not judged" if found is None else f"accuracy {percent(found.value)}"
+    said = "not judged" if found is None else f"{subject.measure} {percent(found.value)}"
     chosen = ", the chosen tree" if point == subject.chosen else ""
     return (
         f"Tree {point + 1} of {len(subject.trees)}{chosen}: strength {strength_text(tree)}, "
@@ -66,7 +60,11 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
     weights = tree.weights_
     right = float(np.mean(tree.tree_.predict_index(subject.matrix) == subject.labels))
     facts = [
-        ("Accuracy on rows left out", with_interval(subject.accuracy(point)), "accuracy"),
+        (
+            f"{subject.measure.capitalize()} on rows left out",
+            with_interval(subject.lead(subject.merits(point))),
+            "accuracy",
+        ),
         ("Accuracy on training rows", percent(right), ""),
         ("Features", f"{len(tree.selected_features_)} of {tree.n_features_in_}", "features"),
         ("Nonzero coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
@@ -85,20 +83,28 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
 
 
 def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
-    model = subject.trees[point].tree_
+    model = subject.drawn(point)
     figure = add(parent, "figure")
     box = add(
         figure, "div",
-        {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Drawing of the tree"},
+        {"class": "scroll sheet", "tabindex": "0", "role": "region",
+         "aria-label": "Drawing of the tree"},
     )  # fmt: skip
-    flow = class_flow(model, subject.matrix, subject.labels)
+    flow = rows_flow(model, subject.matrix, subject.labels)
     said = f"Drawing of tree {point + 1}; the same in words is below it."
-    box.append(tree_svg(model, flow, said))
+    anchor = f"question-{point + 1}-"
+    box.append(tree_svg(model, flow, said, anchor))
+    add(
+        figure, "p", {"class": "quiet more-aside", "aria-hidden": "true"},
+        "The drawing is wider than the screen: move it sideways.",
+    )  # fmt: skip
     add(
         figure, "figcaption", {"class": "quiet"},
-        "A row goes to the left where the answer is yes. Near a threshold a split is not sure and "
-        "a row goes both ways in part. Leaves count training rows.",
+        "Bands are the training rows, in the colours of their classes. Each box asks a question; "
+        "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
+        "sides, in parts. A click on a question shows what it weighs.",
     )  # fmt: skip
+    add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})
     add(words, "summary", {}, "The tree in words")
     words.append(tree_outline(model))

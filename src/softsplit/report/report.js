@@ -7,10 +7,17 @@
   const columns = Array.from(document.querySelectorAll(".chart .column"));
   const back = document.getElementById("back");
 
+  // A sheet that is wider than the screen begins in its middle and says that it can be moved.
+  const fitSheet = (panel) => {
+    const sheet = panel.querySelector(".sheet");
+    const wide = sheet.scrollWidth > sheet.clientWidth;
+    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
+    panel.querySelector(".more-aside").classList.toggle("needed", wide);
+  };
+
   const show = (point) => {
     panels.forEach((panel, i) => { panel.hidden = i !== point; });
-    const sheet = panels[point].querySelector("figure .scroll");
-    sheet.scrollLeft = (sheet.scrollWidth - sheet.clientWidth) / 2;
+    fitSheet(panels[point]);
     columns.forEach((column, i) => column.classList.toggle("current", i === point));
     headline.textContent = points.said[point];
     if (slider) {
@@ -29,6 +36,53 @@
     back.addEventListener("click", () => { show(points.chosen); slider.focus(); });
     columns.forEach((column, i) => column.addEventListener("click", () => show(i)));
   }
+
+  // From which probability on a class is called: counts on rows left out, and costs.
+  const cut = points.threshold;
+  if (cut) {
+    const bar = document.getElementById("threshold");
+    const field = (id) => Math.max(0, Number(document.getElementById(id).value) || 0);
+    const share = (part, all) => (all ? `${(100 * part / all).toFixed(1)} %` : "none");
+    const cost = (i) => field("miss-cost") * (cut.rows - cut.found[i])
+      + field("alarm-cost") * cut.alarms[i];
+    const tell = () => {
+      const i = Number(bar.value);
+      const [found, alarms] = [cut.found[i], cut.alarms[i]];
+      const said = `From ${(100 * cut.at[i]).toFixed(1)} % on: ${found} of ${cut.rows} found `
+        + `(${share(found, cut.rows)}), ${alarms} of ${cut.others} others called so by mistake `
+        + `(${share(alarms, cut.others)}), ${share(found, found + alarms)} of the calls right.`;
+      document.getElementById("threshold-said").textContent = said;
+      bar.setAttribute("aria-valuetext", said);
+      const all = cut.rows + cut.others;
+      document.getElementById("cost-said").textContent =
+        `Cost of the mistakes: ${(1000 * cost(i) / all).toPrecision(4)} for 1,000 rows.`;
+      document.getElementById("threshold-line").textContent =
+        `tree.predict_proba(X)[:, ${cut.position}] >= ${cut.at[i]}`;
+    };
+    bar.addEventListener("input", tell);
+    ["miss-cost", "alarm-cost"].forEach((id) => {
+      document.getElementById(id).addEventListener("input", tell);
+    });
+    document.getElementById("cheapest").addEventListener("click", () => {
+      const costs = cut.at.map((_, i) => cost(i));
+      bar.value = String(costs.indexOf(Math.min(...costs)));
+      tell();
+    });
+    tell();
+  }
+
+  // A question in the drawing leads to what it weighs, which is folded away until then.
+  const unfold = (hash) => {
+    const part = document.getElementById(hash.slice(1));
+    if (part && part.tagName === "DETAILS") {
+      part.open = true;
+      part.scrollIntoView({ block: "nearest" });
+    }
+  };
+  window.addEventListener("hashchange", () => unfold(location.hash));
+  document.querySelectorAll(".tree a").forEach((link) => {
+    link.addEventListener("click", () => unfold(link.getAttribute("href")));
+  });
 
   // Older browsers, and pages opened from disk in some, have no clipboard to write to.
   const copyBySelection = (text) => {
@@ -76,6 +130,7 @@
     document.querySelectorAll("details.words").forEach((part) => { part.open = true; });
   }
 
+  document.addEventListener("case", (event) => show(event.detail));
   show(points.chosen);
   document.documentElement.classList.add("ready");
 })();

@@ -9,10 +9,17 @@ import numpy as np
 
 from softsplit.reading.equations import number
 from softsplit.report.chart import path_chart
-from softsplit.report.drawing import class_colour, shortened
+from softsplit.report.drawing import question_nodes
 from softsplit.report.elements import add, add_table
-from softsplit.report.intervals import Interval
-from softsplit.report.panels import headline, panel, percent, strength_text, with_interval
+from softsplit.report.labels import class_colour, counted, percent, shortened, with_interval
+from softsplit.report.measures import (
+    add_curves,
+    add_figures,
+    add_threshold,
+    rare_sentence,
+    verdict,
+)
+from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
 from softsplit.variables import Cells, Variable
@@ -35,72 +42,38 @@ def add_header(parent: ET.Element, subject: Subject) -> None:
 
 
 def add_summary(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "summary", "In short")
-    found, tree = subject.accuracy(subject.chosen), subject.tree
-    cards = add(section, "div", {"class": "cards"})
+    part = section(parent, "summary", "In short")
+    found, tree = subject.lead(subject.merits(subject.chosen)), subject.tree
+    cards = add(part, "div", {"class": "cards"})
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    _card(cards, "accuracy on rows left out", value, note)
+    _card(cards, f"{subject.measure} on rows left out", value, note)
+    rare = None if subject.rare is None else subject.class_merits(subject.chosen, subject.rare)
+    if subject.rare is not None and rare is not None and rare.found is not None:
+        name = shortened(subject.classes[subject.rare], 40)
+        ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
+        _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
     used = f"{len(tree.selected_features_)} of {tree.n_features_in_}"
-    _card(cards, "features used", used, f"depth {tree.tree_.topology.depth}")
-    folds = subject.assessment.n_folds
-    rows = [
-        ["this tree", with_interval(found), "", f"{len(tree.selected_features_)}"],
-        _baseline_row(subject, "majority class", "majority", "0"),
-        _baseline_row(
-            subject, "L1 logistic regression", "logistic",
-            f"{subject.assessment.logistic_features:.1f}",
-        ),
-    ]  # fmt: skip
-    caption = f"Accuracy on rows left out, in {folds} folds, with 95 % interval"
-    head = ["method", "accuracy", "this tree is ahead by", "features"]
-    add_table(section, caption, head, rows, (1, 2, 3))
-    add(section, "p", {}, _verdict(subject))
+    questions = len(question_nodes(tree.tree_))
+    _card(cards, "features used", used, f"in {counted(questions, 'question')}")
+    told = rare_sentence(subject, subject.chosen)
+    if told is not None:
+        add(part, "p", {"id": "rare"}, told)
+    add(part, "p", {"id": "verdict"}, verdict(subject))
 
 
-def _baseline_row(subject: Subject, title: str, name: str, features: str) -> list[str]:
-    gap = subject.against(name)
-    ahead = (
-        ""
-        if gap is None
-        else f"{100 * gap.value:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
-    )
-    return [
-        title,
-        with_interval(subject.baseline(name)),
-        ahead.replace("-", "\N{MINUS SIGN}"),
-        features,
-    ]
-
-
-def _verdict(subject: Subject) -> str:
-    """What the comparison says, without more certainty than there is."""
-    plain, rival = subject.against("majority"), subject.against("logistic")
-    if plain is None or rival is None:
-        return "The comparison was cut short; fit again without interruption to see it."
-    if plain.low <= 0:
-        return (
-            "The tree is not clearly better than calling all rows by the most frequent class: "
-            "these columns may not tell the classes apart, or the rows are too few."
-        )
-    return f"The tree is clearly better than the majority class and {_beside(rival)}."
-
-
-def _beside(gap: Interval) -> str:
-    if gap.low > 0:
-        return "better than logistic regression"
-    if gap.high < 0:
-        return (
-            "less accurate than logistic regression: if accuracy is all that counts, use that one"
-        )
-    return "about as accurate as logistic regression; the rows do not tell them apart"
+def add_quality(parent: ET.Element, subject: Subject) -> None:
+    part = section(parent, "quality", "How good it is")
+    add_figures(part, subject)
+    add_curves(part, subject)
+    add_threshold(part, subject)
 
 
 def add_explorer(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "explorer", "The tree, and its rivals along the path")
+    part = section(parent, "explorer", "The tree, and its rivals along the path")
     n_points = len(subject.trees)
     if n_points > 1:
-        controls = add(section, "div", {"class": "controls"})
+        controls = add(part, "div", {"class": "controls"})
         controls.append(path_chart(subject))
         add(
             controls, "label", {"for": "slider"},
@@ -114,14 +87,14 @@ def add_explorer(parent: ET.Element, subject: Subject) -> None:
         add(controls, "input", slider)
         add(controls, "button", {"type": "button", "id": "back"}, "Back to the chosen tree")
     add(
-        section, "p", {"id": "headline", "class": "headline", "role": "status"},
+        part, "p", {"id": "headline", "class": "headline", "role": "status"},
         headline(subject, subject.chosen),
     )  # fmt: skip
-    panels = add(section, "div", {"id": "panels"})
+    panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
         panels.append(panel(subject, point))
     if n_points > 1:
-        _path_table(section, subject)
+        _path_table(part, subject)
 
 
 def _path_table(parent: ET.Element, subject: Subject) -> None:
@@ -135,19 +108,19 @@ def _path_table(parent: ET.Element, subject: Subject) -> None:
             [
                 f"{i + 1}{mark}",
                 strength_text(tree),
-                with_interval(subject.accuracy(i)),
+                with_interval(subject.lead(subject.merits(i))),
                 str(len(tree.selected_features_)),
                 str(weights),
             ]
         )
-    head = ["tree", "strength", "accuracy", "features", "nonzero coefficients"]
+    head = ["tree", "strength", subject.measure, "features", "nonzero coefficients"]
     add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
 def add_data(parent: ET.Element, subject: Subject) -> None:
-    section = _section(parent, "data", "The data")
+    part = section(parent, "data", "The data")
     counts = np.bincount(subject.labels, minlength=len(subject.classes))
-    listed = add(section, "ul", {"class": "classes"})
+    listed = add(part, "ul", {"class": "classes"})
     for k, name in enumerate(subject.classes[:OPEN_ROWS]):
         item = add(listed, "li")
         swatch = add(
@@ -163,11 +136,11 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
         )
     if subject.rows.dropped_rows:
         lost = f"{subject.rows.dropped_rows:,} rows without a class were left out."
-        add(section, "p", {}, lost)
+        add(part, "p", {}, lost)
     rows = _column_rows(subject)
-    holder = section
+    holder = part
     if len(rows) > OPEN_ROWS:
-        holder = add(section, "details")
+        holder = add(part, "details")
         add(holder, "summary", {}, f"All {len(rows)} columns")
     head = ["column", "kind", "values", "missing"]
     add_table(holder, "Columns of the table", head, rows, (3,))
@@ -208,8 +181,8 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
 
 
 def add_story(parent: ET.Element, story: Sequence[tuple[str, str]]) -> None:
-    section = _section(parent, "story", "How it was fitted")
-    listed = add(section, "dl", {"class": "story"})
+    part = section(parent, "story", "How it was fitted")
+    listed = add(part, "dl", {"class": "story"})
     for name, value in story:
         pair = add(listed, "div")
         add(pair, "dt", {}, name)
@@ -224,7 +197,8 @@ def _card(parent: ET.Element, name: str, value: str, note: str) -> None:
         add(card, "p", {"class": "quiet"}, note)
 
 
-def _section(parent: ET.Element, name: str, title: str) -> ET.Element:
-    section = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
-    add(section, "h2", {"id": f"{name}-title"}, title)
-    return section
+def section(parent: ET.Element, name: str, title: str) -> ET.Element:
+    """A part of the page with its heading."""
+    made = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
+    add(made, "h2", {"id": f"{name}-title"}, title)
+    return made

@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
-from softsplit.report.intervals import Interval, difference, share
-from softsplit.selection.assessment import Assessment
+from softsplit.reading.model import TreeModel
+from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.report.flow import oriented
+from softsplit.report.intervals import Interval, balanced_difference, difference
+from softsplit.report.merits import ClassMerits, Merits, class_merits, merits, rare_class
+from softsplit.selection.assessment import Assessment, Judged
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
@@ -71,32 +75,78 @@ class Subject:
     def labels(self) -> NDArray[np.int64]:
         return np.searchsorted(self.tree.classes_, self.y)
 
+    def drawn(self, point: int) -> TreeModel:
+        """The tree at a point as it is drawn: its sides in one order for all trees."""
+        return oriented(self.trees[point].tree_, self.matrix, self.labels)
+
+    @cached_property
+    def card(self) -> ScoreCard:
+        """The chosen tree as score cards, as it is drawn."""
+        return make_card(self.drawn(self.chosen), self.matrix, self.y)
+
+    @property
+    def rare(self) -> int | None:
+        """The class that is so rare that accuracy says little of it."""
+        return rare_class(self.labels, len(self.classes))
+
+    @property
+    def measure(self) -> str:
+        """What the page leads with: balanced accuracy if a class is rare."""
+        return "accuracy" if self.rare is None else "balanced accuracy"
+
+    def merits(self, point: int) -> Merits | None:
+        """Figures of the tree at a point, on rows that it was not trained on."""
+        judged = self.assessment.trees[point]
+        features = len(self.trees[point].selected_features_)
+        return self._merits(replace(judged, features=features))
+
+    def baseline_merits(self, name: str) -> Merits | None:
+        """Figures of "majority", "logistic", "cart" or "boosting" on the same rows."""
+        return self._merits(self.assessment.baselines[name])
+
+    def _merits(self, judged: Judged) -> Merits | None:
+        if not judged.complete:
+            return None
+        return merits(self.assessment.labels, judged, self.rare)
+
+    def lead(self, found: Merits | None) -> Interval | None:
+        """The figure that the page leads with."""
+        if found is None:
+            return None
+        return found.accuracy if self.rare is None else found.balanced
+
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
-        found = self.assessment
-        return share(found.trees[point] == found.labels) if found.judged(point) else None
+        found = self.merits(point)
+        return None if found is None else found.accuracy
 
     def baseline(self, name: str) -> Interval | None:
-        """Accuracy of "majority" or "logistic" on the same rows."""
-        called = getattr(self.assessment, name)
-        if np.any(called < 0):
-            return None
-        return share(called == self.assessment.labels)
+        """Accuracy of "majority", "logistic", "cart" or "boosting" on the same rows."""
+        found = self.baseline_merits(name)
+        return None if found is None else found.accuracy
 
     def against(self, name: str) -> Interval | None:
-        """Accuracy of the chosen tree minus that of a plain method."""
-        called = getattr(self.assessment, name)
-        if np.any(called < 0) or not self.assessment.judged(self.chosen):
+        """The leading figure of the chosen tree minus that of a plain method."""
+        rival, own = self.assessment.baselines[name], self.assessment.trees[self.chosen]
+        if not rival.complete or not own.complete:
             return None
-        hits = self.assessment.trees[self.chosen] == self.assessment.labels
-        return difference(hits, called == self.assessment.labels)
+        labels = self.assessment.labels
+        hits, others = own.calls == labels, rival.calls == labels
+        if self.rare is None:
+            return difference(hits, others)
+        return balanced_difference(hits, others, labels)
+
+    def class_merits(self, point: int, k: int) -> ClassMerits | None:
+        """How class k fares with the tree at a point."""
+        judged = self.assessment.trees[point]
+        return class_merits(self.assessment.labels, judged, k) if judged.complete else None
 
     def confusion(self, point: int) -> NDArray[np.int64] | None:
         """Rows by right class (row) and class said (column)."""
         if not self.assessment.judged(point):
             return None
         counts = np.zeros((len(self.classes),) * 2, dtype=np.int64)
-        np.add.at(counts, (self.assessment.labels, self.assessment.trees[point]), 1)
+        np.add.at(counts, (self.assessment.labels, self.assessment.trees[point].calls), 1)
         return counts
 
     def python_line(self, point: int) -> str:

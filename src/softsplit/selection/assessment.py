@@ -1,7 +1,8 @@
 """How good the trees along a path of strengths are, on rows that they were not trained on.
 
-Strengths are given as fractions of a unit (strengths.py). Every row is predicted once, by a tree
-that was trained without it; majority class and L1 logistic regression are judged on the same folds.
+Strengths are given as fractions of a unit (strengths.py). Of few rows every row is predicted once,
+by a tree that was trained without it, in folds; of many a fifth is held out and all methods are
+trained on the same part of the rest. Baselines are judged on the same rows (baselines.py).
 """
 
 from __future__ import annotations
@@ -12,31 +13,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from softsplit.selection.baselines import BASELINES, train_baseline
 from softsplit.selection.cross_validation import prepare_fold, walk_fold, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.preparation import ModelSettings, Rows
 from softsplit.training.run import CheckRows, Run
+from softsplit.training.settings import class_weights
 
 NOT_JUDGED = -1
-LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
-CHOICE_ROWS = 2000
-"""Rows on which the strength of the logistic regression is chosen inside a fold."""
-EXACT_ROWS, EXACT, LOOSE = 5000, 1e-4, 1e-3
-"""Beyond this many rows the logistic regression ends at a looser tolerance: where a hyperplane
-parts the classes the last digits of its coefficients can take minutes."""
+HELD_OUT = 0.2
 
 Codes = NDArray[np.int64]
 Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one method says of rows that it was not trained on.
+
+    Attributes
+    ----------
+    calls : array of int, shape (n_rows,)
+        Its classes; -1 where the work was cut short.
+    proba : array of shape (n_rows, n_classes)
+    features : float
+        Features that it uses, on average over the folds.
+    """
+
+    calls: Codes
+    proba: FloatArray
+    features: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was predicted."""
+        return bool(np.all(self.calls != NOT_JUDGED))
 
 
 @dataclass(frozen=True)
@@ -46,25 +62,26 @@ class Assessment:
     Attributes
     ----------
     labels : array of int, shape (n_rows,)
-        The right classes.
-    trees : array of int, shape (n_points, n_rows)
-        Of the trees along the path; -1 where the work was cut short.
-    majority, logistic : array of int, shape (n_rows,)
-    logistic_features : float
-        Features that the logistic regression uses, on average over the folds.
+        The right classes of the rows that were judged.
+    trees : tuple of Judged
+        Of the trees along the path.
+    baselines : dict of Judged
+        By name: "majority", "logistic", "cart" and "boosting".
     n_folds : int
+        1 if a fifth was held out.
+    n_trained : int
+        Rows that each model was trained on, about.
     """
 
     labels: Codes
-    trees: Codes
-    majority: Codes
-    logistic: Codes
-    logistic_features: float
+    trees: tuple[Judged, ...]
+    baselines: dict[str, Judged]
     n_folds: int
+    n_trained: int
 
     def judged(self, point: int) -> bool:
         """Whether every row was predicted at this point."""
-        return bool(np.all(self.trees[point] != NOT_JUDGED))
+        return self.trees[point].complete
 
 
 @dataclass(frozen=True)
@@ -91,52 +108,147 @@ class PathTrainer:
     run: Run
     check: CheckRows
 
-    def predict(self, train: Codes, test: Codes) -> list[Codes]:
-        """Classes of the test rows by the trees of the training rows; fewer if time ran out."""
+    @property
+    def n_classes(self) -> int:
+        return len(self.rows.classes)
+
+    def predict(self, train: Codes, test: Codes) -> list[tuple[Codes, FloatArray]]:
+        """Classes and probabilities of the test rows by the trees of the training rows.
+
+        They are fewer than the strengths if time ran out.
+        """
         rows = self.rows.part(train)
         present = np.flatnonzero(rows.present())
         if len(present) < 2:  # nothing to learn: all rows are of one class
-            return [np.full(len(test), present[0])] * len(self.fractions)
+            sure = np.zeros((len(test), self.n_classes))
+            sure[:, present] = 1.0
+            return [(np.full(len(test), present[0]), sure)] * len(self.fractions)
         if self.run.budget.exhausted:
             return []
         prepared = prepare_fold(self.settings, rows)
         run = self.run.adapted(prepared, self.check)
         found = whole_trees(walk_fold(prepared, self.shares, self.fractions, run))
         trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in found]
-        return [present[tree.predict_index(self.rows.X[test])] for tree in trees]
+        said = []
+        for tree in trees:
+            proba = np.zeros((len(test), self.n_classes))
+            proba[:, present] = tree.predict_proba(self.rows.X[test])
+            said.append((present[tree.predict_index(self.rows.X[test])], proba))
+        return said
+
+    def class_weights(self, train: Codes) -> FloatArray:
+        """What a row of each class counts in the training of the trees, (n_classes,)."""
+        given = self.settings.class_weight
+        if given is None:
+            return np.ones(self.n_classes)
+        counts = np.bincount(self.rows.labels[train], minlength=self.n_classes)
+        return class_weights(given, self.rows.classes, np.maximum(counts, 1).astype(float))
 
 
 def assess(
-    trainer: PathTrainer, *, n_folds: int = 5, seed: int = 0, say: Say = lambda _: None
+    trainer: PathTrainer,
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    held_out: bool = False,
+    most_trained: int | None = None,
+    say: Say = lambda _: None,
 ) -> Assessment:
-    """Judge the trees of a path, and the two plain methods, on folds.
+    """Judge the trees of a path, and the baselines, on folds or on a fifth that is held out.
 
     An interruption ends the work: what was judged by then is told.
+
+    Parameters
+    ----------
+    trainer : PathTrainer
+    n_folds, seed : int
+    held_out : bool
+        Whether a fifth of the rows is held out, instead of folds.
+    most_trained : int, optional
+        Rows that are trained on at most.
+    say : callable
+        Is handed a line about every step of the work.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
-    splits = _splits(labels, n_folds, seed)
-    trees = np.full((len(trainer.fractions), len(labels)), NOT_JUDGED, dtype=np.int64)
-    majority, logistic = np.full((2, len(labels)), NOT_JUDGED, dtype=np.int64)
-    used = np.zeros(len(splits))
+    splits = _held_out(labels, seed) if held_out else _splits(labels, n_folds, seed)
+    splits = [(_some(train, most_trained, seed), test) for train, test in splits]
+    shape = (len(labels), trainer.n_classes)
+    trees = [_empty(shape) for _ in trainer.fractions]
+    plain = {name: _empty(shape) for name in BASELINES}
+    used = {name: np.zeros(len(splits)) for name in BASELINES}
 
     def run(fold: int) -> None:
         train, test = splits[fold]
-        for point, called in enumerate(trainer.predict(train, test)):
-            trees[point, test] = called
-        say(f"trees: fold {fold + 1} of {len(splits)} is judged")
+        for judged, (calls, proba) in zip(trees, trainer.predict(train, test), strict=False):
+            judged.calls[test], judged.proba[test] = calls, proba
+        say(f"trees: {_part(fold, splits)}")
+
+    def compare(fold: int, name: str) -> None:
+        train, test = splits[fold]
+        weights = trainer.class_weights(train)
+        found = train_baseline(name, rows.X[train], labels[train], rows.X[test], weights, seed)
+        plain[name].proba[test] = found.proba
+        plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
+        used[name][fold] = found.features
 
     try:
-        for fold, (train, test) in enumerate(splits):
-            majority[test] = np.bincount(labels[train]).argmax()
-            logistic[test], used[fold] = _logistic(rows.X, labels, train, test, seed)
-            say(f"logistic regression: fold {fold + 1} of {len(splits)} is judged")
+        for name in BASELINES:
+            for fold in range(len(splits)):
+                if not budget.exhausted:
+                    compare(fold, name)
+            say(f"for comparison: {name}")
         with one_blas_thread():
             workers = n_workers(trainer.run.n_jobs, len(splits))
             in_threads(run, range(len(splits)), workers, budget.stop)
     except KeyboardInterrupt:
         budget.stop()
-    return Assessment(labels, trees, majority, logistic, float(np.mean(used)), len(splits))
+    judged_rows = np.sort(np.concatenate([test for _, test in splits]))
+    return Assessment(
+        labels=labels[judged_rows],
+        trees=tuple(_of(judged, judged_rows) for judged in trees),
+        baselines={
+            name: _of(judged, judged_rows, float(np.mean(used[name])))
+            for name, judged in plain.items()
+        },
+        n_folds=len(splits),
+        n_trained=int(np.mean([len(train) for train, _ in splits])),
+    )
+
+
+def _part(fold: int, splits: Sequence[Any]) -> str:
+    if len(splits) == 1:
+        return "the rows held out are judged"
+    return f"part {fold + 1} of {len(splits)} is judged"
+
+
+def _empty(shape: tuple[int, int]) -> Judged:
+    return Judged(np.full(shape[0], NOT_JUDGED, dtype=np.int64), np.zeros(shape))
+
+
+def _of(judged: Judged, rows: Codes, features: float = 0.0) -> Judged:
+    return Judged(judged.calls[rows], judged.proba[rows], features)
+
+
+def _calls(proba: FloatArray, costs: Any) -> Codes:
+    """The most probable class, or that of least expected cost where calls have costs."""
+    if costs is None:
+        return np.argmax(proba, axis=1)
+    return np.argmin(proba @ np.asarray(costs, dtype=float), axis=1)
+
+
+def _some(train: Codes, most: int | None, seed: int) -> Codes:
+    if most is None or len(train) <= most:
+        return train
+    return np.sort(np.random.default_rng(seed).permutation(train)[:most])
+
+
+def _held_out(labels: Codes, seed: int) -> list[tuple[Codes, Codes]]:
+    strata = labels if np.bincount(labels).min() >= 2 else None
+    train, test = train_test_split(
+        np.arange(len(labels)), test_size=HELD_OUT, stratify=strata, random_state=seed
+    )
+    return [(np.sort(train), np.sort(test))]
 
 
 def _splits(labels: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Codes]]:
@@ -145,39 +257,3 @@ def _splits(labels: Codes, n_folds: int, seed: int) -> list[tuple[Codes, Codes]]
     with warnings.catch_warnings():  # a class too rare for some folds counts as wrong there
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         return list(folds.split(labels, labels))
-
-
-def _logistic(
-    X: FloatArray, labels: Codes, train: Codes, test: Codes, seed: int
-) -> tuple[Codes, float]:
-    """L1 logistic regression, one class against the rest, its strength by inner folds."""
-    seen, counts = np.unique(labels[train], return_counts=True)
-    if len(seen) < 2:
-        return np.full(len(test), seen[0]), 0.0
-    model = _sparse_logistic(seed)
-    with warnings.catch_warnings():  # slow convergence at the weakest strength, rare classes
-        warnings.simplefilter("ignore")
-        strength = 1.0
-        if counts.min() >= 2:
-            few = np.random.default_rng(seed).permutation(train)[:CHOICE_ROWS]
-            search = GridSearchCV(
-                model, {"onevsrestclassifier__estimator__C": LOGISTIC_GRID}, cv=3, error_score=0.0
-            )
-            if len(np.unique(labels[few])) > 1:
-                search.fit(X[few], labels[few])
-                strength = search.best_params_["onevsrestclassifier__estimator__C"]
-        tol = EXACT if len(train) <= EXACT_ROWS else LOOSE
-        model.set_params(
-            onevsrestclassifier__estimator__C=strength, onevsrestclassifier__estimator__tol=tol
-        ).fit(X[train], labels[train])
-    coefficients = [e.coef_ for e in model[-1].estimators_ if hasattr(e, "coef_")]
-    used = np.any(np.vstack(coefficients) != 0, axis=0).sum() if coefficients else 0
-    return model.predict(X[test]), float(used)
-
-
-def _sparse_logistic(seed: int) -> Any:
-    recent = tuple(int(n) for n in sklearn.__version__.split(".")[:2]) >= (1, 8)
-    sparse: dict[str, Any] = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
-    model = LogisticRegression(solver="liblinear", max_iter=200, random_state=seed, **sparse)
-    # Squares of very large numbers are no numbers: they are made smaller first.
-    return make_pipeline(MaxAbsScaler(), StandardScaler(), OneVsRestClassifier(model))

@@ -1,0 +1,165 @@
+"""The report of any fitted tree in one call: estimators, searches, pipelines, model files."""
+
+from __future__ import annotations
+
+import copy
+import html
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from softsplit.data.files import Table
+from softsplit.data.learning import LabelledRows
+from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.fitted import read_rows
+from softsplit.persistence import load_model
+from softsplit.reading.holder import holder_of
+from softsplit.report.document import render_report
+from softsplit.report.rivals import make_subject, walk_path
+from softsplit.report.study import rows_of
+from softsplit.report.subject import Subject
+from softsplit.support.messages import shown
+from softsplit.support.output_files import write_file
+from softsplit.variables import CodedRows
+from softsplit.variables.contents import text_of
+
+FRAME_HEIGHT = 800
+"""Pixels of the report inside a notebook."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A report: ``save`` it, or let a notebook show it.
+
+    Attributes
+    ----------
+    html : str
+        The page, one file without links to anything outside it.
+    subject : Subject
+        What it was made of: trees, accuracies, rows.
+    """
+
+    html: str
+    subject: Subject
+
+    def __repr__(self) -> str:
+        return f"Report of {len(self.subject.trees)} trees; save(path) writes it to a file"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, as a whole or not at all."""
+        place = Path(path)
+        write_file(place, self.html.encode("utf-8", errors="replace"))
+        return place
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that neither its style nor its names mix with others.
+
+        The frame may run its script and copy lines, and nothing else.
+        """
+        style = f"width:100%;height:{FRAME_HEIGHT}px;border:1px solid #c9d1d9"
+        return (
+            f'<iframe sandbox="allow-scripts" style="{style}" title="Report of a tree" '
+            f'srcdoc="{html.escape(self.html)}"></iframe>'
+        )
+
+
+def report(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    path: str | Path | None = None,
+    *,
+    name: str | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    time_limit: float | None = None,
+) -> Report:
+    """The report of a fitted tree: its picture, how good it is on rows left out, its rivals.
+
+    Trees like this one are trained on parts of the rows and judged on the rest, beside plain
+    methods; the tree itself is shown as it is.
+
+    Parameters
+    ----------
+    model : fitted SoftTreeClassifier or SoftTreeClassifierCV, search, pipeline, or model file
+        Of a pipeline the last step is a tree, and the rows are those before its first step. A model
+        file is given by its path.
+    X, y : rows and their classes
+        Those that the tree was fitted to. y may be left out if X is a table that holds the target
+        and the tree knows its name.
+    path : path, optional
+        Write the page there.
+    name : str, optional
+        How to call the data.
+    seed, n_jobs : int
+    time_limit : float, optional
+        Seconds after which the page is made of what is there.
+
+    Returns
+    -------
+    Report
+        ``report.save(path)``; a notebook shows it by itself.
+    """
+    tree, rows = labelled_rows(model, X, y)
+    walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
+    subject = make_subject(name or "data", rows, walked)
+    made = Report(render_report(subject), subject)
+    if path is not None:
+        made.save(path)
+    return made
+
+
+def labelled_rows(model: Any, X: Any, y: Any = None) -> tuple[SoftTreeClassifier, LabelledRows]:
+    """The tree of a model, and rows with their classes as that tree takes them."""
+    if isinstance(model, str | Path):
+        model = load_model(model)
+    names = None
+    if isinstance(model, Pipeline):
+        model, X, names = _after_steps(model, X)
+    tree = holder_of(model)
+    if y is None:
+        target = tree.tree_.target
+        if target is None or target not in getattr(X, "columns", ()):
+            raise ValueError("y is missing: a report needs the classes of the rows of X.")
+        return tree, rows_of(tree, Table("data", pd.DataFrame(X)))
+    if names is not None:  # as the steps before it call its features
+        tree = copy.copy(tree)
+        tree.tree_ = tree.tree_.with_names(names)
+    return tree, _rows_with_classes(tree, X, y)
+
+
+def _after_steps(pipeline: Pipeline, X: Any) -> tuple[Any, Any, list[str] | None]:
+    """The last step of a pipeline, the rows that it sees, and the names they have there."""
+    if len(pipeline.steps) == 1:
+        return pipeline.steps[-1][1], X, None
+    before = pipeline[:-1]
+    try:
+        names = [str(name) for name in before.get_feature_names_out()]
+    except (AttributeError, ValueError, TypeError):  # a step that has no names to give
+        names = None
+    return pipeline.steps[-1][1], before.transform(X), names
+
+
+def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any) -> LabelledRows:
+    rows = read_rows(tree, X)
+    if not isinstance(rows, CodedRows):  # numbers as they are
+        coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
+        rows = coding.code(rows.astype(np.float64, copy=False))
+    labels = np.asarray(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+    known = {text_of(label): label for label in tree.classes_.tolist()}
+    texts = [text_of(label) for label in labels.tolist()]
+    strange = next((text for text in texts if text not in known), None)
+    if strange is not None:
+        raise ValueError(f"class {shown(strange)} in y is none of the model's classes.")
+    lost = sorted(set(known) - set(texts), key=str)
+    if lost:
+        raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
+    target = str(tree.tree_.target or getattr(y, "name", None) or "the class")
+    found = np.array([known[text] for text in texts], dtype=tree.classes_.dtype)
+    return LabelledRows(rows, found, target)

@@ -1,0 +1,215 @@
+// Try a case: what predict_proba says of a row, from the numbers of the chosen tree.
+(() => {
+  const tree = JSON.parse(document.getElementById("points").textContent).case;
+  const form = document.getElementById("case");
+  if (!tree || !form) return;
+  const panel = document.querySelectorAll(".panel")[tree.point];
+  const count = tree.thresholds.length;
+
+  const interpolated = (x, knots, ranks) => {
+    if (x <= knots[0]) return ranks[0];
+    const last = knots.length - 1;
+    if (x >= knots[last]) return ranks[last];
+    let [low, high] = [0, last];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (knots[middle] <= x) low = middle; else high = middle;
+    }
+    const part = (x - knots[low]) / (knots[high] - knots[low]);
+    return ranks[low] + part * (ranks[high] - ranks[low]);
+  };
+
+  const scaled = (x, j) => {
+    const scale = tree.scales[j];
+    if (scale.knots) return interpolated(x, scale.knots, scale.ranks);
+    if (scale.span === null) return 0;
+    return Math.min(Math.max((x - scale.low) / scale.span, -tree.far), tree.far);
+  };
+
+  const mixed = (reach, leaves) => {
+    const sums = leaves[0].map((_, k) => leaves.reduce((s, leaf, l) => s + reach[l] * leaf[k], 0));
+    const all = sums.reduce((a, b) => a + b, 0);
+    return all > 0 ? sums.map((s) => s / all) : sums;
+  };
+  const largest = (values) => values.indexOf(Math.max(...values));
+
+  // Reach of every node, probabilities, and the class that is called, as in the Python library.
+  const answer = (x) => {
+    const z = x.map(scaled);
+    const odds = tree.weights.map((w, t) => tree.steepness
+      * (w.reduce((sum, a, j) => sum + a * z[j], 0) - tree.thresholds[t]));
+    const reach = new Array(2 * count + 1).fill(1);
+    odds.forEach((v, t) => {
+      const left = v >= 0 ? 1 / (1 + Math.exp(-v)) : Math.exp(v) / (1 + Math.exp(v));
+      const right = v >= 0 ? Math.exp(-v) / (1 + Math.exp(-v)) : 1 / (1 + Math.exp(v));
+      reach[2 * t + 1] = reach[t] * left;
+      reach[2 * t + 2] = reach[t] * right;
+    });
+    const ends = reach.slice(count);
+    const called = largest(mixed(ends, tree.votes));
+    let proba = mixed(ends, tree.shares);
+    if (tree.unsure !== null && Math.max(...proba) <= tree.unsure && largest(proba) !== called) {
+      const own = proba[called];
+      proba = proba.map((p, k) => (k === called ? own : Math.min(p, tree.below * own)));
+      const all = proba.reduce((a, b) => a + b, 0);
+      proba = proba.map((p) => p / all);
+    }
+    return { z, odds, reach, called, proba };
+  };
+
+  const input = (i) => document.getElementById(`case-${i}`);
+  const codes = (field, value) => (field.texts ? field.codes[value] : [value]);
+  const put = (x, field, value) => {
+    const moved = x.slice();
+    codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });
+    return moved;
+  };
+  const given = (field, i) => Number(input(i).value);
+  const row = () => tree.fields.reduce((x, field, i) => put(x, field, given(field, i)),
+    new Array(tree.scales.length).fill(0));
+
+  // The shortest number a little further away from now, with the same answer.
+  const rounded = (value, now, low, high, holds) => {
+    for (let digits = 3; digits < 16; digits += 1) {
+      const step = 10 ** (Math.floor(Math.log10(Math.abs(value) || 1)) - digits + 1);
+      const whole = value > now ? Math.ceil(value / step) : Math.floor(value / step);
+      const short = Number((whole * step).toPrecision(digits + 1));
+      if (short >= low && short <= high && holds(short)) return short;
+    }
+    return value;
+  };
+
+  // The nearest value of one variable at which another class is called.
+  const nearest = (x, field, i, called) => {
+    const differs = (value) => answer(put(x, field, value)).called !== called;
+    if (field.texts) {
+      const found = field.texts.map((_, n) => n).filter((n) => n !== given(field, i) && differs(n));
+      return found.map((n) => ({ i, value: n, text: field.texts[n], far: 0.5 }));
+    }
+    const now = Math.min(Math.max(given(field, i), field.low), field.high);
+    const span = field.high - field.low;
+    const whole = field.whole && span <= 2000;
+    const steps = whole ? span : 400;
+    let best = null;
+    [-1, 1].forEach((side) => {
+      const room = side < 0 ? now - field.low : field.high - now;
+      const step = whole ? 1 : room / steps;
+      for (let n = 0; n <= steps && n * step <= room; n += 1) {
+        const value = now + side * n * step;
+        if (!differs(value)) continue;
+        let [near, far] = [n ? value - side * step : now, value];
+        for (let k = 0; k < 60 && !whole; k += 1) {
+          const middle = (near + far) / 2;
+          if (differs(middle)) far = middle; else near = middle;
+        }
+        const distance = Math.abs(far - given(field, i));
+        if (!best || distance < best.distance) {
+          const short = whole ? far : rounded(far, now, field.low, field.high, differs);
+          best = { i, value: short, distance };
+        }
+        break;
+      }
+    });
+    if (!best) return [];
+    return [{ ...best, text: String(best.value), far: best.distance / (span || 1) }];
+  };
+
+  const node = (name, text, cls) => {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (cls) made.className = cls;
+    return made;
+  };
+  const percent = (p) => (p > 0.9995 && p < 1 ? "> 99.9 %" : `${(100 * p).toFixed(1)} %`);
+  const tell = (id, parts) => document.getElementById(id).replaceChildren(...parts);
+
+  const probabilities = (proba) => proba.map((p, k) => [p, k]).sort((a, b) => b[0] - a[0])
+    .slice(0, 8).map(([p, k]) => {
+      const item = node("li");
+      const bar = node("meter");
+      bar.value = p;
+      bar.setAttribute("aria-hidden", "true");
+      const share = node("span", percent(p), "number");
+      share.dataset.class = String(k);
+      share.dataset.value = String(p);
+      item.append(node("span", tree.classes[k]), bar, share);
+      return item;
+    });
+
+  // Questions on the way to the most probable leaf, with what each variable pulls.
+  const reasons = (found) => {
+    const parts = [];
+    for (let t = 0; t < count;) {
+      const left = found.odds[t] >= 0;
+      const place = tree.questions.indexOf(t);
+      if (place >= 0) {
+        const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
+        parts.push(node("p", `Question ${place + 1}: ${left ? "yes" : "no"}, ${percent(sure)} sure`, "head"));
+        const list = node("ul", undefined, "pulls");
+        tree.weights[t].map((w, j) => [tree.steepness * w * (found.z[j] - tree.means[j]), j])
+          .filter(([pull]) => pull !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
+          .forEach(([pull, j]) => {
+            const side = pull > 0 ? "yes" : "no";
+            list.append(node("li", `${tree.names[j]} pulls to ${side} by ${Math.abs(pull).toPrecision(3)}`));
+          });
+        parts.push(list);
+      }
+      t = 2 * t + (left ? 1 : 2);
+    }
+    return parts;
+  };
+
+  const light = (found) => {
+    if (!panel) return;
+    const on = new Set([0]);
+    for (let t = 0; t < count;) {
+      t = 2 * t + (found.odds[t] >= 0 ? 1 : 2);
+      on.add(t);
+    }
+    panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
+      const t = Number(part.dataset.node ?? part.dataset.child);
+      part.style.opacity = String(0.25 + 0.75 * found.reach[t]);
+      part.classList.toggle("lit", on.has(t));
+    });
+  };
+
+  const refresh = (touched) => {
+    const bad = tree.fields.findIndex((field, i) => input(i).value === "" || !Number.isFinite(given(field, i)));
+    if (bad >= 0) {
+      tell("case-answer", [`Give a number for ${tree.fields[bad].name}.`]);
+      return;
+    }
+    const x = row();
+    const found = answer(x);
+    tell("case-answer", [`The tree says ${tree.classes[found.called]}.`]);
+    tell("case-proba", probabilities(found.proba));
+    tell("case-why", reasons(found));
+    const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.called))
+      .sort((a, b) => a.far - b.far).slice(0, 6);
+    tell("case-changes", changes.length ? changes.map(({ i, value, text }) => {
+      const then = answer(put(x, tree.fields[i], value)).called;
+      const item = node("li", `${tree.fields[i].name}: ${text} instead, and it says ${tree.classes[then]} `);
+      const button = node("button", "Try it");
+      button.type = "button";
+      button.setAttribute("aria-label", `Try ${tree.fields[i].name} ${text}`);
+      button.addEventListener("click", () => { input(i).value = String(value); refresh(true); input(i).focus(); });
+      item.append(button);
+      return item;
+    }) : [node("li", "No change of one variable alone, within the training values.")]);
+    if (touched) {
+      document.dispatchEvent(new CustomEvent("case", { detail: tree.point }));
+      light(found);
+    }
+  };
+
+  form.addEventListener("input", () => refresh(true));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(() => {
+    refresh(false);
+    panel?.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
+      part.style.opacity = "";
+      part.classList.remove("lit");
+    });
+  }));
+  refresh(false);
+})();

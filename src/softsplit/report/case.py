@@ -1,0 +1,192 @@
+"""Try a case: a form with the variables of the tree, and the numbers that its script needs.
+
+The script (case.js) computes what ``predict_proba`` does from the same parameters: scaled values,
+scores, gates, the mixture of leaves; and along each variable the nearest value at which the answer
+is another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from softsplit.reading.equations import number
+from softsplit.reading.leaf_shares import BELOW
+from softsplit.reading.model import TreeModel
+from softsplit.reading.summary import BINARY, INTEGER
+from softsplit.report.drawing import question_nodes
+from softsplit.report.elements import add
+from softsplit.report.labels import class_colour, shortened
+from softsplit.report.subject import Subject
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import FAR, QuantileScaling
+from softsplit.variables import Cells, Variable
+from softsplit.variables.variable import BOOLEAN, UNKNOWN
+
+MOST_FIELDS = 200
+"""A form of more would not be filled in."""
+
+
+def case_values(subject: Subject) -> dict[str, Any] | None:
+    """The chosen tree as plain lists, and the fields of the form; None if it asks nothing."""
+    model = subject.drawn(subject.chosen)
+    used = np.flatnonzero(np.any(model.parameters.weights, axis=1)).tolist()
+    fields = _fields(subject, model, used)
+    if not used or len(fields) > MOST_FIELDS:
+        return None
+    parameters = model.parameters
+    return {
+        "point": subject.chosen,
+        "fields": fields,
+        "scales": [_scale(model, j) for j in used],
+        "means": [float(model.summary.scaled_mean[j]) for j in used],
+        "names": [shortened(model.feature_names[j], 60) for j in used],
+        "weights": (parameters.weights[used].T / parameters.n_features).tolist(),
+        "thresholds": parameters.thresholds.tolist(),
+        "steepness": float(model.steepness),
+        "questions": question_nodes(model),
+        "shares": model.leaf_shares.T.tolist(),
+        "votes": model.leaf_votes.T.tolist(),
+        "unsure": model.largest_unsure if model.levels else None,
+        "below": BELOW,
+        "far": FAR,
+        "classes": [shortened(name, 60) for name in subject.classes],
+        "colours": [class_colour(k) for k in range(len(subject.classes))],
+    }
+
+
+def _scale(model: TreeModel, feature: int) -> dict[str, Any]:
+    """How a value becomes a scaled one."""
+    scaling = model.scaling
+    if isinstance(scaling, QuantileScaling):
+        knots, ranks = scaling.curve(feature)
+        return {"knots": knots.tolist(), "ranks": ranks.tolist()}
+    arrays = scaling.arrays()
+    span = float(arrays["span"][feature])
+    # A constant column has no span and counts as 0 throughout.
+    return {"low": float(arrays["low"][feature]), "span": span if np.isfinite(span) else None}
+
+
+def _fields(subject: Subject, model: TreeModel, used: list[int]) -> list[dict[str, Any]]:
+    """What the form asks for: a variable each, whatever the number of its columns."""
+    row = _typical(subject, model, used)
+    place = {j: i for i, j in enumerate(used)}
+    coding = subject.rows.coding
+    fields: list[dict[str, Any]] = []
+    for i, variable in enumerate(coding.variables):
+        columns = coding.columns_of(i).tolist()
+        if not place.keys() & set(columns):
+            continue
+        if variable.levels or variable.kind == BOOLEAN:
+            fields.append(_choice(variable, columns, place, row))
+            continue
+        if columns[0] in place:
+            asked = _number(model, columns[0], row)
+            name = shortened(model.feature_names[columns[0]], 60)
+            fields.append({"name": name, "at": [place[columns[0]]]} | asked)
+        if variable.gaps and columns[1] in place:
+            fields.append(_known(variable, columns, place, row))
+    return fields
+
+
+def _choice(
+    variable: Variable, columns: list[int], place: dict[int, int], row: FloatArray
+) -> dict[str, Any]:
+    """One of the levels of a variable; what is rare or unknown too, where training had it."""
+    count = 2 if variable.kind == BOOLEAN else len(variable.levels)
+    values = [float(i) for i in range(count)]
+    texts = [str(variable.told(value)) for value in values]
+    strange, gaps = [False] * len(values), [False] * len(values)
+    for shown, word, marks in (
+        (variable.other, variable.other_name, strange),
+        (variable.gaps, UNKNOWN, gaps),
+    ):
+        if shown:
+            texts.append(word)
+            values.append(np.nan)
+            strange.append(marks is strange)
+            gaps.append(marks is gaps)
+    coded = variable.coded(Cells(np.array(values), np.array(gaps), np.array(strange)))
+    inside = [n for n, j in enumerate(columns) if j in place]
+    same = [i for i, line in enumerate(coded) if np.allclose(line, row[columns])]
+    return {
+        "name": shortened(variable.name, 60),
+        "at": [place[columns[n]] for n in inside],
+        "texts": [shortened(text, 60) for text in texts],
+        "codes": coded[:, inside].tolist(),
+        "now": same[0] if same else 0,
+    }
+
+
+def _known(
+    variable: Variable, columns: list[int], place: dict[int, int], row: FloatArray
+) -> dict[str, Any]:
+    """Whether a number is known; an unknown one counts as the middle, and something on top."""
+    number_too = columns[0] in place
+    return {
+        "name": shortened(f"Is {variable.name} known?", 60),
+        "at": [place[columns[1]], *([place[columns[0]]] if number_too else [])],
+        "texts": ["known", UNKNOWN],
+        "codes": [[0.0], [1.0, *([variable.middle] if number_too else [])]],
+        "now": int(row[columns[1]] >= 0.5),
+    }
+
+
+def _number(model: TreeModel, feature: int, row: FloatArray) -> dict[str, Any]:
+    """The range of a number, and the one it begins with."""
+    low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
+    kind = model.summary.kinds[feature]
+    if kind == BINARY:
+        return {"texts": ["0", "1"], "codes": [[0.0], [1.0]], "now": int(row[feature] >= 0.5)}
+    now = float(row[feature])
+    return {"low": low, "high": high, "whole": bool(kind == INTEGER), "now": now}
+
+
+def _typical(subject: Subject, model: TreeModel, used: list[int]) -> Any:
+    """The training row nearest to the middle of all, in scaled units."""
+    scaled = model.scaled(subject.matrix)[:, used]
+    return subject.matrix[int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))]
+
+
+def add_case(parent: ET.Element, subject: Subject, values: dict[str, Any]) -> None:
+    """The form and the places of its answers."""
+    add(
+        parent, "p", {},
+        "Change a value: the way through the chosen tree lights up in the drawing above, and "
+        "probabilities and reasons follow. The form begins with a typical row.",
+    )  # fmt: skip
+    form = add(parent, "form", {"id": "case", "autocomplete": "off"})
+    for i, field in enumerate(values["fields"]):
+        _field(form, i, field)
+    add(form, "button", {"type": "reset"}, "Back to the typical row")
+    said = add(parent, "div", {"class": "case-said"})
+    add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
+    add(said, "ul", {"id": "case-proba", "class": "bars"})
+    add(said, "h3", {}, "Why")
+    add(said, "div", {"id": "case-why"})
+    add(said, "h3", {}, "What would change the answer")
+    add(said, "ul", {"id": "case-changes"})
+    add(said, "noscript", {}, "This part needs scripts, which are switched off here.")
+
+
+def _field(form: ET.Element, i: int, field: dict[str, Any]) -> None:
+    box = add(form, "div", {"class": "field"})
+    key = f"case-{i}"
+    label = add(box, "label", {"for": key}, field["name"])
+    if "texts" in field:
+        choice = add(box, "select", {"id": key, "name": key})
+        for n, text in enumerate(field["texts"]):
+            chosen = {"selected": "selected"} if n == field["now"] else {}
+            add(choice, "option", {"value": str(n), **chosen}, text)
+        return
+    low, high = field["low"], field["high"]
+    span = f"{number(low)} to {number(high)}"
+    add(label, "span", {"class": "quiet"}, f" ({span})")
+    given = {
+        "type": "number", "id": key, "name": key, "step": "1" if field["whole"] else "any",
+        "value": repr(int(field["now"]) if field["whole"] else field["now"]),
+        "required": "required", "inputmode": "decimal",
+    }  # fmt: skip
+    add(box, "input", given)

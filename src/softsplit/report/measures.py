@@ -1,0 +1,259 @@
+"""The section "How good it is": all figures beside plain methods, curves, and the threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from softsplit.reading.equations import number
+from softsplit.report.curves import (
+    Line,
+    chart,
+    precision_line,
+    reliability_bins,
+    reliability_chart,
+    roc_line,
+)
+from softsplit.report.elements import add, add_table
+from softsplit.report.intervals import Interval
+from softsplit.report.labels import percent, shortened, with_interval
+from softsplit.report.merits import Merits, positive_class
+from softsplit.report.subject import Subject
+from softsplit.selection.baselines import BASELINES
+
+TITLES = {
+    "majority": "most frequent class",
+    "logistic": "L1 logistic regression",
+    "cart": "CART (plain decision tree)",
+    "boosting": "gradient boosting",
+}
+THRESHOLDS = 200
+
+
+def add_figures(parent: ET.Element, subject: Subject) -> None:
+    """The table of all methods, and what it says in one sentence."""
+    own = subject.merits(subject.chosen)
+    rows = [["this tree", *_cells(own, "")]]
+    for name in BASELINES:
+        ahead = _points(subject.against(name))
+        rows.append([TITLES[name], *_cells(subject.baseline_merits(name), ahead)])
+    head = [
+        "method", subject.measure, "this tree is ahead by", "features",
+        "accuracy" if subject.rare is not None else "balanced accuracy",
+        "ROC area", "precision-recall area", "log-loss",
+    ]  # fmt: skip
+    if subject.rare is not None:  # what the page leads with comes first
+        rows = [[row[0], row[4], row[2], row[3], row[1], *row[5:]] for row in rows]
+    found = subject.assessment
+    where = f"{len(found.labels):,} rows left out"
+    where += f", in {found.n_folds} parts" if found.n_folds > 1 else ""
+    add_table(parent, f"On {where}, with 95 % intervals", head, rows, range(1, 8))
+    add(
+        parent, "p", {"class": "quiet"},
+        "Accuracy: share of right answers. Balanced accuracy: the same within each class, then the "
+        "mean. Areas: 1 is perfect; by chance the ROC area is 0.5, the precision-recall area the "
+        "share of the class. Log-loss: 0 is perfect, small is good. Gradient boosting is there as "
+        "a ceiling: it cannot be read.",
+    )  # fmt: skip
+
+
+def _cells(found: Merits | None, ahead: str) -> list[str]:
+    if found is None:
+        return ["not judged", ahead, "", "", "", "", ""]
+    return [
+        with_interval(found.accuracy), ahead, number(found.features, 3),
+        with_interval(found.balanced), _plain(found.roc), _plain(found.precision_recall),
+        _plain(found.log_loss),
+    ]  # fmt: skip
+
+
+def _plain(found: Interval) -> str:
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def _points(gap: Interval | None) -> str:
+    if gap is None:
+        return ""
+    text = f"{100 * gap.value:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def rare_sentence(subject: Subject, point: int) -> str | None:
+    """What share of a rare class is found, and at which price."""
+    k = subject.rare
+    found = None if k is None else subject.class_merits(point, k)
+    if k is None or found is None or found.found is None:
+        return None
+    name = shortened(subject.classes[k], 60)
+    share = percent(found.rows / len(subject.assessment.labels), 1)
+    told = (
+        f"Class {name} is rare ({share} of the rows left out): the tree finds "
+        f"{round(found.rows * found.found.value):,} of {found.rows:,} such rows "
+        f"({percent(found.found.value, 0)}, between {percent(found.found.low, 0)} and "
+        f"{percent(found.found.high, 0)})."
+    )
+    if found.trusted is None or found.alarms is None:
+        return told + " It calls no row so."
+    return told + (
+        f" The price: {percent(found.alarms.value, 2)} of the other rows are called so by mistake; "
+        f"of {found.called:,} such calls {percent(found.trusted.value, 0)} are right."
+    )
+
+
+def verdict(subject: Subject) -> str:
+    """What the comparison says, without more certainty than there is."""
+    plain, rival = subject.against("majority"), subject.against("logistic")
+    if plain is None or rival is None:
+        return "The comparison was cut short; make the report again with more time to see it."
+    if plain.low <= 0:
+        return (
+            "The tree is not clearly better than calling all rows by the most frequent class: "
+            "these columns may not tell the classes apart, or the rows are too few."
+        )
+    what = f"by {subject.measure}"
+    said = f"The tree is clearly better than the most frequent class and {_beside(rival, what)}."
+    ceiling = subject.against("boosting")
+    if ceiling is not None and ceiling.high < 0:
+        said += (
+            f" Gradient boosting, which cannot be read, is {-100 * ceiling.value:.1f} points ahead."
+        )
+    return said
+
+
+def _beside(gap: Interval, what: str) -> str:
+    if gap.low > 0:
+        return f"better than L1 logistic regression {what}"
+    if gap.high < 0:
+        return f"{-100 * gap.value:.1f} points behind L1 logistic regression {what}"
+    return f"about as good as L1 logistic regression {what}: these rows are too few to tell"
+
+
+def add_curves(parent: ET.Element, subject: Subject) -> None:
+    """ROC, precision over recall and reliability on rows left out."""
+    found = subject.assessment
+    if not found.judged(subject.chosen):
+        return
+    own, labels = found.trees[subject.chosen], found.labels
+    two = len(subject.classes) == 2
+    row = add(parent, "div", {"class": "curves"})
+    if two:
+        k = positive_class(subject.labels)
+        positive, name = labels == k, shortened(subject.classes[k], 30)
+        rivals = {n: j for n, j in found.baselines.items() if n != "majority" and j.complete}
+        pairs = [*((n, j.proba[:, k]) for n, j in rivals.items()), ("own", own.proba[:, k])]
+        by_chance = np.array([0.0, 1.0])
+        _curve(
+            row, "Found against false alarms (ROC)",
+            chart(
+                f"ROC curve of class {name}", "others called so by mistake", "found",
+                [Line("diagonal", by_chance, by_chance),
+                 *(roc_line(n, scores, positive) for n, scores in pairs)],
+            ),
+        )  # fmt: skip
+        _curve(
+            row, "Right alarms against found (precision and recall)",
+            chart(
+                f"Precision over recall of class {name}", "found", "alarms that are right",
+                [precision_line(n, scores, positive) for n, scores in pairs],
+            ),
+        )  # fmt: skip
+        said, true, what = own.proba[:, k], positive, f"probability of {name}"
+    else:
+        best = np.argmax(own.proba, axis=1)
+        said, true = own.proba[np.arange(len(labels)), best], best == labels
+        what = "probability of the most probable class"
+    bins = reliability_bins(said, true)
+    figure = _curve(row, f"Can the {what} be trusted?", reliability_chart("Reliability", bins))
+    add(
+        figure, "p", {"class": "quiet"},
+        "Points on the line: of rows said to have 70 %, 70 % are so. Bars are 95 % intervals.",
+    )  # fmt: skip
+    if two:
+        legend = add(parent, "p", {"class": "quiet keys"})
+        for kind, title in [("own", "this tree"), *((n, TITLES[n]) for n in rivals)]:
+            key = add(legend, "span", {"class": f"key {kind}"})
+            add(key, "span", {}, title)
+    details = add(parent, "details")
+    add(details, "summary", {}, "Reliability as a table")
+    rows = [
+        [percent(b.said), f"{b.rows:,}", f"{percent(b.true)} ({100 * b.low:.0f} to "
+         f"{100 * b.high:.0f})"] for b in bins
+    ]  # fmt: skip
+    add_table(details, "What was said and what was true", ["said", "rows", "true"], rows, (1, 2))
+
+
+def _curve(parent: ET.Element, title: str, drawn: ET.Element) -> ET.Element:
+    figure = add(parent, "figure")
+    add(figure, "figcaption", {}, title)
+    figure.append(drawn)
+    return figure
+
+
+# --- threshold ----------------------------------------------------------------------------------
+
+
+def threshold_values(subject: Subject) -> dict[str, Any] | None:
+    """Counts at each threshold of the chosen tree, for two classes; the script reads them."""
+    found = subject.assessment
+    if len(subject.classes) != 2 or not found.judged(subject.chosen):
+        return None
+    k = positive_class(subject.labels)
+    scores, positive = found.trees[subject.chosen].proba[:, k], found.labels == k
+    # Thresholds where something changes: even steps, and between scores where they are dense.
+    own = own_threshold(subject, k)
+    dense = np.quantile(scores, np.linspace(0, 1, THRESHOLDS))
+    grid = np.unique(np.round(np.concatenate([np.linspace(0, 1, 101), dense, [own]]), 4))
+    hits = [int(np.sum(positive & (scores >= t))) for t in grid]
+    alarms = [int(np.sum(~positive & (scores >= t))) for t in grid]
+    start = int(np.argmin(np.abs(grid - own)))
+    return {
+        "at": [float(t) for t in grid], "found": hits, "alarms": alarms, "start": start,
+        "rows": int(positive.sum()), "others": int((~positive).sum()),
+        "name": shortened(subject.classes[k], 40), "position": k,
+    }  # fmt: skip
+
+
+def own_threshold(subject: Subject, k: int) -> float:
+    """From which probability of class k on the tree says so."""
+    costs = subject.tree.tree_.call_costs
+    if costs is None:
+        return 0.5
+    miss = float(costs[k, 1 - k] - costs[k, k])
+    alarm = float(costs[1 - k, k] - costs[1 - k, 1 - k])
+    return alarm / (alarm + miss) if alarm + miss > 0 else 0.5
+
+
+def add_threshold(parent: ET.Element, subject: Subject) -> None:
+    """From which probability on to call the class one looks for, with costs."""
+    values = threshold_values(subject)
+    if values is None:
+        return
+    name = values["name"]
+    box = add(parent, "div", {"id": "threshold-box"})
+    add(box, "h3", {}, f"When to call a row {name}")
+    add(
+        box, "label", {"for": "threshold"}, f"Call a row {name} from this probability on",
+    )  # fmt: skip
+    slider = {
+        "type": "range", "id": "threshold", "min": "0", "step": "1", "autocomplete": "off",
+        "max": str(len(values["at"]) - 1), "value": str(values["start"]),
+    }  # fmt: skip
+    add(box, "input", slider)
+    add(box, "p", {"id": "threshold-said", "role": "status", "class": "headline"}, "")
+    costs = add(box, "div", {"class": "costs"})
+    for key, text in (
+        ("miss-cost", f"A missed {name} costs"),
+        ("alarm-cost", "A false alarm costs"),
+    ):
+        field = add(costs, "div")
+        add(field, "label", {"for": key}, text)
+        given = {"type": "number", "id": key, "min": "0", "step": "any", "value": "1"}
+        add(field, "input", given | {"inputmode": "decimal", "autocomplete": "off"})
+    add(costs, "button", {"type": "button", "id": "cheapest"}, "Go to the cheapest")
+    add(box, "p", {"id": "cost-said"}, "")
+    code = add(box, "div", {"class": "code"})
+    shown = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "In Python"}
+    add(add(code, "pre", shown), "code", {"id": "threshold-line"}, "")
+    add(code, "button", {"type": "button", "class": "copy"}, "Copy")

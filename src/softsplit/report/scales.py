@@ -1,0 +1,172 @@
+"""What a question weighs: for each feature a scale in its own units, all to one measure.
+
+Feature j at value v adds steepness a_j (scaled_j(v) - mean_j) / p to the log-odds of yes, counted
+from an average row. A scale draws this from left (pulls to yes) to right (pulls to no), with ticks
+at round values of the feature, whatever the scaling; so nothing needs to be read in ranks.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from softsplit.reading.equations import Split, number, read_split
+from softsplit.reading.model import TreeModel
+from softsplit.reading.summary import BINARY
+from softsplit.report.drawing import question_nodes, threshold_text
+from softsplit.report.elements import add, add_table
+from softsplit.report.labels import counted, shortened
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import visible
+
+WIDTH, LEFT, RIGHT, ROW, HEAD = 640.0, 190.0, 20.0, 44.0, 30.0
+MOST_SCALES = 12
+TICKS = 5
+NEAREST = 46.0
+"""Pixels between two ticks."""
+
+
+def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
+    """What each question of a tree weighs, to unfold; ``anchor`` plus its number is its name."""
+    for place, node in enumerate(question_nodes(model), start=1):
+        split = read_split(model, node)
+        part = add(parent, "details", {"id": f"{anchor}{place}", "class": "question"})
+        said = f"Question {place}: {counted(len(split.features), 'feature')}"
+        add(part, "summary", {}, said)
+        if not split.features:
+            add(part, "p", {}, f"Yes in {100 * split.left_share:.3g} of 100, whatever the row.")
+            continue
+        _scales(part, model, split)
+        formula = add(part, "details")
+        title = "As a formula (with ranks)" if split.ranked else "As a formula"
+        add(formula, "summary", {}, title)
+        add(formula, "p", {}).append(_code(split.condition()))
+        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split).capitalize()}.")
+
+
+def _code(text: str) -> ET.Element:
+    made = ET.Element("code")
+    made.text = text
+    return made
+
+
+def pulls(model: TreeModel, node: int, feature: int, values: FloatArray) -> FloatArray:
+    """What values of a feature add to the log-odds of yes at a question, from an average row."""
+    rows = np.zeros((len(values), len(model.feature_names)))
+    rows[:, feature] = values
+    scaled = model.scaled(rows)[:, feature] - model.summary.scaled_mean[feature]
+    weight = model.parameters.weights[feature, node] / model.parameters.n_features
+    made: FloatArray = model.steepness * weight * scaled
+    return made
+
+
+def average_pull(model: TreeModel, node: int) -> float:
+    """Log-odds of yes of an average row."""
+    parameters = model.parameters
+    used = model.used(node)
+    mean = model.summary.scaled_mean[used] @ parameters.weights[used, node] / parameters.n_features
+    return float(model.steepness * (mean - parameters.thresholds[node]))
+
+
+def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
+    shown = list(split.features[:MOST_SCALES])
+    ends = {j: _ends(model, split.branch, j) for j in shown}
+    base = average_pull(model, split.branch)
+    reach = max(max(abs(low), abs(high)) for low, high in ends.values())
+    reach = max(reach, abs(base), 1e-9)
+    height = HEAD + ROW * (len(shown) + 1)
+    box = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Scales"}
+    svg = add(
+        add(parent, "div", box), "svg",
+        {
+            "class": "scales", "viewBox": f"0 0 {WIDTH:.0f} {height:.0f}", "role": "img",
+            "width": f"{WIDTH:.0f}", "height": f"{height:.0f}",
+            "aria-label": f"Scales of {counted(len(shown), 'feature')}, also as a table below",
+        },
+    )  # fmt: skip
+    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
+    half = (WIDTH - LEFT - RIGHT) / 2
+
+    def across(pull: float) -> float:
+        return middle - half * pull / reach
+
+    add(svg, "text", {"class": "end", "x": f"{LEFT:.0f}", "y": "16"}, "\N{LEFTWARDS ARROW} to yes")
+    place = {"class": "end last", "x": f"{WIDTH - RIGHT:.0f}", "y": "16"}
+    add(svg, "text", place, "to no \N{RIGHTWARDS ARROW}")
+    foot = f"{height - ROW:.0f}"
+    line = {"class": "middle", "x1": f"{middle:.1f}", "x2": f"{middle:.1f}", "y1": "22"}
+    add(svg, "line", line | {"y2": foot})
+    for i, j in enumerate(shown):
+        _scale(svg, model, split.branch, j, HEAD + ROW * (i + 0.5), across)
+    y = HEAD + ROW * (len(shown) + 0.5)
+    add(svg, "text", {"class": "of", "x": "0", "y": f"{y + 4:.1f}"}, "an average row")
+    spot = {"class": "average", "cx": f"{across(base):.1f}", "cy": f"{y:.1f}", "r": "5"}
+    add(svg, "circle", spot)
+    add(
+        parent, "p", {"class": "quiet"},
+        "Read off where each value lies, and add the average row: left of the line in sum is yes. "
+        "A feature matters as much as its scale is long.",
+    )  # fmt: skip
+    _as_table(parent, model, split)
+
+
+def _ends(model: TreeModel, node: int, feature: int) -> tuple[float, float]:
+    ends = np.array([model.summary.low[feature], model.summary.high[feature]])
+    low, high = pulls(model, node, feature, ends)
+    return float(low), float(high)
+
+
+def _scale(
+    svg: ET.Element, model: TreeModel, node: int, feature: int, y: float, across: object
+) -> None:
+    """One feature: its line from the smallest to the largest training value, and ticks."""
+    assert callable(across)
+    low, high = _ends(model, node, feature)
+    name = model.feature_names[feature]
+    label = add(svg, "text", {"class": "of", "x": "0", "y": f"{y + 4:.1f}"}, shortened(name, 24))
+    add(label, "title", {}, visible(name))
+    line = {"class": "line", "x1": f"{across(low):.1f}", "x2": f"{across(high):.1f}"}
+    add(svg, "line", line | {"y1": f"{y:.1f}", "y2": f"{y:.1f}"})
+    last = None
+    for value in tick_values(model, feature):
+        x = across(float(pulls(model, node, feature, np.array([value]))[0]))
+        add(
+            svg, "line",
+            {"class": "line", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{y - 4:.1f}",
+             "y2": f"{y + 4:.1f}"},
+        )  # fmt: skip
+        if last is None or abs(x - last) >= NEAREST:
+            add(svg, "text", {"class": "tick", "x": f"{x:.1f}", "y": f"{y + 17:.1f}"},
+                number(value, 3))  # fmt: skip
+            last = x
+
+
+def tick_values(model: TreeModel, feature: int) -> list[float]:
+    """Values of a feature at which a scale has ticks: its ends, and round ones between."""
+    low, high = float(model.summary.low[feature]), float(model.summary.high[feature])
+    if model.summary.kinds[feature] == BINARY or not low < high:
+        return sorted({low, high})
+    if not model.scaling.linear:
+        ranks = np.linspace(0.0, 1.0, TICKS)
+        return sorted({model.scaling.to_original(feature, float(rank)) for rank in ranks})
+    step = 10.0 ** np.floor(np.log10((high - low) / TICKS))
+    step *= next((m for m in (1, 2, 5, 10) if m * step * TICKS >= high - low), 10)
+    inner = np.arange(np.ceil(low / step), np.floor(high / step) + 1)[: 3 * TICKS] * step
+    return sorted({low, high, *inner.tolist()})
+
+
+def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
+    """All features of a question, however many."""
+    rows = []
+    for j in split.features:
+        low, high = model.summary.low[j], model.summary.high[j]
+        at_low, at_high = _ends(model, split.branch, j)
+        towards = "higher values pull to yes" if at_high > at_low else "higher values pull to no"
+        size = number(abs(at_high - at_low), 3)
+        rows.append([visible(model.feature_names[j]), f"{number(low)} to {number(high)}", towards,
+                     size])  # fmt: skip
+    part = add(parent, "details")
+    add(part, "summary", {}, f"All {counted(len(rows), 'feature')} of this question as a table")
+    head = ["feature", "training values", "direction", "length of its scale (log-odds)"]
+    add_table(part, "What the question weighs", head, rows, (3,))

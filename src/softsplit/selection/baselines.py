@@ -1,0 +1,132 @@
+"""Methods that everyone knows, to judge a tree beside.
+
+majority    class shares of the training rows
+logistic    L1 logistic regression, one class against the rest, its strength by inner folds
+cart        scikit-learn's decision tree, its number of leaves by inner folds
+boosting    histogram gradient boosting as it comes: what nobody can read, as a ceiling
+
+Each is trained on the same rows as the trees and says probabilities of all classes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from softsplit.support.arrays import FloatArray
+
+Codes = NDArray[np.int64]
+
+BASELINES = ("majority", "logistic", "cart", "boosting")
+LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
+LEAVES = (3, 6, 12, 25, 50, 100)
+CHOICE_ROWS = 2000
+"""Rows on which the setting of a baseline is chosen inside a fold."""
+EXACT_ROWS, EXACT, LOOSE = 5000, 1e-4, 1e-3
+"""Beyond this many rows the logistic regression ends at a looser tolerance: where a hyperplane
+parts the classes the last digits of its coefficients can take minutes."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A baseline after training: what it says of rows, and the features that it uses."""
+
+    proba: FloatArray
+    features: float
+
+
+def train_baseline(
+    name: str, X: FloatArray, labels: Codes, test: FloatArray, weights: FloatArray, seed: int
+) -> Trained:
+    """Probabilities of all classes for the test rows.
+
+    Parameters
+    ----------
+    name : one of BASELINES
+    X, labels : training rows
+    test : rows to predict
+    weights : array of shape (n_classes,)
+        What a row of each class counts, as in the training of the tree.
+    seed : int
+    """
+    n_classes = len(weights)
+    seen = np.unique(labels)
+    if name == "majority" or len(seen) < 2:
+        shares = np.bincount(labels, minlength=n_classes) * weights
+        return Trained(np.tile(shares / shares.sum(), (len(test), 1)), 0.0)
+    # Classes that are not there have no code: scikit-learn wants 0, 1, ... without gaps.
+    codes = np.searchsorted(seen, labels)
+    counted = None
+    if np.any(weights != weights[0]):
+        counted = {k: float(weights[label]) for k, label in enumerate(seen)}
+    # Squares of very large numbers are no numbers, and CART counts in single precision.
+    unit = MaxAbsScaler().fit(X)
+    X, test = unit.transform(X), unit.transform(test)
+    make = {"logistic": _logistic, "cart": _cart, "boosting": _boosting}[name]
+    with warnings.catch_warnings():  # slow convergence at the weakest strength, rare classes
+        warnings.simplefilter("ignore")
+        model, used = make(X, codes, counted, seed)
+        proba = np.zeros((len(test), n_classes))
+        proba[:, seen] = model.predict_proba(test)
+    return Trained(proba, float(used))
+
+
+def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+    name = "onevsrestclassifier__estimator__"
+    model = _sparse_logistic(counted, seed)
+    strength = _chosen(model, f"{name}C", LOGISTIC_GRID, 1.0, X, codes, seed)
+    tol = EXACT if len(codes) <= EXACT_ROWS else LOOSE
+    model.set_params(**{f"{name}C": strength, f"{name}tol": tol}).fit(X, codes)
+    coefficients = [e.coef_ for e in model[-1].estimators_ if hasattr(e, "coef_")]
+    used = np.any(np.vstack(coefficients) != 0, axis=0).sum() if coefficients else 0
+    return model, used
+
+
+def _sparse_logistic(counted: Any, seed: int) -> Any:
+    recent = tuple(int(n) for n in sklearn.__version__.split(".")[:2]) >= (1, 8)
+    sparse: dict[str, Any] = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
+    if counted is not None and len(counted) == 2:
+        sparse["class_weight"] = counted
+    elif counted is not None:  # one class against the rest: each of these has two classes
+        sparse["class_weight"] = "balanced"
+    model = LogisticRegression(solver="liblinear", max_iter=200, random_state=seed, **sparse)
+    return make_pipeline(StandardScaler(), OneVsRestClassifier(model))
+
+
+def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+    model = DecisionTreeClassifier(class_weight=counted, random_state=seed, min_samples_leaf=3)
+    model.set_params(
+        max_leaf_nodes=_chosen(model, "max_leaf_nodes", LEAVES, 12, X, codes, seed)
+    ).fit(X, codes)
+    asked = model.tree_.feature[model.tree_.feature >= 0]
+    return model, len(np.unique(asked))
+
+
+def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+    model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
+    varies = np.ptp(X, axis=0) > 0
+    return model.fit(X, codes), int(varies.sum())
+
+
+def _chosen(
+    model: Any, name: str, grid: Any, otherwise: Any, X: FloatArray, codes: Codes, seed: int
+) -> Any:
+    """The value of a setting that is best on inner folds of some of the rows."""
+    few = np.random.default_rng(seed).permutation(len(codes))[:CHOICE_ROWS]
+    if np.bincount(codes).min() < 2 or len(np.unique(codes[few])) < 2:
+        return otherwise
+    scoring = "accuracy" if len(np.unique(codes[few])) < len(np.unique(codes)) else "neg_log_loss"
+    search = GridSearchCV(model, {name: grid}, cv=3, scoring=scoring, error_score=-1e9)
+    return search.fit(X[few], codes[few]).best_params_[name]

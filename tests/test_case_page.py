@@ -1,0 +1,159 @@
+"""The form of the report in a real browser: it says what the library says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from readings import LEAVES, random_classifier
+from softsplit.data.schema import Column, InputSchema, LabelledRows
+from softsplit.reading.explanation import explain
+from softsplit.report import Assessment, JudgedPath, fit_tree, make_subject, render_report
+from softsplit.report.study import FitOptions
+from softsplit.selection.assessment import NOT_JUDGED, Judged
+from softsplit.selection.baselines import BASELINES
+from tables import people
+
+KINDS = ("minmax", "standard", "quantile")
+
+
+def unjudged_page(tree, rows):
+    """The report of a tree alone."""
+    shape = (len(rows.y), len(tree.classes_))
+    none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
+    labels = np.searchsorted(tree.classes_, rows.y)
+    found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
+    return make_subject("data", rows, JudgedPath((tree,), 0, found, (), False))
+
+
+def random_page(seed, kind, leaves):
+    tree, X = random_classifier(
+        seed, depth=3, kind=kind, steepness=30.0, labels="integer", leaves=leaves
+    )
+    columns = tuple(Column(name, None, 0.0) for name in tree.tree_.feature_names)
+    y = tree.classes_[np.arange(len(X)) % len(tree.classes_)]
+    rows = LabelledRows(InputSchema("y", columns), X, y, {}, 0)
+    return tree, unjudged_page(tree, rows)
+
+
+def shown_proba(page):
+    found = page.locator("#case-proba [data-class]").all()
+    pairs = [(e.get_attribute("data-class"), e.get_attribute("data-value")) for e in found]
+    values = {int(k): float(p) for k, p in pairs}
+    return np.array([values[k] for k in range(len(values))])
+
+
+def filled(page, values, names):
+    """Put values into the form by the labels of its fields."""
+    for name, value in zip(names, values, strict=True):
+        field = page.locator("#case .field").filter(has_text=name).locator("input, select")
+        if field.count() == 0:
+            continue
+        if field.evaluate("(e) => e.tagName") == "SELECT":
+            field.select_option(str(int(value)) if np.isreal(value) else str(value))
+        else:
+            field.fill(repr(float(value)))
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    said = []
+    pages = []
+
+    def open_page(subject, **options):
+        path = tmp_path / f"page{len(pages)}.html"
+        path.write_text(render_report(subject), encoding="utf-8")
+        page = browser.new_context(**options).new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html.ready")
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+    assert said == []
+
+
+@pytest.mark.parametrize("leaves", LEAVES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):
+    tree, subject = random_page(11, kind, leaves)
+    page = opened(subject)
+    names = tree.tree_.feature_names
+    rng = np.random.default_rng(3)
+    for row in rng.integers(0, len(subject.X), 6):
+        x = subject.X[row].copy()
+        x[0] += rng.normal()  # between and outside of training values
+        filled(page, x, names)
+        expected = tree.tree_.predict_proba(x[None])[0]
+        np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
+        label = tree.classes_[tree.tree_.predict_index(x[None])[0]]
+        assert page.locator("#case-answer").inner_text() == f"The tree says {label}."
+
+
+def test_the_nearest_change_is_that_of_explain(opened):
+    tree, subject = random_page(4, "standard", "shares")
+    page = opened(subject)
+    model = tree.tree_
+    checked = 0
+    for row in range(0, 12):
+        x = subject.X[row]
+        filled(page, x, model.feature_names)
+        offered = page.locator("#case-changes li").all_inner_texts()
+        expected = explain(model, x).changes
+        for change in expected[:1]:
+            line = next(text for text in offered if text.startswith(f"{change.name}:"))
+            if change.name in ("feature 1", "feature 2"):  # 0 or 1, and whole numbers
+                assert f": {change.new_value:g} instead" in line
+            assert f"it says {change.label}" in line
+            checked += 1
+        if not expected:
+            assert offered[0].startswith("No change of one variable alone")
+    assert checked > 3
+
+
+def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):
+    _, subject = random_page(4, "minmax", "shares")
+    page = opened(subject)
+    before = page.locator("#case-answer").inner_text()
+    assert page.locator(".tree .lit").count() == 0
+    page.locator("#case-changes button").first.click()
+    assert page.locator("#case-answer").inner_text() != before
+    assert page.locator(".tree .leaf.lit").count() == 1
+    page.get_by_role("button", name="Back to the typical row").click()
+    page.wait_for_function("document.querySelectorAll('.tree .lit').length === 0")
+    assert page.locator("#case-answer").inner_text() == before
+
+
+def test_an_empty_field_is_asked_for(opened):
+    _, subject = random_page(4, "minmax", "shares")
+    page = opened(subject)
+    page.locator("#case input").first.fill("")
+    assert page.locator("#case-answer").inner_text().startswith("Give a number for ")
+    assert page.locator("#case").get_by_label("feature 0").count() == 1
+
+
+def test_a_text_column_is_one_choice(opened):
+    from softsplit.data import Table, learn
+
+    rows = learn(Table("people", people(120).astype(str)), "risk")
+    tree = fit_tree(rows, FitOptions(depth=1, strength=2.0)).tree
+    names = list(rows.schema.feature_names)
+    used = {names[j].split("=")[0] for j in tree.selected_features_}
+    assert used == {"age", "town"}
+    page = opened(unjudged_page(tree, rows))
+    form = page.locator("#case")
+    town = form.get_by_label("town")
+    assert town.locator("option").all_inner_texts() == ["Bern", "Lyon", "Oslo"]
+    form.get_by_label("age").fill("45")
+    for level in ("Bern", "Oslo"):
+        town.select_option(label=level)
+        x = rows.X[0].copy()
+        x[names.index("age")] = 45
+        for other in ("Bern", "Lyon", "Oslo"):
+            x[names.index(f"town={other}")] = float(other == level)
+        expected = tree.tree_.predict_proba(x[None])[0]
+        np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)

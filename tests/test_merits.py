@@ -1,0 +1,155 @@
+"""Figures on rows left out: against scikit-learn, and their intervals against simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+from typer.testing import CliRunner
+
+from softsplit import SoftTreeClassifier
+from softsplit.cli import app
+from softsplit.data import Table, learn
+from softsplit.report import make_subject, render_report, rivals, walk_path
+from softsplit.report.curves import reliability_bins
+from softsplit.report.intervals import (
+    average_precision,
+    balanced_difference,
+    balanced_share,
+    log_loss,
+    precision_recall_area,
+    roc_area,
+)
+from softsplit.report.measures import rare_sentence, threshold_values
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.booleans())
+def test_figures_agree_with_scikit_learn(seed, n_classes, ties):
+    rng = np.random.default_rng(seed)
+    labels = np.append(np.arange(n_classes), rng.integers(0, n_classes, 60))
+    proba = rng.dirichlet(np.ones(n_classes), len(labels))
+    if ties:
+        proba = np.round(proba, 1)
+        proba /= proba.sum(axis=1, keepdims=True)
+    calls = proba.argmax(axis=1)
+    scores = proba[:, 1] if n_classes == 2 else proba
+    expected = metrics.roc_auc_score(labels, scores, multi_class="ovr")
+    found = roc_area(proba, labels)
+    assert found.value == pytest.approx(expected) and found.low <= found.value <= found.high
+    assert average_precision(proba[:, 1], labels == 1) == pytest.approx(
+        metrics.average_precision_score(labels == 1, proba[:, 1])
+    )
+    assert log_loss(proba, labels).value == pytest.approx(
+        -np.mean(np.log(np.maximum(proba[np.arange(len(labels)), labels], 1e-15)))
+    )
+    balanced = balanced_share(calls == labels, labels)
+    assert balanced.value == pytest.approx(metrics.balanced_accuracy_score(labels, calls))
+    area = precision_recall_area(proba, labels)
+    assert 0 <= area.low <= area.value <= area.high <= 1
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        labels = (rng.random(n) < 0.2).astype(int)
+        score = rng.normal(size=n) + 1.2 * labels
+        p = 1 / (1 + np.exp(-score))
+        return np.column_stack([1 - p, p]), labels
+
+    many, truth = draw(400_000)
+    true = [roc_area(many, truth), balanced_share((many[:, 1] > 0.5) == truth, truth)]
+    true += [log_loss(many, truth), precision_recall_area(many, truth, 1)]
+    inside = np.zeros(4)
+    for _ in range(300):
+        proba, labels = draw(300)
+        hits = (proba[:, 1] > 0.5) == labels
+        found = [roc_area(proba, labels), balanced_share(hits, labels), log_loss(proba, labels)]
+        found.append(precision_recall_area(proba, labels, 1))
+        inside += [f.low <= t.value <= f.high for f, t in zip(found, true, strict=True)]
+    assert np.all(inside / 300 > 0.9), inside / 300
+
+
+def test_a_difference_of_balanced_accuracies_is_of_the_same_rows():
+    labels = np.repeat([0, 1], [90, 10])
+    good = np.ones(100, bool)
+    worse = np.append(np.ones(90, bool), np.zeros(10, bool))
+    found = balanced_difference(good, worse, labels)
+    assert found.value == 0.5 and found.low == found.high == 0.5
+
+
+def test_reliability_counts_every_row_once():
+    rng = np.random.default_rng(1)
+    said = np.round(rng.random(503), 2)
+    bins = reliability_bins(said, rng.random(503) < said)
+    assert sum(b.rows for b in bins) == 503 and len(bins) <= 10
+    assert all(b.low <= b.true <= b.high for b in bins)
+    assert len(reliability_bins(np.full(50, 0.3), np.zeros(50, bool))) == 1
+
+
+def rare_table(n_rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, n_rows))
+    ill = a + 0.3 * rng.normal(size=n_rows) > 1.9
+    return pd.DataFrame({"a": a, "b": b, "state": np.where(ill, "ill", "well")})
+
+
+@pytest.fixture(scope="module")
+def rare():
+    rows = learn(Table("rare", rare_table().astype(str)), "state")
+    settings = {"depth": 1, "n_starts": 1, "random_state": 0, "global_strength": 0.5}
+    tree = SoftTreeClassifier(**settings).fit(rows.frame, rows.y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rivals, "POINTS", 2)
+        patch.setattr(rivals, "FOLDS", 2)
+        yield make_subject("rare", rows, walk_path(tree, rows))
+
+
+def test_a_rare_class_leads_with_the_balanced_figure(rare):
+    assert rare.classes[rare.rare] == "ill" and rare.measure == "balanced accuracy"
+    page = render_report(rare)
+    assert page.index("balanced accuracy on rows left out") < page.index("How good it is")
+    told = rare_sentence(rare, rare.chosen)
+    found = rare.class_merits(rare.chosen, rare.rare)
+    assert f"finds {round(found.rows * found.found.value)} of {found.rows} such rows" in told
+    assert told in page.replace("&nbsp;", "\N{NO-BREAK SPACE}")
+
+
+def test_thresholds_count_the_rows_left_out(rare):
+    values = threshold_values(rare)
+    judged, labels = rare.assessment.trees[rare.chosen], rare.assessment.labels
+    ill = rare.classes.index("ill")
+    for i, at in enumerate(values["at"]):
+        called = judged.proba[:, ill] >= at
+        assert values["found"][i] == np.sum(called & (labels == ill))
+        assert values["alarms"][i] == np.sum(called & (labels != ill))
+    assert values["at"][values["start"]] == 0.5
+    assert values["rows"] + values["others"] == len(labels)
+
+
+def test_many_rows_are_judged_on_a_fifth(monkeypatch):
+    monkeypatch.setattr(rivals, "HELD_OUT_FROM", 300)
+    monkeypatch.setattr(rivals, "POINTS", 2)
+    rows = learn(Table("rare", rare_table().astype(str)), "state")
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
+    found = walk_path(tree.fit(rows.frame, rows.y), rows).assessment
+    assert (found.n_folds, len(found.labels), found.n_trained) == (1, 80, 320)
+    assert all(judged.complete for judged in (*found.trees, *found.baselines.values()))
+
+
+def test_the_command_tells_of_the_rare_class(tmp_path, monkeypatch):
+    monkeypatch.setattr(rivals, "POINTS", 2)
+    monkeypatch.setattr(rivals, "FOLDS", 2)
+    rare_table().to_csv(tmp_path / "rare.csv", index=False)
+    given = ["fit", str(tmp_path / "rare.csv"), "-t", "state", "--report", str(tmp_path / "r.html")]
+    given += ["--depth", "1", "--strength", "0.5", "--quiet"]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    first = next(line for line in lines if "rows left out" in line)
+    assert first.startswith("balanced accuracy on rows left out")
+    assert any(line.startswith("rare class") and "Class ill is rare" in line for line in lines)

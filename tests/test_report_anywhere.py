@@ -1,0 +1,166 @@
+"""The report from Python: estimators, pipelines, files, notebooks."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from typer.testing import CliRunner
+
+import softsplit
+from readings import TREES, classifier_and_frame
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
+from softsplit.cli import app
+from softsplit.report import rivals
+from softsplit.report.flow import oriented, rows_flow
+from tables import people
+
+
+@pytest.fixture(scope="module")
+def light():
+    """Few trees and folds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rivals, "POINTS", 2)
+        patch.setattr(rivals, "FOLDS", 2)
+        yield
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def tree(iris):
+    return SoftTreeClassifier(n_starts=2, random_state=0).fit(*iris)
+
+
+def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
+    X, y = iris
+    made = tree.report(X, y, tmp_path / "tree.html")
+    assert (tmp_path / "tree.html").read_text(encoding="utf-8") == made.html
+    assert made.subject.tree is tree and "A tree for target" in made.html
+    save_model(tree, tmp_path / "tree.json")
+    for model in (tmp_path / "tree.json", str(tmp_path / "tree.json")):
+        again = softsplit.report(model, X, y)
+        assert again.subject.accuracy(again.subject.chosen) == made.subject.accuracy(
+            made.subject.chosen
+        )
+    chosen = SoftTreeClassifierCV(depths=[2], ridges=[1.0], cv=2, random_state=0).fit(X, y)
+    assert chosen.report(X, y).subject.tree is chosen.best_estimator_
+    steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
+    piped = softsplit.report(steps.fit(X, y), X, y, name="flowers")
+    assert piped.subject.tree.tree_.feature_names == tuple(X.columns)
+    assert "flowers: 150 rows" in piped.html
+
+
+def test_rows_that_do_not_fit_the_model_are_refused(iris, tree):
+    X, y = iris
+    with pytest.raises(ValueError, match="y is missing: a report needs the classes"):
+        softsplit.report(tree, X)
+    with pytest.raises(ValueError, match="class 7 in y is none of the model's classes"):
+        tree.report(X, y.where(y > 0, 7))
+    with pytest.raises(ValueError, match="no row is of class 2; the report needs rows"):
+        tree.report(X[:100], y[:100])
+    with pytest.raises(ValueError, match="one class for each of the 150 rows"):
+        tree.report(X, y[:20])
+
+
+def test_a_model_file_of_python_is_reported_by_the_command(light, iris, tree, tmp_path):
+    X, y = iris
+    save_model(tree, tmp_path / "tree.json")
+    X.assign(kind=y).to_csv(tmp_path / "flowers.csv", index=False)
+    files = [str(tmp_path / "tree.json"), str(tmp_path / "flowers.csv")]
+    out = ["--out", str(tmp_path / "page.html"), "--quiet"]
+    refused = CliRunner().invoke(app, ["report", *files, *out])
+    assert refused.exit_code == 2 and "name it with --target" in refused.output
+    done = CliRunner().invoke(app, ["report", *files, *out, "--target", "kind"])
+    assert done.exit_code == 0, done.output
+    assert "A tree for" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def texts(html: str) -> str:
+    """What a reader sees of a piece of HTML, which must be well formed."""
+    seen, depth = [], []
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            depth.append(tag)
+            assert tag not in ("script", "img", "link"), tag
+            assert not any(name.startswith("on") or "://" in (v or "") for name, v in attributes)
+
+        def handle_endtag(self, tag):
+            assert depth.pop() == tag
+
+        def handle_data(self, data):
+            if "style" not in depth:
+                seen.append(data)
+
+    parser = Parser()
+    parser.feed(html)
+    parser.close()
+    assert depth == []
+    return "\n".join(seen)
+
+
+def test_notebooks_show_trees_explanations_and_paths(iris, tree):
+    X, y = iris
+    shown = texts(tree._repr_html_())
+    assert "question 1" in shown and "petal width (cm)" in shown
+    assert tree._repr_mimebundle_()["text/html"] == tree._repr_html_()
+    assert "SoftTreeClassifier" in texts_or_parameters(SoftTreeClassifier())
+    shown = texts(tree.explain(X.iloc[[70]])._repr_html_())
+    assert "Answer:" in shown and "What would change the answer" in shown
+    path = strength_path(X, y, estimator=SoftTreeClassifier(n_starts=1, random_state=0), n_points=2)
+    assert "2 trees, from a weak penalty" in texts(path._repr_html_())
+
+
+def texts_or_parameters(estimator) -> str:
+    """Of an estimator without a tree, what scikit-learn shows."""
+    return estimator._repr_html_()
+
+
+def test_names_stay_text_in_notebooks(iris):
+    X, y = iris
+    odd = ["<script>x</script>", "a&b", '"><img src=x>', "d"]
+    X = pd.DataFrame(X.to_numpy(), columns=odd)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, [f"<b>{k}</b>" for k in y])
+    assert "<b>0</b>" in texts(tree._repr_html_())
+    texts(tree.explain(X.iloc[[3]])._repr_html_())
+    assert "<script>x" not in tree._repr_html_()
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(**TREES)
+def test_turned_sides_change_no_answer(seed, depth, kind, labels):
+    tree, frame = classifier_and_frame(seed, depth, kind, labels)
+    X, model = frame.to_numpy(), tree.tree_
+    y = model.predict_index(X)
+    turned = oriented(model, X, y)
+    np.testing.assert_allclose(turned.predict_proba(X), model.predict_proba(X), atol=1e-9)
+    counts = rows_flow(turned, X, y).counts
+    place = np.arange(len(counts)) @ counts / np.maximum(counts.sum(axis=0), 1e-300)
+    for t in range(len(model.parameters.thresholds)):
+        sides = [2 * t + 1, 2 * t + 2]
+        if counts.sum(axis=0)[sides].min() > 1e-6 * len(X):
+            assert place[sides[0]] <= place[sides[1]] + 1e-6
+
+
+def test_a_table_with_its_target_needs_no_y(light):
+    from softsplit.data import Table, learn
+    from softsplit.report import FitOptions, fit_tree
+
+    table = people()
+    tree = fit_tree(learn(Table("people", table.astype(str)), "risk"), FitOptions(1, 0.05)).tree
+    with_target = softsplit.report(tree, table.astype(str))
+    parted = softsplit.report(tree, table.drop(columns="risk").astype(str), table["risk"])
+    assert with_target.html == parted.html
+    assert re.search(r"data: 60 rows, 4 columns", parted.html)
