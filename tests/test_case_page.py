@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from readings import LEAVES, random_classifier
-from softsplit.data.schema import Column, InputSchema, LabelledRows
+from softsplit.data.learning import LabelledRows
 from softsplit.reading.explanation import explain
 from softsplit.report import Assessment, JudgedPath, fit_tree, make_subject, render_report
 from softsplit.report.study import FitOptions
@@ -30,10 +32,9 @@ def random_page(seed, kind, leaves):
     tree, X = random_classifier(
         seed, depth=3, kind=kind, steepness=30.0, labels="integer", leaves=leaves
     )
-    columns = tuple(Column(name, None, 0.0) for name in tree.tree_.feature_names)
     y = tree.classes_[np.arange(len(X)) % len(tree.classes_)]
-    rows = LabelledRows(InputSchema("y", columns), X, y, {}, 0)
-    return tree, unjudged_page(tree, rows)
+    coding = replace(tree.tree_.table_coding, named=False)
+    return tree, unjudged_page(tree, LabelledRows(coding.code(X), y, "y"))
 
 
 def shown_proba(page):
@@ -84,8 +85,8 @@ def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):
     page = opened(subject)
     names = tree.tree_.feature_names
     rng = np.random.default_rng(3)
-    for row in rng.integers(0, len(subject.X), 6):
-        x = subject.X[row].copy()
+    for row in rng.integers(0, len(subject.matrix), 6):
+        x = subject.matrix[row].copy()
         x[0] += rng.normal()  # between and outside of training values
         filled(page, x, names)
         expected = tree.tree_.predict_proba(x[None])[0]
@@ -100,7 +101,7 @@ def test_the_nearest_change_is_that_of_explain(opened):
     model = tree.tree_
     checked = 0
     for row in range(0, 12):
-        x = subject.X[row]
+        x = subject.matrix[row]
         filled(page, x, model.feature_names)
         offered = page.locator("#case-changes li").all_inner_texts()
         expected = explain(model, x).changes

@@ -34,7 +34,7 @@ from softsplit.support.inputs import (
 from softsplit.training import settings
 from softsplit.training.preparation import ModelSettings, Prepared, Rows
 from softsplit.training.run import Outcome, Run
-from softsplit.variables import CodedRows, learn
+from softsplit.variables import CodedRows, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
 
@@ -62,6 +62,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         random_state: Any,
         verbose: int,
         kinds: Any,
+        groups: Any,
     ) -> None:
         self.sharpness = sharpness
         self.exponent = exponent
@@ -80,6 +81,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.kinds = kinds
+        self.groups = groups
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -143,6 +145,9 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         matrix, coding = coded.X, coded.coding
         names = np.array(coding.column_names, dtype=object)
         estimator.coding_ = coding
+    columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
+    if coding is None and names is not None:
+        columns = names.tolist()
     return Rows(
         matrix,
         labels,
@@ -152,6 +157,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         sample_weight is not None,
         coding,
         target if isinstance(target, str) else None,
+        column_groups(coding, columns, estimator.groups),
     )
 
 

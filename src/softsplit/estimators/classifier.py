@@ -110,6 +110,10 @@ class SoftTreeClassifier(SoftTreeBase):
         What columns of a table are, by their names or positions, where ``fit`` sees it otherwise:
         "number", "category", "date", "keep" for one that it would leave out (an identifier, free
         text), or "drop". See docs/tables.md.
+    groups : sequence of sequences, optional
+        Columns of X, by names or positions, that are selected together: penalty "count" counts such
+        a group as one feature, as it does all columns that a variable of a table becomes. Other
+        penalties count every column.
 
     Attributes
     ----------
@@ -194,6 +198,7 @@ class SoftTreeClassifier(SoftTreeBase):
         engine: str | EngineMaker = "memory",
         ridge: float = 1.0,
         kinds: Any = None,
+        groups: Any = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -213,6 +218,7 @@ class SoftTreeClassifier(SoftTreeBase):
             random_state=random_state,
             verbose=verbose,
             kinds=kinds,
+            groups=groups,
         )
         self.depth = depth
         self.penalty = penalty

@@ -122,7 +122,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, kinds
+    loss, engine, kinds, groups
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
@@ -201,6 +201,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         ridges: Sequence[float] | str = "auto",
         calls: str = "auto",
         kinds: Any = None,
+        groups: Any = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -220,6 +221,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             random_state=random_state,
             verbose=verbose,
             kinds=kinds,
+            groups=groups,
         )
         self.depths = depths
         self.scales = scales

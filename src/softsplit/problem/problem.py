@@ -60,6 +60,9 @@ class TrainingProblem:
         Half the width of the box of weights and thresholds.
     ridge : float
         Factor of half the squared weights.
+    groups : array of int, shape (n_features,), optional
+        The group of each feature: under the "count" penalty a group counts once, however many of
+        its features are used. Other penalties know no groups.
     """
 
     rows: RowEngine
@@ -73,6 +76,7 @@ class TrainingProblem:
     proximal: Proximal | None = None
     bound: float = 1.0
     ridge: float = 0.0
+    groups: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -194,7 +198,22 @@ class TrainingProblem:
 
     def objective(self, parameters: TreeParameters) -> float:
         """Expected cost plus penalties."""
-        return self.cost(parameters) + self.penalties.value(parameters.weights)
+        return self.cost(parameters) + self.penalty(parameters.weights)
+
+    def penalty(self, weights: FloatArray) -> float:
+        """Both penalties; what is counted as a feature is a group, where there are groups."""
+        pair = self.penalties
+        if self.groups is None or not pair.counts:
+            return pair.value(weights)
+        return pair.local.value(weights) + pair.global_.value(self.grouped(weights))
+
+    def grouped(self, weights: FloatArray) -> FloatArray:
+        """The largest sizes of the weights of each group, (n_groups, n_branches)."""
+        if self.groups is None:
+            return np.abs(weights)
+        largest = np.zeros((int(self.groups.max()) + 1, weights.shape[1]))
+        np.maximum.at(largest, self.groups, np.abs(weights))
+        return largest
 
     def merit(self, parameters: TreeParameters) -> float:
         """What a solver lowers: the objective and the proximal term, if there is one."""

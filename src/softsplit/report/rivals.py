@@ -127,10 +127,10 @@ def walk_path(
         Is handed a line about every step of the work.
     """
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
-    base.set_params(kinds=None)  # rows are coded already
+    base.set_params(kinds=None, groups=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
-    own = strength_fraction(base, rows.matrix, rows.y) if fitted else None
+    own = strength_fraction(base, *rows.part()) if fitted else None
     grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.matrix), seed)
@@ -146,9 +146,14 @@ def walk_path(
     held_out = len(rows.y) >= HELD_OUT_FROM
     say(f"judging {len(grid)} trees and four plain methods on rows left out")
     found = assess(
+<<<<<<< HEAD
         base, rows.matrix, rows.y, grid, n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs,
         held_out=held_out, most_trained=_most(TRAINED_CELLS, rows.matrix) if held_out else None,
         budget=budget, say=say,
+=======
+        base, *rows.part(judged), grid,
+        n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs, budget=budget, say=say,
+>>>>>>> tables
     )  # fmt: skip
     story = _story(len(rows.y), drawn, found, fitted)
     return JudgedPath(tuple(trees), place, found, story, budget.stopped)

@@ -192,7 +192,7 @@ class FoldTrainer:
                 seen[key] = FoldScore(
                     solution.parameters,
                     tested.score(solution),
-                    float(np.sum(~np.all(zero, axis=1))),
+                    float(np.sum(np.any(prepared.problem.grouped((~zero).astype(float)), axis=1))),
                     float(np.sum(~zero)),
                     0.0,
                     tested.valued(solution),

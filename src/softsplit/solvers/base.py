@@ -108,7 +108,7 @@ class Solution:
             status = Status.OPTIMAL if close else Status.ACCEPTABLE
         return cls(
             parameters=parameters,
-            objective=found.value + problem.penalties.value(parameters.weights),
+            objective=found.value + problem.penalty(parameters.weights),
             cost=found.value,
             violation=residuals.violation,
             stationarity=max(residuals.stationarity, residuals.leaf_gap),
@@ -129,7 +129,7 @@ class Solution:
         unknown = KKT(np.nan, np.nan, np.nan, np.nan, np.zeros(problem.n_classes))
         return cls(
             parameters=parameters,
-            objective=cost + problem.penalties.value(parameters.weights),
+            objective=cost + problem.penalty(parameters.weights),
             cost=cost,
             violation=np.nan,
             stationarity=np.nan,

@@ -59,6 +59,8 @@ class Rows:
         How X was made of a table, if it was; ``names`` are those of the coded columns then.
     target : str, optional
         What the labels are called, if y had a name.
+    groups : array of int, shape (n_features,), optional
+        Features that are selected together; see ``TrainingProblem``.
     """
 
     X: FloatArray
@@ -69,6 +71,7 @@ class Rows:
     weighted: bool = False
     coding: Coding | None = None
     target: str | None = None
+    groups: NDArray[np.intp] | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -311,6 +314,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         ),
         bound=np.inf if likelihood else 1.0,
         ridge=ridge * row_unit,
+        groups=rows.groups,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(

@@ -1,6 +1,16 @@
 """Variables of a table: what they are, and the columns that they become in a training problem."""
 
 from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, learn
+from softsplit.variables.groups import column_groups
 from softsplit.variables.variable import KINDS, Cells, Variable
 
-__all__ = ["KINDS", "Cells", "CodedRows", "Coding", "ColumnsLeftOut", "Variable", "learn"]
+__all__ = [
+    "KINDS",
+    "Cells",
+    "CodedRows",
+    "Coding",
+    "ColumnsLeftOut",
+    "Variable",
+    "column_groups",
+    "learn",
+]

@@ -43,6 +43,8 @@ class Draft:
         The coefficients that there are; all others are zero.
     open : bool array (n_branches,)
         Branches that are not closed.
+    groups : int array, optional
+        The group of each feature of the problem; each is one of its own if not given.
     """
 
     splits: FloatArray
@@ -50,6 +52,7 @@ class Draft:
     columns: NDArray[np.intp]
     kept: NDArray[np.bool_]
     open: NDArray[np.bool_]
+    groups: NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, tree: TreeParameters, problem: TrainingProblem) -> Draft:
@@ -63,6 +66,7 @@ class Draft:
             np.arange(problem.n_features),
             weights != 0,
             np.ones(len(weights), dtype=bool),
+            problem.groups,
         )
 
     def tree(self, problem: TrainingProblem) -> TreeParameters:
@@ -84,12 +88,21 @@ class Draft:
         return int(np.count_nonzero(self.kept))
 
     @cached_property
+    def homes(self) -> NDArray[np.intp]:
+        """The group of every column, by number."""
+        if self.groups is None:
+            return np.arange(len(self.columns))
+        return np.unique(self.groups[self.columns], return_inverse=True)[1]
+
+    @cached_property
     def n_features(self) -> int:
-        return int(np.count_nonzero(self.kept.any(axis=0)))
+        """Features that are used; of a group, one."""
+        used = self.kept.any(axis=0)
+        return int(np.count_nonzero(used if self.groups is None else np.bincount(self.homes[used])))
 
     @property
     def size(self) -> float:
-        """Coefficients, and FEATURE_SIZE for each feature: what elimination lowers."""
+        """Coefficients, and FEATURE_SIZE for each feature or group: what elimination lowers."""
         return self.n_coefficients + FEATURE_SIZE * self.n_features
 
     @property
@@ -110,7 +123,7 @@ class Draft:
         end = self.splits.size
         splits = vector[:end].reshape(self.splits.shape)
         log_odds = vector[end:].reshape(self.log_odds.shape)
-        return Draft(splits, log_odds, self.columns, self.kept, self.open)
+        return Draft(splits, log_odds, self.columns, self.kept, self.open, self.groups)
 
     def compact(self) -> Draft:
         """Without the columns that no coefficient is left of."""
@@ -118,13 +131,15 @@ class Draft:
         splits = self.splits.copy()
         splits[:, :-1] *= self.kept
         splits = splits[:, np.append(used, True)]
-        return Draft(splits, self.log_odds, self.columns[used], self.kept[:, used], self.open)
+        return Draft(
+            splits, self.log_odds, self.columns[used], self.kept[:, used], self.open, self.groups
+        )
 
     def with_kept(self, kept: NDArray[np.bool_]) -> Draft:
         """With these of its coefficients only."""
         splits = self.splits.copy()
         splits[:, :-1] *= kept
-        return Draft(splits, self.log_odds, self.columns, kept, self.open)
+        return Draft(splits, self.log_odds, self.columns, kept, self.open, self.groups)
 
     def closed(self, branch: int, goes_left: bool) -> Draft:
         """All rows of a branch to one side; what lies on the other side goes."""
@@ -132,7 +147,7 @@ class Draft:
         lost = lost_branches(branch, goes_left, len(splits))
         kept[lost], open_[lost], splits[lost] = False, False, 0.0
         splits[lost, -1] = FAR if goes_left else -FAR
-        return Draft(splits, self.log_odds, self.columns, kept, open_)
+        return Draft(splits, self.log_odds, self.columns, kept, open_, self.groups)
 
     def featureless(self, shares: FloatArray) -> Draft:
         """The tree that gives all rows the same answer."""

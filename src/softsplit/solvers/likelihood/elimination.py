@@ -11,21 +11,29 @@ best of them is the one with the least
     value + local x coefficients + global_ x features
 
 which is the objective under the "count" penalty at these strengths. As the strength grows the best
-size falls; the tree without features, the last of the path, wins in the end.
+size falls; the tree without features, the last of the path, wins in the end. Features of a group
+(the columns of one variable of a table) count as one, and may go together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.solvers.likelihood.descent import Field, Smoothing
 from softsplit.solvers.likelihood.draft import Draft, below, lost_branches
-from softsplit.solvers.likelihood.prices import FEATURE_SIZE, branch_rises, coefficient_rises
+from softsplit.solvers.likelihood.prices import (
+    FEATURE,
+    FEATURE_SIZE,
+    branch_rises,
+    coefficient_rises,
+    routed,
+)
 from softsplit.solvers.likelihood.search import Descents, OutOfBudget
 from softsplit.support.arrays import FloatArray
 
@@ -69,9 +77,13 @@ class Stage:
         return self.value + local * self.counts[0] + global_ * self.counts[1]
 
 
+GROUP = -2
+"""In the place of a branch: all columns of a group, whose number stands for the column."""
+
+
 class Move(NamedTuple):
-    """What may go, and what that costs for the size it saves: one coefficient, with a negative
-    branch all those of a column, with a negative column a branch."""
+    """What may go, and what that costs for the size it saves: one coefficient, with the branch
+    FEATURE all those of a column, with GROUP those of a group, with a negative column a branch."""
 
     price: float
     branch: int
@@ -86,7 +98,7 @@ def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stag
     """
     stages: list[Stage] = []
     ridge = Smoothing(RIDGE * descents.unit)
-    draft = without_negligible(draft)
+    draft = without_negligible(replace(draft, groups=descents.problem.groups))
     try:
         while draft.n_coefficients:
             draft = close_idle(descents, draft).compact()
@@ -142,33 +154,51 @@ def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
     """
     share = LARGE_SHARE if draft.size > LARGE else SHARE
     wanted, gone = max(1.0, share * draft.size), 0.0
-    kept, in_column = draft.kept.copy(), draft.kept.sum(axis=0)
+    kept, in_group = draft.kept.copy(), _by_group(draft, draft.kept.sum(axis=0))
     for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
-        left = int(in_column.sum())
+        left = int(in_group.sum())
         if move.column < 0:
             fewer, saved = saved_by_closing(draft, move.branch, move.goes_left)
             if gone or fewer == left:
                 continue
             draft = draft.closed(move.branch, move.goes_left)
-            kept, in_column = draft.kept.copy(), draft.kept.sum(axis=0)
+            kept, in_group = draft.kept.copy(), _by_group(draft, draft.kept.sum(axis=0))
         else:
             which = slice(None) if move.branch < 0 else move.branch
-            fewer = int(np.count_nonzero(kept[which, move.column]))
-            saved = fewer + FEATURE_SIZE * (fewer == in_column[move.column])
-            if fewer in (0, left) or (gone and gone + saved > 2 * wanted):
+            columns: Any = move.column
+            home = draft.homes[move.column] if move.branch != GROUP else move.column
+            if move.branch == GROUP:
+                columns = draft.homes == home
+            fewer = int(np.count_nonzero(kept[which, columns]))
+            saved = fewer + FEATURE_SIZE * (fewer == in_group[home])
+            if gone and gone + saved > 2 * wanted:
+                if draft.groups is None or fewer == 0:
+                    continue
+                break  # whole groups are large: what is left is dearer than the next round's first
+            if fewer in (0, left):
                 continue
-            kept[which, move.column] = False
-            in_column[move.column] -= fewer
+            kept[which, columns] = False
+            in_group[home] -= fewer
         gone += saved
         if gone >= wanted:
             break
     return draft.with_kept(kept) if gone else draft
 
 
+def _by_group(draft: Draft, counts: NDArray[Any]) -> NDArray[Any]:
+    """Counts of the columns of a draft, added up by groups."""
+    if draft.groups is None:
+        return counts
+    return np.bincount(draft.homes, counts).astype(counts.dtype)
+
+
 def saved_by_closing(draft: Draft, branch: int, goes_left: bool) -> tuple[int, float]:
     """Coefficients, and size, that go with a branch and all that lies on its other side."""
     lost = draft.kept[lost_branches(branch, goes_left, len(draft.kept))].sum(axis=0)
-    whole = np.count_nonzero((lost > 0) & (lost == draft.kept.sum(axis=0)))
+    by_group = _by_group(draft, lost)
+    whole = np.count_nonzero(
+        (by_group > 0) & (by_group == _by_group(draft, draft.kept.sum(axis=0)))
+    )
     fewer = int(lost.sum())
     return fewer, fewer + FEATURE_SIZE * whole
 
@@ -176,12 +206,18 @@ def saved_by_closing(draft: Draft, branch: int, goes_left: bool) -> tuple[int, f
 def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Move]:
     """All that may go, the cheapest first."""
     vector, shape = draft.vector, draft.shape
+    joint = _joint(draft)
+    # Which moves get exact prices is decided as if all features were alone: more of them.
+    more = int(draft.kept[:, np.isin(draft.homes, joint)].sum())
     branches, columns, rises, saved = coefficient_rises(
-        vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact
+        vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact + 2 * more
     )
+    if len(joint):
+        saved = _saved_in_groups(draft, branches, columns)
     known = np.isfinite(rises)
     prices = rises[known] / saved[known]
     found = list(map(Move, prices.tolist(), branches[known].tolist(), columns[known].tolist()))
+    found += [_whole_group(draft, rows, ridge, int(group)) for group in joint]
     if draft.open.sum() > 1:
         by_branch = branch_rises(vector, rows, shape)
         for t in np.flatnonzero(draft.open).tolist():
@@ -191,3 +227,33 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
                     rise = float(by_branch[t, 0 if goes_left else 1])
                     found.append(Move(rise / fewer, t, goes_left=goes_left))
     return sorted(found, key=lambda move: move.price)
+
+
+def _joint(draft: Draft) -> NDArray[np.intp]:
+    """Groups of which more than one column is left."""
+    if draft.groups is None:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.bincount(draft.homes[draft.kept.any(axis=0)]) > 1)
+
+
+def _saved_in_groups(
+    draft: Draft, branches: NDArray[np.intp], columns: NDArray[np.intp]
+) -> FloatArray:
+    """What goes of the size with each coefficient, or with all of a column."""
+    in_column = draft.kept.sum(axis=0)
+    in_group = _by_group(draft, in_column)[draft.homes]
+    fewer = np.where(branches == FEATURE, in_column[columns], 1)
+    return fewer + FEATURE_SIZE * (fewer == in_group[columns])
+
+
+def _whole_group(draft: Draft, rows: Field, ridge: float, group: int) -> Move:
+    """The move that takes away all columns of a group, with its exact price."""
+    out = draft.homes == group
+    fewer = int(draft.kept[:, out].sum())
+    before, after = (
+        routed(one.vector, rows, one.shape)[3]
+        for one in (draft, draft.with_kept(draft.kept & ~out))
+    )
+    rise = float(rows.weights @ np.log(before / after))
+    rise -= 0.5 * ridge * float(np.sum(draft.splits[:, :-1][:, out] ** 2))
+    return Move(rise / (fewer + FEATURE_SIZE), GROUP, group)

@@ -1,0 +1,163 @@
+"""Features that are selected together: a group counts once, and leaves as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from likelihood_cases import random_problem
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.estimators.base import model_settings, training_rows
+from softsplit.problem.penalties import PenaltyPair, counting
+from softsplit.solvers.base import Budget
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.elimination import GROUP, RIDGE, eliminate, moves
+from softsplit.solvers.likelihood.prices import FEATURE, FEATURE_SIZE
+from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.training.preparation import prepare
+
+EVERYTHING = 10**6
+partitions = st.lists(st.integers(0, 2), min_size=6, max_size=6).map(
+    lambda homes: np.unique(homes, return_inverse=True)[1]
+)
+
+
+def case(seed, groups, depth=2, holes=0.3):
+    """A problem with groups and a tree with zeros."""
+    problem, tree = random_problem(seed, depth=depth, n_features=6, n_rows=60)
+    rng = np.random.default_rng(seed)
+    zero = rng.random(tree.weights.shape) < holes
+    tree = replace(tree, weights=np.where(zero, 0.0, tree.weights))
+    pair = PenaltyPair.of(counting(), 0.7, 2.5)
+    return replace(problem, groups=groups, penalties=pair), tree
+
+
+def groups_in_use(weights, groups):
+    """By a loop, without anything of the library."""
+    return len({int(groups[j]) for j in range(len(weights)) if any(w != 0 for w in weights[j])})
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), partitions)
+def test_the_objective_counts_a_group_once(seed, groups):
+    problem, tree = case(seed, groups)
+    counted = 0.7 * np.count_nonzero(tree.weights) + 2.5 * groups_in_use(tree.weights, groups)
+    assert problem.objective(tree) == pytest.approx(problem.cost(tree) + counted)
+    draft = Draft.of(tree, problem)
+    assert draft.n_features == groups_in_use(tree.weights, groups)
+    assert draft.compact().size == draft.size
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), partitions, st.integers(1, 3))
+def test_prices_of_groups_are_differences_of_two_objectives(seed, groups, depth):
+    problem, tree = case(seed, groups, depth)
+    descents = Descents(problem, Budget(), problem.samples)
+    draft = Draft.of(tree, problem).compact()
+    if draft.n_coefficients < 2:
+        return
+    weighed = replace(problem, ridge=RIDGE * descents.unit)
+    before = weighed.cost(draft.tree(problem))
+    seen = set()
+    for move in moves(draft, descents.on(draft), RIDGE * descents.unit, EVERYTHING):
+        kept = draft.kept.copy()
+        if move.column < 0:
+            continue  # a branch: its price is without the ridge
+        if move.branch == GROUP:
+            kept[:, draft.homes == move.column] = False
+            seen.add(move.column)
+        else:
+            kept[slice(None) if move.branch == FEATURE else move.branch, move.column] = False
+        lighter = draft.with_kept(kept)
+        rise = weighed.cost(lighter.tree(problem)) - before
+        assert move.price == pytest.approx(rise / (draft.size - lighter.size), rel=1e-8, abs=1e-9)
+    used = [int(h) for h in draft.homes]
+    assert seen == {home for home in used if used.count(home) > 1}
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
+    groups = np.array([0, 0, 1, 1, 1, 2])
+    problem, tree = case(seed, groups, depth, holes=0.0)
+    descents = Descents(problem, Budget(), problem.samples)
+    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    sizes = [stage.draft.size for stage in stages]
+    assert np.all(np.diff(sizes) < 0) and sizes[-1] == 0
+    weighed = replace(problem, ridge=RIDGE * descents.unit)
+    for stage in stages:
+        made = stage.draft.tree(problem)
+        in_use = groups_in_use(made.weights, groups)
+        assert stage.counts == (np.count_nonzero(made.weights), in_use)
+        assert stage.draft.size == stage.counts[0] + FEATURE_SIZE * in_use
+        assert stage.price(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
+
+
+def test_groups_of_one_are_no_groups():
+    X = np.random.default_rng(0).normal(size=(120, 4))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    plain = SoftTreeClassifier(random_state=0).fit(X, y)
+    alone = SoftTreeClassifier(random_state=0, groups=[[2], [0]]).fit(X, y)
+    np.testing.assert_array_equal(alone.weights_, plain.weights_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_choice_of_groups_has_a_lower_objective(seed):
+    """Against all subsets of four groups, each fitted with a price on coefficients alone."""
+    rng = np.random.default_rng(seed)
+    groups = [[0, 1, 2], [3, 4], [5], [6, 7]]
+    X = rng.normal(size=(150, 8))
+    y = (X[:, :3].sum(axis=1) + 0.8 * X[:, 5] + rng.logistic(size=150) > 0).astype(int)
+    given = {"depth": 1, "n_starts": 2, "random_state": 0, "local_strength": 1.0}
+    best = np.inf
+    for chosen in (c for count in range(1, 5) for c in combinations(groups, count)):
+        columns = sorted(j for group in chosen for j in group)
+        tree = SoftTreeClassifier(global_strength=0.0, **given).fit(X[:, columns], y)
+        used = {columns[j] for j in tree.selected_features_}
+        best = min(best, tree.objective_ + 4.0 * sum(bool(used & set(g)) for g in chosen))
+    found = SoftTreeClassifier(global_strength=4.0, groups=groups, **given).fit(X, y)
+    assert found.objective_ <= best + 1e-3
+
+
+def test_a_category_counts_once_in_a_tree_and_in_the_choice():
+    rng = np.random.default_rng(0)
+    town = rng.choice(list("ABCDEF"), 400)
+    effect = dict(zip("ABCDEF", [-2.0, -1.2, -0.4, 0.4, 1.2, 2.0], strict=True))
+    frame = pd.DataFrame({"town": town, "x": rng.normal(size=400), "z": rng.normal(size=400)})
+    score = np.array([effect[t] for t in town]) + 0.5 * frame["x"]
+    y = score + rng.logistic(size=400) > 0
+    model = SoftTreeClassifier(depth=1, random_state=0)
+    rows = training_rows(model, frame, y, None)
+    assert rows.groups.tolist() == [0] * 6 + [1, 2]
+    problem = prepare(model_settings(model), rows).problem
+    tree = model.fit(frame, y)
+    assert np.count_nonzero(tree.weights_[:6]) >= 4  # one price for the town, whatever its levels
+    by_hand = problem.cost(tree.solution_.parameters)
+    local, global_ = problem.penalties.strengths
+    by_hand += local * np.count_nonzero(tree.weights_) + global_ * len(tree.selected_features_)
+    assert tree.objective_ == pytest.approx(by_hand)
+    chosen = SoftTreeClassifierCV(
+        depths=[1], scales=["standard"], ridges=[1.0], n_strengths=3, cv=3, random_state=0
+    ).fit(frame, y)
+    assert max(chosen.cv_results_["mean_n_features"]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("ab", "groups must list groups of columns, got 'ab'"),
+        (["a", "b"], "groups must hold lists of columns, got 'a'"),
+        ([["a", "q"], [7]], "groups names 'q', 7, which is no column of X"),
+        ([["a", "b"], ["b", "c"]], "groups names column 'b' twice; name it once"),
+    ],
+)
+def test_groups_that_cannot_be_are_named(groups, message):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
+    with pytest.raises(ValueError, match=message):
+        SoftTreeClassifier(groups=groups).fit(frame, np.arange(20) % 2)
