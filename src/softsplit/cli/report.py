@@ -9,6 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import load_any, option_advice, read
 from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
 from softsplit.support.messages import shown, visible
@@ -36,6 +37,7 @@ def report(
     ] = None,
     missing: options.RowMissingOption = None,
     encoding: options.Encoding = None,
+    time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -53,9 +55,11 @@ def report(
     table = read(data, encoding, quiet)
     tree, rows = _rows(tree, table, target, missing.value if missing else None)
     story = (("Tree", f"read from {visible(model.name)}"),)
-    subject, interrupted = write_report(
-        out, table.name, rows, tree, story, seed=seed, jobs=jobs, quiet=quiet
-    )
+    with signs_of_life(quiet):
+        subject, interrupted = write_report(
+            out, table.name, rows, tree, story,
+            seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None,
+        )  # fmt: skip
     if as_json:
         print_json(
             {

@@ -328,7 +328,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         chosen = board.chosen("best" if self.selection == "best" else "one_se")
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
-        part = f"strength {chosen[1]:.3g} of the cost without features"
+        part = f"strength {chosen[1]:.3g} (1: no feature is worth it)"
         search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
         return chosen
 

@@ -52,6 +52,10 @@ class FitOptions:
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     selection : {"one_se", "best"}
         Take the sparsest tree within one standard error of the best, or the best.
+    class_weight, min_class_rate, cost_matrix
+        As in ``SoftTreeClassifier``; classes are texts.
+    scoring : str, optional
+        What trees are compared by, as in ``SoftTreeClassifierCV``.
     time_limit : float, optional
         Seconds for choosing and training.
     seed : int
@@ -67,10 +71,23 @@ class FitOptions:
     loss: str = "log"
     scope: str | None = None
     selection: str = "one_se"
+    class_weight: Any = None
+    min_class_rate: Any = "auto"
+    cost_matrix: Any = None
+    scoring: Any = None
     time_limit: float | None = None
     seed: int = 0
     n_jobs: int | None = None
     verbose: bool = False
+
+    @property
+    def classes(self) -> dict[str, Any]:
+        """What estimators are told about classes."""
+        return {
+            "class_weight": self.class_weight,
+            "min_class_rate": self.min_class_rate,
+            "cost_matrix": self.cost_matrix,
+        }
 
     @property
     def run(self) -> dict[str, Any]:
@@ -174,7 +191,8 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
 def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
-    tree = SoftTreeClassifier(**settings, n_starts=STARTS, time_limit=time_limit, **options.run)
+    given = {**options.classes, **settings}
+    tree = SoftTreeClassifier(**given, n_starts=STARTS, time_limit=time_limit, **options.run)
     return tree.fit(rows.frame, rows.y)
 
 
@@ -194,7 +212,9 @@ def _chosen(
         loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
         selection=options.selection,
+        scoring=options.scoring,
         time_limit=options.time_limit,
+        **options.classes,
         **options.run,
     )
     search.fit(rows.frame.iloc[drawn], rows.y[drawn])
@@ -240,9 +260,9 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    rule = "the sparsest within one standard error of the best"
+    rule = "the one with the fewest features that is at most one standard error behind the best"
     if search.selection == "best":
-        rule = "the best"
+        rule = "the best one"
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 

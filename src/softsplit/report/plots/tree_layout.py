@@ -142,9 +142,9 @@ def _equation(
     terms = [_signed(term) for term in split.terms(precision, max_terms)]
     if split.sure is not None:
         low, high = (minus(number(value, precision)) for value in split.sure)
-        sure = f"95 % sure outside {low} to {high}"
+        sure = f"sure outside {low} to {high}"
     else:
-        sure = f"95 % sure beyond \N{PLUS-MINUS SIGN}{number(split.width, 2)}"
+        sure = f"sure when more than {number(split.width, 2)} away"
     return [f"split {place}", *terms, minus(split.bound(precision + 1)), sure]
 
 
