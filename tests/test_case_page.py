@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from readings import LEAVES, random_classifier
+from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.explanation import explain
 from softsplit.report import Assessment, JudgedPath, fit_tree, make_subject, render_report
@@ -138,13 +139,10 @@ def test_an_empty_field_is_asked_for(opened):
 
 
 def test_a_text_column_is_one_choice(opened):
-    from softsplit.data import Table, learn
-
-    rows = learn(Table("people", people(120).astype(str)), "risk")
+    table = people(120)
+    rows = learn(Table("people", table), "risk")
     tree = fit_tree(rows, FitOptions(depth=1, strength=2.0)).tree
-    names = list(rows.schema.feature_names)
-    used = {names[j].split("=")[0] for j in tree.selected_features_}
-    assert used == {"age", "town"}
+    assert set(tree.feature_names_in_[tree.selected_features_]) == {"age", "town"}
     page = opened(unjudged_page(tree, rows))
     form = page.locator("#case")
     town = form.get_by_label("town")
@@ -152,9 +150,29 @@ def test_a_text_column_is_one_choice(opened):
     form.get_by_label("age").fill("45")
     for level in ("Bern", "Oslo"):
         town.select_option(label=level)
-        x = rows.X[0].copy()
-        x[names.index("age")] = 45
-        for other in ("Bern", "Lyon", "Oslo"):
-            x[names.index(f"town={other}")] = float(other == level)
-        expected = tree.tree_.predict_proba(x[None])[0]
+        case = table.drop(columns="risk").head(1).assign(age=45, town=level)
+        expected = tree.predict_proba(case)[0]
+        np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
+
+
+def test_what_is_unknown_can_be_said(opened):
+    rng = np.random.default_rng(1)
+    table = people(300)
+    table["age"] = table["age"].astype(float).mask(rng.uniform(size=300) < 0.3)
+    table["risk"] = np.where(table["age"].isna(), "high", table["risk"])  # a gap tells something
+    rows = learn(Table("people", table), "risk")
+    tree = fit_tree(rows, FitOptions(depth=1, strength=1.0)).tree
+    page = opened(unjudged_page(tree, rows))
+    known = page.locator("#case").get_by_label("Is age known?")
+    case = table.drop(columns="risk").head(1)
+    towns = page.locator("#case").get_by_label("town")
+    if towns.count():
+        towns.select_option(label=str(case["town"].iloc[0]))
+    for word, age in (("known", 33.0), ("unknown", np.nan)):
+        known.select_option(label=word)
+        numbers = page.locator("#case").get_by_label("age", exact=False).locator("visible=true")
+        field = page.locator("#case input").first
+        if word == "known" and numbers.count():
+            field.fill("33")
+        expected = tree.predict_proba(case.assign(age=age))[0]
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)

@@ -29,9 +29,13 @@ from softsplit.data import learn
 from softsplit.data.files import read_table
 from softsplit.experiments.documents import latex, markdown
 from softsplit.reading.equations import common_label
-from softsplit.report.drawing import class_flow, shortened, tree_outline, tree_svg
-from softsplit.report.elements import rendered
+from softsplit.report.drawing import tree_svg
+from softsplit.report.elements import element, rendered
+from softsplit.report.flow import rows_flow
+from softsplit.report.labels import shortened
+from softsplit.report.outline import tree_outline
 from softsplit.report.plots.canvas import plain
+from softsplit.report.scales import add_questions
 from softsplit.support.messages import shown, visible
 
 FORGED = "a\nelse\n|   class SAFE"
@@ -164,9 +168,14 @@ def test_two_classes_that_are_shown_alike_are_two_classes():
 def test_drawings_and_the_page_show_escapes(tree):
     made, X = tree
     model = made.tree_
-    flow = class_flow(model, X.to_numpy(), np.zeros(len(X), dtype=int))
-    for part in (tree_svg(model, flow, "tree"), tree_outline(model)):
+    flow = rows_flow(model, X.to_numpy(), np.zeros(len(X), dtype=int))
+    questions = element("div")
+    add_questions(questions, model, "question-")
+    for part in (tree_svg(model, flow, "tree"), tree_outline(model), questions):
         assert is_calm(rendered(part))
+    card = made.score_card(X)
+    for text in (str(card), card.to_csv(), card._repr_html_(), made._repr_html_()):
+        assert is_calm(text)
     assert shortened(FORGED, 60) == plain(FORGED) == r"a\nelse\n| class SAFE"
 
 

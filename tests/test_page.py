@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from softsplit.report import assess, path_trees
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.intervals import difference, share
 from softsplit.report.labels import COLOURS, ink_on, shortened
+from softsplit.report.words import GLOSSARY
 from softsplit.solvers import Budget
 
 
@@ -72,6 +74,13 @@ def test_ink_can_be_read_on_every_class_colour(colour):
 
     low, high = sorted([luminance(colour), luminance(ink_on(colour))])
     assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
+def test_words_are_the_same_in_page_and_documents():
+    lines = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert len(GLOSSARY) == 10
+    for word, meaning in GLOSSARY.items():
+        assert f"| **{word}** | {meaning} |" in lines
 
 
 def test_long_names_lose_their_middle():

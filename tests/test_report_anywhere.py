@@ -81,7 +81,7 @@ def test_a_model_file_of_python_is_reported_by_the_command(light, iris, tree, tm
     files = [str(tmp_path / "tree.json"), str(tmp_path / "flowers.csv")]
     out = ["--out", str(tmp_path / "page.html"), "--quiet"]
     refused = CliRunner().invoke(app, ["report", *files, *out])
-    assert refused.exit_code == 2 and "name it with --target" in refused.output
+    assert refused.exit_code == 2 and "'target' is not a column of the table" in refused.output
     done = CliRunner().invoke(app, ["report", *files, *out, "--target", "kind"])
     assert done.exit_code == 0, done.output
     assert "A tree for" in (tmp_path / "page.html").read_text(encoding="utf-8")

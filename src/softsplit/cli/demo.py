@@ -10,10 +10,11 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.outputs import as_object, check_files, write_report
 from softsplit.support.messages import visible
 
-EPILOG = "Example: softsplit demo --data wine --out wine.html"
+EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
 
 
 class DemoData(StrEnum):
@@ -25,7 +26,7 @@ class DemoData(StrEnum):
 
 
 def demo(
-    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wdbc,
+    data: Annotated[DemoData, typer.Option("--data", help="Which data set.")] = DemoData.wine,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report.")] = Path(
         "softsplit-demo.html"
     ),
@@ -48,10 +49,11 @@ def demo(
     from softsplit.report.study import FitOptions, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
-    found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
-    subject, interrupted = write_report(
-        out, data.value, rows, found.tree, found.story, seed=seed, jobs=jobs, quiet=quiet
-    )
+    with signs_of_life(quiet):
+        found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
+        subject, interrupted = write_report(
+            out, data.value, rows, found.tree, found.story, seed=seed, jobs=jobs, quiet=quiet
+        )
     accuracy = subject.accuracy(subject.chosen)
     if as_json:
         print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softsplit.cli import options
+from softsplit.cli import class_rules, options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import option_advice, read, training_rows
 from softsplit.cli.outputs import (
     as_object,
@@ -23,6 +24,9 @@ from softsplit.cli.outputs import (
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
     from softsplit.report import FitOptions, Fitted, Subject
+
+FIT_SHARE = 0.6
+"""Part of the time limit for choosing and training, if a report is to follow."""
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -50,6 +54,10 @@ def fit(
     loss: options.LossOption = options.Loss.log,
     scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.auto,
+    class_weight: options.ClassWeight = None,
+    min_rate: options.MinRate = None,
+    cost: options.Cost = None,
+    metric: options.Metric = None,
     time_limit: options.TimeLimit = 45.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
@@ -73,6 +81,7 @@ def fit(
     from softsplit.persistence import dumps_model
     from softsplit.report.study import FitOptions, fit_tree
 
+    classes = sorted(set(rows.y.tolist()))
     settings = FitOptions(
         depth=depth,
         strength=strength,
@@ -80,12 +89,17 @@ def fit(
         loss=loss.value,
         scope=scope.value if scope else None,
         selection=selection.value,
-        time_limit=time_limit or None,
+        class_weight=class_rules.class_weight(class_weight, classes),
+        min_class_rate=class_rules.min_class_rate(min_rate, classes),
+        cost_matrix=class_rules.cost_matrix(cost, classes),
+        scoring=metric or ("balanced_accuracy" if class_weight == ["balanced"] else None),
+        time_limit=(FIT_SHARE if report else 1.0) * time_limit or None,
         seed=seed,
         n_jobs=jobs or -1,
         verbose=not quiet,
     )
-    with option_advice():
+    start = time.perf_counter()
+    with option_advice(), signs_of_life(quiet):
         found = fit_tree(rows, settings)
     for note in found.notes:
         say(note)
@@ -95,7 +109,12 @@ def fit(
             say(f"the tree is in {model}")
     subject, interrupted = None, found.interrupted
     if report is not None and not interrupted:
-        subject, interrupted = _reported(table.name, rows, found, settings, report)
+        left = None
+        if time_limit:
+            spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
+            left = time_limit - spent  # compiling before the choice does not count
+        with signs_of_life(quiet):
+            subject, interrupted = _reported(table.name, rows, found, settings, report, left)
     if report is not None and subject is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
@@ -109,13 +128,19 @@ def fit(
 
 
 def _reported(
-    name: str, rows: LabelledRows, found: Fitted, settings: FitOptions, report: Path
+    name: str,
+    rows: LabelledRows,
+    found: Fitted,
+    settings: FitOptions,
+    report: Path,
+    time_limit: float | None,
 ) -> tuple[Subject | None, bool]:
     """What the report was made of, None if Ctrl-C came before; and whether it came."""
     try:
         subject, interrupted = write_report(
             report, name, rows, found.tree, found.story,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
+            time_limit=time_limit,
         )  # fmt: skip
     except KeyboardInterrupt:
         return None, True

@@ -27,6 +27,12 @@ OPTIONAL = {
     "distributed": "dask",
 }
 SHOWN = 12
+TITLES = {
+    "selected_features": "features used",
+    "local_strength": "strength per coefficient",
+    "global_strength": "strength per feature",
+}
+"""What people read in place of names in JSON; those of columns and packages stay as they are."""
 
 
 def info(
@@ -47,7 +53,7 @@ def info(
     if as_json:
         print_json(facts)
         return
-    facts = {visible(name.replace("_", " ")): value for name, value in facts.items()}
+    facts = {visible(TITLES.get(name, name)): value for name, value in facts.items()}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         listed = value[:SHOWN] if isinstance(value, list) else [value]

@@ -144,13 +144,50 @@ SelectionOption = Annotated[
         rich_help_panel=TREE,
     ),
 ]
+ClassWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class-weight",
+        help="What rows of a class count in training: balanced (rare classes count as much as "
+        "frequent ones), or CLASS=NUMBER, which may be repeated.",
+        rich_help_panel=TREE,
+    ),
+]
+MinRate = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--min-rate",
+        help="Least share of a class that is to be right in training: CLASS=NUMBER, which may be "
+        "repeated, or one number from 0 to 1 for all.",
+        rich_help_panel=TREE,
+    ),
+]
+Cost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cost",
+        help="What it costs to call a row of a class by another one: CLASS=NUMBER, which may be "
+        "repeated; 1 for classes that are not named.",
+        rich_help_panel=TREE,
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="What trees are compared by, a scorer of scikit-learn such as balanced_accuracy or "
+        "roc_auc. Default: accuracy less a part of the log-loss; with --class-weight balanced, "
+        "balanced_accuracy.",
+        rich_help_panel=TREE,
+    ),
+]
 TimeLimit = Annotated[
     float,
     typer.Option(
         "--time-limit",
         min=0.0,
-        help="Seconds for choosing and training, after which the best tree so far is taken; "
-        "0 is no limit.",
+        help="Seconds for all of it, the report included, after which what is there is taken; "
+        "0 is no limit. Compiling on first use does not count.",
         rich_help_panel=RUN,
     ),
 ]

@@ -40,13 +40,14 @@ def write_report(
     seed: int,
     jobs: int | None,
     quiet: bool,
+    time_limit: float | None = None,
 ) -> tuple[Subject, bool]:
     """Write the report of a tree; what it was made of, and whether Ctrl-C cut it short."""
     from softsplit.report.document import render_report
     from softsplit.report.rivals import make_subject, walk_path
 
     tell = (lambda _: None) if quiet else say
-    walked = walk_path(tree, rows, seed=seed, n_jobs=jobs or -1, say=tell)
+    walked = walk_path(tree, rows, seed=seed, n_jobs=jobs or -1, say=tell, time_limit=time_limit)
     subject = make_subject(name, rows, walked, story)
     write_text(path, render_report(subject))
     return subject, walked.interrupted

@@ -8,6 +8,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, console, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
@@ -70,10 +71,11 @@ def path(
         global_strength=global_,
         random_state=seed,
     )
-    walked = walk_path(
-        settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
-        time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
-    )  # fmt: skip
+    with signs_of_life(quiet):
+        walked = walk_path(
+            settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
+            time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
+        )  # fmt: skip
     lines = _lines(make_subject(table.name, rows, walked))
     if as_json:
         print_json(lines)

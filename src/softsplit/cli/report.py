@@ -9,6 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import load, option_advice, read
 from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
 from softsplit.support.messages import visible
@@ -30,6 +31,7 @@ def report(
         ),
     ] = None,
     encoding: options.Encoding = None,
+    time_limit: options.TimeLimit = 0.0,
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -50,9 +52,11 @@ def report(
     with option_advice():
         rows = rows_of(tree, table, target)
     story = (("Tree", f"read from {visible(model.name)}"),)
-    subject, interrupted = write_report(
-        out, table.name, rows, tree, story, seed=seed, jobs=jobs, quiet=quiet
-    )
+    with signs_of_life(quiet):
+        subject, interrupted = write_report(
+            out, table.name, rows, tree, story,
+            seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None,
+        )  # fmt: skip
     if as_json:
         print_json(
             {

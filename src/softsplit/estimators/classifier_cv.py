@@ -339,7 +339,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         chosen = board.chosen(usual if is_auto(self.selection) else self.selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
-        part = f"strength {chosen[1]:.3g} of the cost without features"
+        part = f"strength {chosen[1]:.3g} (1: no feature is worth it)"
         search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
         return chosen
 

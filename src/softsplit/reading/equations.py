@@ -111,14 +111,17 @@ class Split:
         return f"{self.sign} {number(self.threshold, precision)}"
 
     def certainty(self, precision: int = 4) -> str:
-        """From where on the split is 95 % sure, or how sure it is where something holds or not."""
+        """From where on the split is sure: 95 rows in 100 go one way.
+
+        For a feature that holds or not: how sure it is in either case.
+        """
         if self.lefts is not None:
             held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
             return f"then left with {held}, else with {else_}"
         if self.sure is None:
-            return f"95 % sure beyond +-{number(self.width, 2)}"
+            return f"sure when more than {number(self.width, 2)} away"
         low, high = (number(value, precision) for value in self.sure)
-        return f"95 % sure below {low} and above {high}"
+        return f"sure below {low} and above {high}"
 
     def condition(self, precision: int = 4, max_terms: int | None = None) -> str:
         """The whole inequality on one line."""

@@ -74,7 +74,7 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
         else:
             splits.append(split)
             text = escape(split.condition(precision, max_terms))
-            sure = split.certainty(precision).replace("+-", "\N{PLUS-MINUS SIGN}")
+            sure = split.certainty(precision)
             items.append(f"{indent}- {lead}**split {len(splits)}:** {text} ({sure})?")
         write(2 * node + 1, indent + "  ", "yes: " if split.features else "left: ")
         write(2 * node + 2, indent + "  ", "no: " if split.features else "right: ")

@@ -154,10 +154,12 @@ def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any) -> LabelledRows
         raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
     known = {text_of(label): label for label in tree.classes_.tolist()}
     texts = [text_of(label) for label in labels.tolist()]
-    strange = next((text for text in texts if text not in known), None)
-    if strange is not None:
-        raise ValueError(f"class {shown(strange)} in y is none of the model's classes.")
-    lost = sorted(set(known) - set(texts), key=str)
+    strange = [
+        label for label, text in zip(labels.tolist(), texts, strict=True) if text not in known
+    ]
+    if strange:
+        raise ValueError(f"class {shown(strange[0])} in y is none of the model's classes.")
+    lost = [known[text] for text in sorted(set(known) - set(texts), key=str)]
     if lost:
         raise ValueError(f"no row is of class {lost[0]!r}; the report needs rows of every class.")
     target = str(tree.tree_.target or getattr(y, "name", None) or "the class")

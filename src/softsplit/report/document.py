@@ -24,6 +24,7 @@ from softsplit.report.sections import (
     title_of,
 )
 from softsplit.report.subject import Subject
+from softsplit.report.words import add_words
 
 
 def render_report(subject: Subject) -> str:
@@ -45,6 +46,7 @@ def render_report(subject: Subject) -> str:
     add_quality(main, subject)
     add_data(main, subject)
     add_story(main, subject.story)
+    add_words(section(main, "words", "Words"))
     said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
     add(body, "script", {"type": "application/json", "id": "points"}, _points(subject, case))

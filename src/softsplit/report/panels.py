@@ -180,20 +180,19 @@ def _rates(parent: ET.Element, subject: Subject, counts: NDArray[np.int64]) -> N
 
 def _python(parent: ET.Element, subject: Subject, point: int) -> None:
     add(parent, "h3", {}, "In Python")
-    _code(parent, "Python line that fits a tree at this strength", subject.python_line(point))
-    said = (
-        "The line trains a tree with these settings anew, from several starts and with a search. "
-        "It mostly ends at a lower objective than the path above, which may mean fewer features "
-        "and another accuracy. X is the table without its target, y the target."
-    )
     whole = subject.python_tree(point)
-    add(parent, "p", {"class": "quiet"}, said)
-    if whole is None:
-        return
-    more = add(parent, "details")
-    add(more, "summary", {}, "Exactly this tree, as one line")
-    _code(more, "Python line that holds this tree", whole)
-    add(more, "p", {"class": "quiet"}, "After import softsplit; nothing is trained.")
+    if whole is not None:
+        _code(parent, "Python line that holds this tree", whole)
+        said = "After import softsplit the line gives this very tree; nothing is trained."
+        add(parent, "p", {"class": "quiet"}, said)
+    more = add(parent, "details", {"class": "anew"})
+    add(more, "summary", {}, "Train a tree with these settings anew")
+    _code(more, "Python line that trains a tree with these settings", subject.python_line(point))
+    said = (
+        "Training starts anew, from several starts, and may end in a better tree with other "
+        "features. X is the table without its target, y the target."
+    )
+    add(more, "p", {"class": "quiet"}, said)
 
 
 def _code(parent: ET.Element, label: str, line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from softsplit.estimators.assessment import (
     usual_fractions,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.report.intervals import balanced_share, share
+from softsplit.report.merits import rare_class
 from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment
 from softsplit.solvers import Budget
@@ -133,30 +135,56 @@ def walk_path(
     own = strength_fraction(base, *rows.part()) if fitted else None
     grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
     budget = Budget(time_limit=time_limit)
-    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.matrix), seed)
-    say(f"walking the path: {len(grid)} strengths on {len(drawn):,} rows")
-    trees = path_trees(base, *rows.part(drawn), grid, budget)
-    trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
-    place = len(trees) - 1
-    if own is not None:  # the tree itself in its place; a path that was cut short ends with it
-        place = min(grid.index(own), len(trees))
-        trees[place : place + 1] = [tree]
-        grid[place] = own
-    grid = grid[: len(trees)]
     held_out = len(rows.y) >= HELD_OUT_FROM
     say(f"judging {len(grid)} trees and four plain methods on rows left out")
     found = assess(
-<<<<<<< HEAD
-        base, rows.matrix, rows.y, grid, n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs,
+        base, *rows.part(), grid, n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs,
         held_out=held_out, most_trained=_most(TRAINED_CELLS, rows.matrix) if held_out else None,
         budget=budget, say=say,
-=======
-        base, *rows.part(judged), grid,
-        n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs, budget=budget, say=say,
->>>>>>> tables
     )  # fmt: skip
+    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.matrix), seed)
+    say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
+    trees = path_trees(base, *rows.part(drawn), grid, budget)
+    trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
+    judged, place = list(found.trees[: len(trees)]), len(trees) - 1
+    if own is not None:  # the tree itself in its place; a path that was cut short ends with it
+        place = min(grid.index(own), len(trees))
+        trees[place : place + 1] = [tree]
+        judged[place : place + 1] = [found.trees[grid.index(own)]]
+    found = replace(found, trees=tuple(judged))
     story = _story(len(rows.y), drawn, found, fitted)
+    if fitted:
+        trees, place, found = _undominated(trees, place, found)
     return JudgedPath(tuple(trees), place, found, story, budget.stopped)
+
+
+def _undominated(
+    trees: list[SoftTreeClassifier], chosen: int, found: Assessment
+) -> tuple[list[SoftTreeClassifier], int, Assessment]:
+    """Without trees that another one beats in features and in accuracy, balanced or plain.
+
+    The chosen tree stays, whatever the others are, and so do trees that were not judged.
+    """
+    rare = rare_class(found.labels, len(trees[0].classes_))
+    sizes = [len(tree.selected_features_) for tree in trees]
+    figures = []
+    for judged in found.trees:
+        hits = judged.calls == found.labels
+        value = share(hits) if rare is None else balanced_share(hits, found.labels)
+        figures.append(value.value if judged.complete else np.nan)
+
+    def beaten(i: int) -> bool:
+        return any(
+            sizes[j] <= sizes[i]
+            and figures[j] >= figures[i]
+            and (sizes[j] < sizes[i] or figures[j] > figures[i] or j < i)
+            for j in range(len(trees))
+            if j != i
+        )
+
+    kept = [i for i in range(len(trees)) if i == chosen or not beaten(i)]
+    left = replace(found, trees=tuple(found.trees[i] for i in kept))
+    return [trees[i] for i in kept], kept.index(chosen), left
 
 
 def _with_own(grid: list[float], own: float | None) -> list[float]:

@@ -90,11 +90,41 @@ def add_explorer(parent: ET.Element, subject: Subject) -> None:
         part, "p", {"id": "headline", "class": "headline", "role": "status"},
         headline(subject, subject.chosen),
     )  # fmt: skip
+    add(part, "p", {"id": "rule"}, rule_sentence(subject))
     panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
         panels.append(panel(subject, point))
     if n_points > 1:
         _path_table(part, subject)
+
+
+def rule_sentence(subject: Subject) -> str:
+    """Why this tree and no other, and what the others are."""
+    why = dict(subject.story).get("Settings", "it is the tree that was given")
+    said = f"Why this one: {why}."
+    if len(subject.trees) == 1:
+        return said
+    found = [subject.lead(subject.merits(i)) for i in range(len(subject.trees))]
+    own, sizes = found[subject.chosen], [len(t.selected_features_) for t in subject.trees]
+    better = [
+        i
+        for i, value in enumerate(found)
+        if own is not None
+        and value is not None
+        and i != subject.chosen
+        and sizes[i] <= sizes[subject.chosen]
+        and value.value >= own.value
+    ]
+    if better:
+        i = max(better, key=lambda i: (found[i] or own, -sizes[i]))
+        said += (
+            f" On the rows left out tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
+            f"lower {subject.measure}: it may serve as well."
+        )
+    return said + (
+        " The others are those that no tree with as few features beats; move the slider for a "
+        "simpler or a more accurate one."
+    )
 
 
 def _path_table(parent: ET.Element, subject: Subject) -> None:

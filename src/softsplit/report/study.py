@@ -52,6 +52,10 @@ class FitOptions:
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     selection : {"auto", "sparse", "one_se", "best"}
         See ``SoftTreeClassifierCV``.
+    class_weight, min_class_rate, cost_matrix
+        As in ``SoftTreeClassifier``; classes are texts.
+    scoring : str, optional
+        What trees are compared by, as in ``SoftTreeClassifierCV``.
     time_limit : float, optional
         Seconds for choosing and training.
     seed : int
@@ -67,10 +71,23 @@ class FitOptions:
     loss: str = "log"
     scope: str | None = None
     selection: str = "auto"
+    class_weight: Any = None
+    min_class_rate: Any = "auto"
+    cost_matrix: Any = None
+    scoring: Any = None
     time_limit: float | None = None
     seed: int = 0
     n_jobs: int | None = None
     verbose: bool = False
+
+    @property
+    def classes(self) -> dict[str, Any]:
+        """What estimators are told about classes."""
+        return {
+            "class_weight": self.class_weight,
+            "min_class_rate": self.min_class_rate,
+            "cost_matrix": self.cost_matrix,
+        }
 
     @property
     def run(self) -> dict[str, Any]:
@@ -173,7 +190,8 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
 def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
-    tree = SoftTreeClassifier(**settings, n_starts=STARTS, time_limit=time_limit, **options.run)
+    given = {**options.classes, **settings}
+    tree = SoftTreeClassifier(**given, n_starts=STARTS, time_limit=time_limit, **options.run)
     return tree.fit(*rows.part())
 
 
@@ -193,7 +211,9 @@ def _chosen(
         loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
         selection=options.selection,
+        scoring=options.scoring,
         time_limit=options.time_limit,
+        **options.classes,
         **options.run,
     )
     search.fit(*rows.part(drawn))
@@ -240,10 +260,11 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
     errors = {"best": 0, "one_se": 1, "sparse": 2, "auto": 1 if search.loss == "cost" else 2}
+    fewest = "the one with the fewest features that is at most {} behind the best"
     rule = (
-        "the best",
-        "the sparsest within one standard error of the best",
-        "the sparsest within two standard errors of the best",
+        "the best one",
+        fewest.format("one standard error"),
+        fewest.format("two standard errors"),
     )[errors[search.selection]]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 

@@ -193,14 +193,14 @@ def assess(
         used[name][fold] = found.features
 
     try:
+        with one_blas_thread():
+            workers = n_workers(trainer.run.n_jobs, len(splits))
+            in_threads(run, range(len(splits)), workers, budget.stop)
         for name in BASELINES:
             for fold in range(len(splits)):
                 if not budget.exhausted:
                     compare(fold, name)
             say(f"for comparison: {name}")
-        with one_blas_thread():
-            workers = n_workers(trainer.run.n_jobs, len(splits))
-            in_threads(run, range(len(splits)), workers, budget.stop)
     except KeyboardInterrupt:
         budget.stop()
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))

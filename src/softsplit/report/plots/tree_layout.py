@@ -143,9 +143,9 @@ def _equation(
         return [f"split {place}", *terms, split.certainty()]
     if split.sure is not None:
         low, high = (minus(number(value, precision)) for value in split.sure)
-        sure = f"95 % sure outside {low} to {high}"
+        sure = f"sure outside {low} to {high}"
     else:
-        sure = f"95 % sure beyond \N{PLUS-MINUS SIGN}{number(split.width, 2)}"
+        sure = f"sure when more than {number(split.width, 2)} away"
     return [f"split {place}", *terms, minus(split.bound(precision + 1)), sure]
 
 
