@@ -108,7 +108,7 @@ def test_info_shows_names_as_they_are(table):
 def test_no_tree_that_another_beats_is_offered(monkeypatch):
     rows = learn(Table("rare", rare_table(150).astype(str)), "state")
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
-    tree.fit(rows.frame, rows.y)
+    tree.fit(*rows.part())
     monkeypatch.setattr(rivals, "POINTS", 6)
     monkeypatch.setattr(rivals, "FOLDS", 2)
     path = walk_path(tree, rows)

@@ -102,7 +102,7 @@ def rare_table(n_rows: int = 400) -> pd.DataFrame:
 def rare():
     rows = learn(Table("rare", rare_table().astype(str)), "state")
     settings = {"depth": 1, "n_starts": 1, "random_state": 0, "global_strength": 0.5}
-    tree = SoftTreeClassifier(**settings).fit(rows.frame, rows.y)
+    tree = SoftTreeClassifier(**settings).fit(*rows.part())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rivals, "POINTS", 2)
         patch.setattr(rivals, "FOLDS", 2)
@@ -136,7 +136,7 @@ def test_many_rows_are_judged_on_a_fifth(monkeypatch):
     monkeypatch.setattr(rivals, "POINTS", 2)
     rows = learn(Table("rare", rare_table().astype(str)), "state")
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
-    found = walk_path(tree.fit(rows.frame, rows.y), rows).assessment
+    found = walk_path(tree.fit(*rows.part()), rows).assessment
     assert (found.n_folds, len(found.labels), found.n_trained) == (1, 80, 320)
     assert all(judged.complete for judged in (*found.trees, *found.baselines.values()))
 
