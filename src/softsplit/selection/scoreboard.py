@@ -90,9 +90,10 @@ class Scoreboard:
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
     _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
     _worth: dict[Key, float] = field(default_factory=dict)
+    _sizes: dict[Key, tuple[float, ...]] = field(default_factory=dict)
 
     def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
-        for known in (self._pooled, self._worth):
+        for known in (self._pooled, self._worth, self._sizes):
             known.pop((candidate, fraction), None)
         self.folds.setdefault((candidate, fraction), {})[fold] = found
 
@@ -224,6 +225,11 @@ class Scoreboard:
         Of rows that are alike the weakest strength is the safest: under a strong one the same tree
         may be an optimum hardly better than the empty tree, and lose to it on other rows.
         """
+        if key not in self._sizes:
+            self._sizes[key] = self._size(key)
+        return self._sizes[key]
+
+    def _size(self, key: Key) -> tuple[float, ...]:
         depth = key[0].depth
         if self._samples(key) is not None:  # closed branches count nothing
             return (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isclose
 from typing import NamedTuple
 
 import numpy as np
@@ -248,7 +249,7 @@ class Elimination:
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
         ranked = self._ranked(problem)
-        if np.isclose(problem.ridge, RIDGE * self.few.unit):
+        if isclose(problem.ridge, RIDGE * self.few.unit):
             return ranked[0].draft
         compared = []
         for stage in ranked[: COMPARED if tight else ROUGHLY_COMPARED]:
