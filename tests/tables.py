@@ -76,6 +76,12 @@ def written(folder: Path, kind: str) -> Path:
     elif kind == "parquet":
         path = folder / "p.parquet"
         table.to_parquet(path)
+    elif kind == "feather":
+        path = folder / "p.feather"
+        table.to_feather(path)
+    elif kind == "excel":
+        path = folder / "p.xlsx"
+        table.to_excel(path, index=False)
     elif kind == "five":
         table.head(5).to_csv(path, index=False)
     elif kind == "large":

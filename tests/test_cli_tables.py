@@ -21,6 +21,7 @@ from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
 SAME = ["plain", "bom", "utf-16", "semicolons", "windows", "tabs", "index", "quoted", "parquet"]
+SAME += ["feather", "excel"]
 REFUSED = {
     "empty": "empty.csv is empty; its first line must name the columns.",
     "folder": "is a folder; give a file.",

@@ -22,6 +22,7 @@ OPTIONAL = {
     "casadi": "ipopt",
     "matplotlib": "plots",
     "pyarrow": "parquet",
+    "openpyxl": "excel",
     "onnx": "onnx",
     "pydantic": "experiments",
     "distributed": "dask",

@@ -50,7 +50,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV (comma, semicolon, tab or bar; also .gz) or Parquet file; - is standard input. "
+        help="CSV (comma, semicolon, tab or bar; also .gz), Parquet, Feather or Excel file; - is "
+        "standard input. "
         "The first line of a CSV names the columns.",
     ),
 ]

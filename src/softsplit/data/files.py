@@ -1,4 +1,4 @@
-"""Reading tables: CSV of any common kind, Parquet, standard input.
+"""Reading tables: CSV of any common kind, Parquet, Feather, Excel, standard input.
 
 Fields of a text file stay text here, so that a level "010" is the same in every file; which
 columns hold numbers is decided where the table is coded (``schema.py``).
@@ -12,6 +12,7 @@ import io
 import re
 import sys
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,11 @@ STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
+FEATHER_ENDINGS = (".feather", ".arrow")
+EXCEL_ENDINGS = (".xlsx",)
 PARQUET_MAGIC = b"PAR1"
+FEATHER_MAGIC = b"ARROW1"
+EXCEL_MAGIC = b"PK\x03\x04"
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 HEADER_BYTES = 1 << 20
 MAX_RATIO = 200
@@ -50,7 +55,7 @@ class Table:
     name : str
         How to call it: the name of the file without its ending.
     frame : pandas frame
-        Columns of text files hold text, those of Parquet files their own type.
+        Columns of text files hold text, those of other files their own type.
     decimal_comma : bool
         Whether "1,5" may be a number: in text files whose fields are parted by something else.
     notes : tuple of str
@@ -69,7 +74,8 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
     Parameters
     ----------
     source : path or "-"
-        .csv, .tsv, .txt (each also .gz), .parquet or .pq. In text files the first line names the
+        .csv, .tsv, .txt (each also .gz), .parquet, .pq, .feather, .arrow or .xlsx, of which the
+        first sheet is read. In text files the first line names the
         columns; the separator is whichever of comma, semicolon, tab and bar divides that line
         into most fields. Empty fields, "?", "NA" and the like are missing values.
     encoding : str, optional
@@ -84,9 +90,10 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
     ending = path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]
     kind = ending[0].lower() if ending else ""
-    if kind not in (*TEXT_ENDINGS, *PARQUET_ENDINGS):
+    if kind not in (*TEXT_ENDINGS, *PARQUET_ENDINGS, *FEATHER_ENDINGS, *EXCEL_ENDINGS):
         raise ValueError(
-            f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz or .parquet file."
+            f"file {path.name!r} is of no known kind; give a .csv, .tsv, .csv.gz, .parquet, "
+            ".feather or .xlsx file."
         )
     content = path.read_bytes()
     if path.suffix == ".gz":
@@ -115,8 +122,9 @@ def _unpacked(name: str, content: bytes) -> bytes:
 def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     stem = name.split(".")[0] or name
     name = visible(name)
-    if content.startswith(PARQUET_MAGIC):
-        return Table(stem, _unique(name, _parquet(name, content)))
+    for magic, read in READERS.items():
+        if content.startswith(magic):
+            return Table(stem, _unique(name, read(name, content)))
     text = _decoded(name, content, encoding)
     if not text.strip():
         raise ValueError(f"{name} is empty; its first line must name the columns.")
@@ -128,19 +136,59 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
 
 
 def _parquet(name: str, content: bytes) -> pd.DataFrame:
+    return _of_arrow(name, content, "Parquet")
+
+
+def _feather(name: str, content: bytes) -> pd.DataFrame:
+    return _of_arrow(name, content, "Feather")
+
+
+def _of_arrow(name: str, content: bytes, kind: str) -> pd.DataFrame:
     try:
+        import pyarrow.feather
         import pyarrow.parquet
     except ImportError:
         raise ImportError(
-            "reading Parquet needs pyarrow; install it with: pip install 'softsplit[parquet]'."
+            f"reading {kind} needs pyarrow; install it with: pip install 'softsplit[parquet]'."
         ) from None
+    read = pyarrow.parquet.read_table if kind == "Parquet" else pyarrow.feather.read_table
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(content))
+        table = read(io.BytesIO(content))
         table.validate(full=True)  # text that is no text would otherwise be found much later
         return table.to_pandas()
     except Exception as error:  # pyarrow has its own family of errors
-        what = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise ValueError(f"{name} cannot be read as Parquet: {what}.") from None
+        raise ValueError(f"{name} cannot be read as {kind}: {_first_line(error)}.") from None
+
+
+def _excel(name: str, content: bytes) -> pd.DataFrame:
+    """The first sheet; an archive that unpacks to far more than its size is refused."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as parts:
+            size = sum(part.file_size for part in parts.infolist())
+    except zipfile.BadZipFile:
+        raise ValueError(f"{name} cannot be read as Excel: it is damaged.") from None
+    if size > max(ALWAYS_UNPACKED, MAX_RATIO * len(content)):
+        raise ValueError(f"{name} unpacks to more than {MAX_RATIO} times its size.")
+    try:
+        import openpyxl  # noqa: F401 - pandas reads with it
+    except ImportError:
+        raise ImportError(
+            "reading Excel needs openpyxl; install it with: pip install 'softsplit[excel]'."
+        ) from None
+    try:
+        frame = pd.read_excel(io.BytesIO(content), na_values=["?"])
+    except Exception as error:  # openpyxl raises what its parsers raise
+        raise ValueError(f"{name} cannot be read as Excel: {_first_line(error)}.") from None
+    if frame.shape[1] == 0:
+        raise ValueError(f"{name} is empty; its first line must name the columns.")
+    return frame
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+READERS = {PARQUET_MAGIC: _parquet, FEATHER_MAGIC: _feather, EXCEL_MAGIC: _excel}
 
 
 def first_repeated(names: Iterable[str]) -> str | None:

@@ -2,6 +2,8 @@
 
     X (n, p) -> the columns in use -> scaled -> scores -> gates -> leaf probabilities -> classes
 
+A tree for a table begins with the coding of its variables (table_graph.py).
+
 The rank of a quantile scaling is a sum over the pieces between its knots,
 
     rank(x) = r_0 + sum_i (r_{i+1} - r_i) * clip((x - knot_i) / (knot_{i+1} - knot_i), 0, 1).
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.persistence.estimators import classifier_in
+from softsplit.persistence.table_graph import coded_table, table_inputs
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
@@ -29,9 +32,11 @@ SHUT = 700.0
 def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """The tree as an ONNX model, written to ``path`` if one is given.
 
-    Input ``X``: doubles, (n, n_features). Outputs ``label`` (n,) in the type of the labels, as
-    ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). Needs the extra
-    ``softsplit[onnx]``.
+    Input ``X``: doubles, (n, n_features), NaN for a gap. A tree for a table of more than numbers
+    has an input of shape (n, 1) for each variable in use, by its name: texts for those with levels,
+    "" for a gap; doubles for others, dates as days since 1970-01-01. Outputs ``label`` (n,) in the
+    type of the labels, as ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). Needs
+    the extra ``softsplit[onnx]``.
 
     Parameters
     ----------
@@ -63,6 +68,7 @@ class _Graph:
         self.tree = tree
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.rows, self.places = "X", np.arange(tree.parameters.n_features)
 
     def constant(self, value: Any) -> str:
         from onnx import numpy_helper
@@ -81,6 +87,7 @@ class _Graph:
     def build(self) -> Any:
         from onnx import TensorProto, helper
 
+        inputs = self._inputs()
         leaves = self._leaves(self._scores())
         tree, last = self.tree, "probabilities"
         shares = self._mixture(leaves, None if tree.levels else last)
@@ -93,12 +100,11 @@ class _Graph:
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
-        double = TensorProto.DOUBLE
-        p, k = self.tree.parameters.n_features, self.tree.parameters.n_classes
+        double, k = TensorProto.DOUBLE, self.tree.parameters.n_classes
         graph = helper.make_graph(
             self.nodes,
             "softsplit",
-            [helper.make_tensor_value_info("X", double, ["n", p])],
+            inputs,
             [
                 helper.make_tensor_value_info("label", label_type, ["n"]),
                 helper.make_tensor_value_info("probabilities", double, ["n", k]),
@@ -108,9 +114,32 @@ class _Graph:
         return helper.make_model(
             graph,
             producer_name="softsplit",
-            opset_imports=[helper.make_opsetid("", OPSET)],
+            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 2)],
             ir_version=IR_VERSION,
         )
+
+    def _inputs(self) -> list[Any]:
+        """Descriptions of the inputs; the columns of a table are coded first."""
+        from onnx import TensorProto, helper
+
+        coding, n_features = self.tree.coding, self.tree.parameters.n_features
+        if coding is None:
+            return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", n_features])]
+        used = self.tree.selected_variables.tolist() or [0]
+        kept = np.flatnonzero(np.isin(coding.homes, used))
+        self.places = np.full(n_features, 0)
+        self.places[kept] = np.arange(len(kept))
+        self.rows = coded_table(self, coding, used)
+        return table_inputs(coding, used)
+
+    def _gathered(self, features: Any) -> str:
+        """Some of the columns; a gap in plain numbers counts as their middle."""
+        columns = self.constant(self.places[features].astype(np.int64))
+        found = self.add("Gather", self.rows, columns, axis=1)
+        if self.tree.coding is not None:
+            return found
+        middles = [self.tree.table_coding.variables[int(j)].middle for j in features]
+        return self.add("Where", self.add("IsNaN", found), self.constant(np.array(middles)), found)
 
     def _scores(self) -> str:
         """Scores times steepness, (n, n_branches)."""
@@ -122,7 +151,7 @@ class _Graph:
             scaled = self._ranks(self.tree.scaling, used)
         else:
             arrays = self.tree.scaling.arrays()
-            columns = self.add("Gather", "X", self.constant(used.astype(np.int64)), axis=1)
+            columns = self._gathered(used)
             centred = self.add("Sub", columns, self.constant(arrays["low"][used]))
             scaled = self.add("Div", centred, self.constant(arrays["span"][used]))
         far = [self.constant(np.float64(end)) for end in (-FAR, FAR)]
@@ -138,7 +167,7 @@ class _Graph:
         return self.add("Concat", *ranks, axis=1)
 
     def _rank(self, feature: int, knots: FloatArray, ranks: FloatArray) -> str:
-        column = self.add("Gather", "X", self.constant(np.array([feature], np.int64)), axis=1)
+        column = self._gathered(np.array([feature]))
         if len(knots) == 1:
             return self.add("Mul", column, self.constant(np.zeros(1)))
         past = self.add("Sub", column, self.constant(knots[:-1]))

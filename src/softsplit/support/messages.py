@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import sys
 import unicodedata
+import warnings
 from typing import Any
 
 logger = logging.getLogger("softsplit")
@@ -25,6 +27,14 @@ def announce(message: str) -> None:
     name = multiprocessing.current_process().name
     if multiprocessing.parent_process() is None or name.endswith("-1"):
         logger.warning("softsplit: %s", message)
+
+
+def warn_user(warning: Warning) -> None:
+    """A warning that points at the first line outside of this library, however deep it arose."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("softsplit"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(warning, stacklevel=level)
 
 
 class AdvisedError(ValueError):

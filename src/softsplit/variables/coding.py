@@ -6,7 +6,6 @@ coding.code(X)        -> CodedRows      any other table
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -18,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, warn_user
 from softsplit.variables.columns import table_columns
 from softsplit.variables.contents import distinct
 from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
@@ -250,7 +249,7 @@ def learn(
         told = told_columns([f"{shown(name, 20)} ({why})" for name, why in left])
         raise ValueError(f"X has no column that a tree can use: {told}.")
     if said:
-        warnings.warn(ColumnsLeftOut(said), stacklevel=4)  # where fit was called
+        warn_user(ColumnsLeftOut(said))
     coding = Coding(
         tuple(called),
         tuple(v for _, v in seen),
