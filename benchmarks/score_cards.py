@@ -21,7 +21,7 @@ from sklearn.model_selection import StratifiedKFold
 from softsplit import SoftTreeClassifier
 from softsplit.data import load_dataset
 
-DATA = ("wdbc", "diabetes", "credit-approval", "german-credit", "spambase")
+DATA = ("wdbc", "diabetes", "credit-approval", "german-credit")
 POINTS = (5, 10, 20)
 FOLDS = 5
 

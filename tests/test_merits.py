@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,3 +156,16 @@ def test_the_command_tells_of_the_rare_class(tmp_path, monkeypatch):
     first = next(line for line in lines if "rows left out" in line)
     assert first.startswith("balanced accuracy on rows left out")
     assert any(line.startswith("rare class") and "Class ill is rare" in line for line in lines)
+
+
+def test_a_tree_that_was_cut_short_does_not_borrow_the_figures_of_others(rare):
+    tree = copy.copy(rare.tree)
+    idle = replace(
+        tree.tree_.parameters, weights=0.0 * tree.tree_.parameters.weights, thresholds=np.zeros(1)
+    )
+    tree.tree_ = replace(tree.tree_, parameters=idle)
+    cut = replace(rare, trees=tuple(tree if t is rare.tree else t for t in rare.trees))
+    assert not rare.behind_twins and cut.behind_twins
+    page = render_report(cut)
+    assert "balanced accuracy on its own training rows" in page
+    assert "its training was probably cut short" in page

@@ -80,7 +80,7 @@ def figures_object(subject: Subject) -> dict[str, Any]:
 
 def told_figures(subject: Subject) -> dict[str, str]:
     """How good the chosen tree is on rows left out: what leads first, and each rare class."""
-    from softsplit.report.measures import rare_sentence
+    from softsplit.report.measures import rare_sentence, verdict
 
     found = subject.merits(subject.chosen)
     assert found is not None
@@ -92,6 +92,8 @@ def told_figures(subject: Subject) -> dict[str, str]:
         f"{100 * value.low:.1f} to {100 * value.high:.1f})"
         for name, value in told.items()
     }
+    if subject.behind_twins:
+        facts["beware"] = verdict(subject)
     rare = rare_sentence(subject, subject.chosen)
     return facts if rare is None else facts | {"rare class": rare}
 

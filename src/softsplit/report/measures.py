@@ -105,6 +105,12 @@ def rare_sentence(subject: Subject, point: int) -> str | None:
 def verdict(subject: Subject) -> str:
     """What the comparison says, without more certainty than there is."""
     plain, rival = subject.against("majority"), subject.against("logistic")
+    if subject.behind_twins:
+        return (
+            "This tree is worse on its own training rows than trees that were trained in the same "
+            "way on fewer rows are on rows left out: its training was probably cut short. Fit it "
+            "again with a longer time limit; the figures below are of those other trees."
+        )
     if plain is None or rival is None:
         return "The comparison was cut short; make the report again with more time to see it."
     if plain.low <= 0:

@@ -47,7 +47,11 @@ def add_summary(parent: ET.Element, subject: Subject) -> None:
     cards = add(part, "div", {"class": "cards"})
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    _card(cards, f"{subject.measure} on rows left out", value, note)
+    name = f"{subject.measure} on rows left out"
+    if subject.behind_twins:  # what others reach is no figure of this tree
+        value, note = percent(subject.in_training), "more cannot be expected on new rows"
+        name = f"{subject.measure} on its own training rows"
+    _card(cards, name, value, note)
     rare = None if subject.rare is None else subject.class_merits(subject.chosen, subject.rare)
     if subject.rare is not None and rare is not None and rare.found is not None:
         name = shortened(subject.classes[subject.rare], 40)

@@ -7,6 +7,7 @@ The tree itself is trained on all rows.
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -222,8 +223,14 @@ def _chosen(
     tree = search.best_estimator_
     if part < 1:
         try:
-            tree = _on_all_rows(rows, options, search, part, began)
-            story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+            whole = _on_all_rows(rows, options, search, part, began)
+            if whole.end_ == "complete" or _fits_better(whole, tree, rows):
+                tree = whole
+                story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+            else:  # cut short before it was as good as what is there
+                tree = copy.copy(tree).set_params(**_strengths(search, part))
+                kept = f"on the {len(drawn):,} rows drawn for the choice: on all rows time ran out"
+                story.append(("Training", kept))
         except KeyboardInterrupt:  # before there was a tree on all rows
             story.append(("Training", f"on the {len(drawn):,} rows drawn for the choice"))
             kept = "interrupted; the tree of the rows that were drawn for the choice is kept."
@@ -246,13 +253,26 @@ def _on_all_rows(
     rows: LabelledRows, options: FitOptions, search: SoftTreeClassifierCV, part: float, began: float
 ) -> SoftTreeClassifier:
     """The chosen settings on all rows; strengths grow with their number."""
-    settings: dict[str, Any] = dict(search.best_params_)
-    for name in ("local_strength", "global_strength"):
-        settings[name] /= part
+    settings: dict[str, Any] = {**search.best_params_, **_strengths(search, part)}
     limit = options.time_limit
     if limit is not None:
         limit = max(limit - (time.perf_counter() - began), LEAST_SECONDS)
     return _trained(rows, settings, options, limit)
+
+
+def _strengths(search: SoftTreeClassifierCV, part: float) -> dict[str, float]:
+    """The chosen strengths for all rows, of which ``part`` were compared."""
+    return {n: search.best_params_[n] / part for n in ("local_strength", "global_strength")}
+
+
+def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:
+    """Whether the classes of all rows are more probable by the first tree than by the second."""
+    labels = np.searchsorted(tree.classes_, rows.y)
+    own, its = (
+        np.log(t.predict_proba(rows.frame)[np.arange(len(labels)), labels] + 1e-15).mean()
+        for t in (tree, other)
+    )
+    return bool(own >= its)
 
 
 def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:

@@ -115,6 +115,24 @@ class Subject:
             return None
         return found.accuracy if self.rare is None else found.balanced
 
+    @cached_property
+    def in_training(self) -> float:
+        """The leading figure of the chosen tree on its own training rows."""
+        hits = self.tree.tree_.predict_index(self.X) == self.labels
+        if self.rare is None:
+            return float(np.mean(hits))
+        return float(np.mean([hits[self.labels == k].mean() for k in np.unique(self.labels)]))
+
+    @property
+    def behind_twins(self) -> bool:
+        """Whether the tree does worse on its own rows than its twins on rows left out.
+
+        Twins are trained like the tree on some of the rows, and tell what to expect of it. A tree
+        whose training was cut short is not like them.
+        """
+        found = self.lead(self.merits(self.chosen))
+        return found is not None and self.in_training < found.low
+
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
         found = self.merits(point)
