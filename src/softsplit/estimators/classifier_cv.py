@@ -22,10 +22,10 @@ from softsplit.estimators.base import (
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
 from softsplit.estimators.shared_time import (
-    SEARCH_SHARE,
     cut_short,
     end_of,
     reason_of,
+    refit_budget,
     search_budget,
 )
 from softsplit.problem.loss import Loss
@@ -49,7 +49,7 @@ from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
-from softsplit.solvers import Budget, Solver
+from softsplit.solvers import Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
@@ -276,7 +276,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer)
             search.run(axes)
             chosen = self._choose(search, axes)
-            run = replace(run, budget=self._refit_budget(run.budget))
+            run = replace(run, budget=refit_budget(run.budget, self.time_limit))
             try:
                 self._refit(*chosen, search, rows, run)
             except KeyboardInterrupt:  # outside the solver, which sees to it itself
@@ -342,13 +342,6 @@ class SoftTreeClassifierCV(SoftTreeBase):
         part = f"strength {chosen[1]:.3g} (1: no feature is worth it)"
         search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
         return chosen
-
-    def _refit_budget(self, whole: Budget) -> Budget:
-        """A budget of its own: an interrupted comparison still ends with a tree."""
-        limit, left = self.time_limit, None
-        if limit is not None:
-            left = max(limit - whole.elapsed, (1 - SEARCH_SHARE) * limit)
-        return Budget(whole.max_iter, whole.tol, left)
 
     def _call_costs(self, candidate: Candidate, fraction: float, search: Search) -> Any:
         """Costs that decide at prediction: those given, or such that rare classes are called."""

@@ -29,3 +29,11 @@ def cut_short(reason: str, budget: Budget) -> CutShortWarning:
 
 def reason_of(budget: Budget) -> str:
     return "interrupted" if budget.stopped else "the time limit was reached"
+
+
+def refit_budget(whole: Budget, time_limit: float | None) -> Budget:
+    """For the tree on all rows: an interrupted comparison still ends with one."""
+    left = None
+    if time_limit is not None:
+        left = max(time_limit - whole.elapsed, (1 - SEARCH_SHARE) * time_limit)
+    return Budget(whole.max_iter, whole.tol, left)

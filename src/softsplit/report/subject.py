@@ -118,7 +118,7 @@ class Subject:
     @cached_property
     def in_training(self) -> float:
         """The leading figure of the chosen tree on its own training rows."""
-        hits = self.tree.tree_.predict_index(self.X) == self.labels
+        hits = self.tree.tree_.predict_index(self.matrix) == self.labels
         if self.rare is None:
             return float(np.mean(hits))
         return float(np.mean([hits[self.labels == k].mean() for k in np.unique(self.labels)]))
