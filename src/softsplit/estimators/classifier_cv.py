@@ -51,6 +51,7 @@ from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Solver
 from softsplit.support.all_or_nothing import all_or_nothing
+from softsplit.support.arguments import one_of
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
@@ -247,16 +248,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        if not isinstance(self.selection, str) or self.selection not in ("auto", *ERRORS):
-            raise ValueError(
-                "selection must be 'auto', 'sparse', 'one_se' or 'best', got "
-                f"{shown(self.selection)}."
-            )
+        one_of("selection", self.selection, ("auto", *ERRORS))
+        one_of("calls", self.calls, ("auto", "probable"))
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
-        if not isinstance(self.calls, str) or self.calls not in ("auto", "probable"):
-            raise ValueError(f"calls must be 'auto' or 'probable', got {shown(self.calls)}.")
         likelihood = is_likelihood(self.loss)
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)

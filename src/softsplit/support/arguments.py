@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -95,3 +96,11 @@ def drawn_seed(random_state: Any) -> int:
             f"numpy.random.RandomState, got {shown(random_state)}."
         ) from None
     return int(random.randint(np.iinfo(np.int32).max))
+
+
+def one_of(name: str, value: Any, known: Sequence[str]) -> str:
+    """``value`` if it is a known word, or a sentence that names the parameter and the words."""
+    if isinstance(value, str) and value in known:
+        return value
+    words = [repr(word) for word in known]
+    raise ValueError(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, got {shown(value)}.")
