@@ -158,8 +158,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     n_splits_ : int
         Number of folds.
     end_ : str
-        Why the choice and the last training ended: "complete", "interrupted", "time_limit" or
-        "max_iter".
+        How it ended: "complete", "interrupted", "time_limit" or "max_iter".
 
     Examples
     --------
