@@ -208,7 +208,7 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
     vector, shape = draft.vector, draft.shape
     joint = _joint(draft)
     # Which moves get exact prices is decided as if all features were alone: more of them.
-    more = int(draft.kept[:, np.isin(draft.homes, joint)].sum())
+    more = int(draft.kept[:, np.isin(draft.homes, joint)].sum()) if len(joint) else 0
     branches, columns, rises, saved = coefficient_rises(
         vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact + 2 * more
     )
