@@ -10,7 +10,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.inputs import option_advice, read, training_rows
+from softsplit.cli.inputs import grouped, option_advice, read, training_rows
 from softsplit.cli.outputs import as_object, check_files, write_report, write_text
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def fit(
     keep: options.Keep = None,
     categorical: options.Categorical = None,
     date: options.Date = None,
+    groups: options.Groups = None,
     encoding: options.Encoding = None,
     depth: options.Depth = None,
     strength: options.Strength = None,
@@ -77,6 +78,7 @@ def fit(
         seed=seed,
         n_jobs=jobs or -1,
         verbose=not quiet,
+        groups=grouped(rows, groups),
     )
     with option_advice():
         found = fit_tree(rows, settings)

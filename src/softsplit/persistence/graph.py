@@ -35,8 +35,8 @@ def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> A
     Input ``X``: doubles, (n, n_features), NaN for a gap. A tree for a table of more than numbers
     has an input of shape (n, 1) for each variable in use, by its name: texts for those with levels,
     "" for a gap; doubles for others, dates as days since 1970-01-01. Outputs ``label`` (n,) in the
-    type of the labels, as ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). Needs
-    the extra ``softsplit[onnx]``.
+    type of the labels, as ``predict`` says it, and ``probabilities``, doubles, (n, n_classes). It
+    needs the extra ``softsplit[onnx]``.
 
     Parameters
     ----------

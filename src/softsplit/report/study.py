@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +60,8 @@ class FitOptions:
         Threads, as in scikit-learn.
     verbose : bool
         Whether progress is shown.
+    groups : sequence of sequences of str, optional
+        Columns that are selected together; see ``SoftTreeClassifier``.
     """
 
     depth: int | None = None
@@ -71,6 +74,7 @@ class FitOptions:
     seed: int = 0
     n_jobs: int | None = None
     verbose: bool = False
+    groups: Sequence[Sequence[str]] | None = None
 
     @property
     def run(self) -> dict[str, Any]:
@@ -79,6 +83,7 @@ class FitOptions:
             "random_state": self.seed,
             "n_jobs": self.n_jobs,
             "verbose": int(self.verbose),
+            "groups": self.groups,
         }
 
 
