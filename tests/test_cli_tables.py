@@ -298,6 +298,15 @@ def test_all_problems_of_a_table_are_said_at_once(tmp_path):
     )
 
 
+def test_columns_are_selected_together(tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    fit = ("fit", path, "-t", "risk", "-m", model, "--groups", "age, height", *QUICK)
+    works(invoke(*fit))
+    assert load_model(model).groups == [["age", "height"]]
+    works(invoke("report", model, path, "-o", tmp_path / "r.html", "-q", "--jobs", 1))
+    refused(invoke(*fit, "--groups", "town,q"), "--groups names 'q', which is no column beside")
+
+
 def test_dates_are_seen_or_named(tmp_path):
     path = tmp_path / "t.csv"
     rows = [

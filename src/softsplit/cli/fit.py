@@ -11,7 +11,7 @@ import typer
 from softsplit.cli import class_rules, options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
 from softsplit.cli.heartbeat import signs_of_life
-from softsplit.cli.inputs import option_advice, read, training_rows
+from softsplit.cli.inputs import grouped, option_advice, read, training_rows
 from softsplit.cli.outputs import (
     as_object,
     check_files,
@@ -47,6 +47,7 @@ def fit(
     keep: options.Keep = None,
     categorical: options.Categorical = None,
     date: options.Date = None,
+    groups: options.Groups = None,
     encoding: options.Encoding = None,
     depth: options.Depth = None,
     strength: options.Strength = None,
@@ -97,6 +98,7 @@ def fit(
         seed=seed,
         n_jobs=jobs or -1,
         verbose=not quiet,
+        groups=grouped(rows, groups),
     )
     start = time.perf_counter()
     with option_advice(), signs_of_life(quiet):

@@ -64,6 +64,19 @@ def training_rows(
     return rows
 
 
+def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]] | None:
+    """Columns that are selected together, a list for each group; all that are absent are named."""
+    from softsplit.data.learning import split_names
+
+    names = rows.coding.names
+    groups = [split_names([entry], names) for entry in listed or ()]
+    absent = [name for group in groups for name in group if name not in names]
+    if absent:
+        told = ", ".join(shown(name, 20) for name in absent[:SHOWN])
+        raise ValueError(f"--groups names {told}, which is no column beside the target.")
+    return groups or None
+
+
 def load(path: Path) -> SoftTreeClassifier:
     """The tree in a model file."""
     if path.is_dir():

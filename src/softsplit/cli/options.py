@@ -94,6 +94,14 @@ Date = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--groups",
+        help="Columns, parted by commas, that are selected together; once for each group.",
+        rich_help_panel=DATA,
+    ),
+]
 Encoding = Annotated[
     str | None,
     typer.Option("--encoding", help="Of text files; default UTF-8.", rich_help_panel=DATA),

@@ -9,7 +9,7 @@ import typer
 from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, console, print_json, say
 from softsplit.cli.heartbeat import signs_of_life
-from softsplit.cli.inputs import read, training_rows
+from softsplit.cli.inputs import grouped, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
@@ -28,6 +28,7 @@ def path(
     keep: options.Keep = None,
     categorical: options.Categorical = None,
     date: options.Date = None,
+    groups: options.Groups = None,
     encoding: options.Encoding = None,
     depth: Annotated[
         int | None,
@@ -70,6 +71,7 @@ def path(
         local_strength=local,
         global_strength=global_,
         random_state=seed,
+        groups=grouped(rows, groups),
     )
     with signs_of_life(quiet):
         walked = walk_path(

@@ -88,6 +88,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
 
@@ -156,7 +157,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         names,
         sample_weight is not None,
         coding,
-        target if isinstance(target, str) else None,
+        target if isinstance(target, str) and target else None,
         column_groups(coding, columns, estimator.groups),
     )
 

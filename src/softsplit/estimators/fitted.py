@@ -289,6 +289,7 @@ class FittedTree(TreeHolder, BaseEstimator):
 
 def _as_rows(x: Any) -> NDArray[Any]:
     """A row, or a table of one; cells keep their types."""
+    x = checked_table(x) if hasattr(x, "toarray") else x
     made = np.asarray(x)
     if made.dtype.kind in "USO":
         made = np.asarray(x, dtype=object)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.classifier import SoftTreeClassifier
@@ -13,7 +14,19 @@ from softsplit.reading.model import TreeModel
 
 
 def classifier_in(estimator: Any) -> SoftTreeClassifier:
-    """The estimator itself, or the one that a search has chosen."""
+    """The estimator itself, the one that a search has chosen, or the last step of a pipeline.
+
+    A tree behind steps that are not its own would be asked about other rows than it knows.
+    """
+    if isinstance(estimator, Pipeline):
+        others = [name for name, step in estimator.steps[:-1] if step not in (None, "passthrough")]
+        if others:
+            raise TypeError(
+                f"the step {others[0]!r} of the pipeline cannot be written; train the tree on the "
+                "table itself, which needs no steps before it, or save the last step and keep the "
+                "others."
+            )
+        estimator = estimator.steps[-1][1]
     found = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(found, SoftTreeClassifier):
         raise TypeError(f"a SoftTreeClassifier is needed, got {type(estimator).__name__}.")

@@ -129,7 +129,7 @@ def walk_path(
         Is handed a line about every step of the work.
     """
     base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
-    base.set_params(kinds=None, groups=None)  # rows are coded already
+    base.set_params(kinds=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
     own = strength_fraction(base, *rows.part()) if fitted else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,6 +65,8 @@ class FitOptions:
         Threads, as in scikit-learn.
     verbose : bool
         Whether progress is shown.
+    groups : sequence of sequences of str, optional
+        Columns that are selected together; see ``SoftTreeClassifier``.
     """
 
     depth: int | None = None
@@ -80,6 +83,7 @@ class FitOptions:
     seed: int = 0
     n_jobs: int | None = None
     verbose: bool = False
+    groups: Sequence[Sequence[str]] | None = None
 
     @property
     def classes(self) -> dict[str, Any]:
@@ -97,6 +101,7 @@ class FitOptions:
             "random_state": self.seed,
             "n_jobs": self.n_jobs,
             "verbose": int(self.verbose),
+            "groups": self.groups,
         }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -63,7 +64,13 @@ def _has_mask(values: Any) -> bool:
 
 
 def checked_table(X: Any) -> Any:
-    """X, with tables of pyarrow as frames; refused if it has no rows and columns of its own."""
+    """X as an array or a frame: sparse matrices are made dense, tables of pyarrow frames.
+
+    What has no rows and columns of its own is refused.
+    """
+    if issparse(X):
+        _check_table(X)
+        return X.toarray()
     if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow
         _refuse_twins(X.column_names)
         return X.to_pandas()

@@ -41,11 +41,11 @@ def distinct(column: pd.Series) -> Distinct:
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.intp)
         return _without_blanks(codes, list(column.cat.categories))
+    if pd.api.types.infer_dtype(column, skipna=True) in ("string", "empty"):
+        codes, found = pd.factorize(column.astype(object))
+        return _without_blanks(codes, list(found))
     values = column.to_numpy(dtype=object)
     absent = column.isna().to_numpy(dtype=bool)
-    if pd.api.types.is_string_dtype(column.dtype) and all(type(v) is str for v in values[~absent]):
-        codes, found = pd.factorize(np.where(absent, None, values))
-        return _without_blanks(codes, list(found))
     seen: dict[Any, int] = {}
     found = []
     codes = np.full(len(values), -1, dtype=np.intp)
