@@ -182,7 +182,7 @@ def _undominated(
         return any(
             sizes[j] <= sizes[i]
             and figures[j] >= figures[i]
-            and (sizes[j] < sizes[i] or figures[j] > figures[i] or j < i)
+            and (sizes[j] < sizes[i] or figures[j] > figures[i] or j == chosen or j < i)
             for j in range(len(trees))
             if j != i
         )
