@@ -296,7 +296,7 @@ def test_progress_shows_each_candidate(wine, capsys, small):
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"selection": "worst"}, "selection must be 'one_se' or 'best'"),
+        ({"selection": "worst"}, "selection must be 'auto', 'sparse', 'one_se' or 'best'"),
         ({"scales": "minmax"}, "scales must be a sequence"),
         ({"scales": []}, "scales is empty"),
         ({"scales": ["log"]}, "scale must be 'auto', one of"),

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import solver_named
+from softsplit.training.preparation import ModelSettings, Rows, prepare
 from softsplit.tree.parameters import TreeParameters
 
 
@@ -93,6 +95,10 @@ def test_protocol_depends_on_settings_and_not_on_axes():
     assert tree_protocol(small(seed=1), WHOLE) != base
     assert tree_protocol(small(folds={"seed": 1}), WHOLE) != base
     assert tree_protocol(small(training={"steepness": 256.0}), WHOLE) != base
+    assert base == "d7d34eb6b9dcf9d2"  # stores of former versions hold rows under it
+    by_likelihood = tree_protocol(small(training={"loss": "log"}), WHOLE)
+    assert by_likelihood != base
+    assert tree_protocol(small(training={"loss": "log", "ridge": 2.0}), WHOLE) != by_likelihood
     # The other strengths matter to a tree that was warm-started, and to no other.
     short = {"strengths": (0.25,)}
     assert tree_protocol(small(grid=short), WHOLE) != base
@@ -270,6 +276,28 @@ def test_a_cell_that_kills_its_process_becomes_a_row(tmp_path):
     with Store(tmp_path / "died.sqlite") as store:
         done = run_experiment(spec, store, n_jobs=2)
     assert done.n_done == 3 and done.statuses["CRASHED"] == 1
+
+
+def test_by_likelihood_the_problem_is_that_of_the_estimators(tmp_path):
+    counted = {"name": "size", "penalty": "count", "scope": "global"}
+    spec = small(
+        datasets=["iris"], models=[counted], training={"loss": "log", "ridge": 0.5}, inner=None
+    )
+    with Store(tmp_path / "log.sqlite") as store:
+        assert run_experiment(spec, store).n_done == 12
+    base = sqlite3.connect(tmp_path / "log.sqlite")
+    names = "status, objective, tree, global_strength"
+    rows = list(base.execute(f"SELECT {names} FROM cells WHERE fold = 0"))
+    base.close()
+    fold = make_fold(load_data(spec)["iris"], spec.folds, 0)
+    X = 3.0 * fold.X + 1.0  # scaled to what it was
+    train = Rows(X, fold.y, np.ones(len(X)), np.array(["a", "b", "c"]))
+    settings = ModelSettings(loss="log", penalty="count", ridge=0.5, min_class_rate=0.0)
+    settings = replace(settings, steepness="auto")
+    for status, objective, tree, strength in rows:
+        assert status in ("OPTIMAL", "ACCEPTABLE")
+        problem = prepare(settings.with_strengths(0.0, strength), train).problem
+        assert problem.objective(decode_tree(tree)) == pytest.approx(objective, rel=1e-9)
 
 
 def test_runs_are_on_record_even_if_they_are_interrupted(tmp_path):

@@ -80,6 +80,11 @@ def test_a_spec_is_found_by_its_path(tmp_path):
             '{name = "w", flie = "w.csv", target = "y"}]',
             "datasets.1: key 'flie' is unknown; did you mean 'file'?",
         ),
+        (
+            '"L0glob"]',
+            '{name = "n", penalty = "count", scope = "global"}]',
+            "model 'n' counts features, which needs training.loss = 'log'",
+        ),
         ("title =", "title", "x.toml is not valid TOML"),
     ],
 )

@@ -68,7 +68,7 @@ def calls(monkeypatch):
     """What is made ready, by name; nothing is."""
     found: list[str] = []
     for name in ("compile_together", "warm_up", "warm_up_blocks", "warm_up_likelihood"):
-        monkeypatch.setattr(first_use, name, lambda name=name: found.append(name))
+        monkeypatch.setattr(first_use, name, lambda *loss, name=name: found.append(name))
     return found
 
 
@@ -89,12 +89,14 @@ def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
     assert calls == expected
 
 
-def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(calls):
+def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(calls, monkeypatch):
     problem = tiny_likelihood(2, 1, counting())
+    asked: list[str] = []
+    monkeypatch.setattr(first_use, "compile_together", asked.append)
     make_ready(NativeSolver(), problem, timed=False)
     assert calls == []
     make_ready(NativeSolver(), problem, timed=True)
-    assert calls == ["warm_up_likelihood"]
+    assert calls == ["warm_up_likelihood"] and asked == ["log", "log"]
 
 
 def test_the_clock_does_not_count_compiling(monkeypatch):

@@ -16,6 +16,8 @@ from readings import LEAVES, random_classifier, random_model
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
+    export_markdown,
+    export_text,
     load_model,
     save_model,
     strength_path,
@@ -122,6 +124,18 @@ def test_the_path_leads_to_the_most_probable_leaf(wine):
 def test_one_row_in_any_form(wine, make):
     tree, X = wine
     assert tree.explain(make(X)).label == tree.predict(X.iloc[[3]])[0]
+
+
+def test_texts_and_pictures_use_the_names_they_are_given(wine):
+    tree, _ = wine
+    names = ["Barolo", "Grignolino", "Barbera"]
+    plain, named = export_text(tree), export_text(tree, class_names=names)
+    assert all(name in named and name not in plain for name in names)
+    assert named.count("\n") == plain.count("\n")
+    assert "Grignolino" in export_markdown(tree, class_names=names)
+    assert tree.classes_.tolist() == ["a", "b", "c"]  # the tree itself is as it was
+    with pytest.raises(ValueError, match="class_names holds 2 names for 3 classes"):
+        export_text(tree, class_names=names[:2])
 
 
 def test_one_plain_row_without_names():

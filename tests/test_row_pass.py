@@ -152,7 +152,7 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
     assert_array_equal(tree.predict_proba(pd.DataFrame(single, columns=names)), expected)
 
 
-def test_the_size_of_chunks_changes_no_bit(monkeypatch):
+def test_neither_the_size_of_chunks_nor_threads_change_a_bit(monkeypatch):
     model, X = random_model(4, n_rows=5 * TILE + 1)
     monkeypatch.setattr(row_plan, "FEW", 0)
     for order in "CF":
@@ -161,6 +161,9 @@ def test_the_size_of_chunks_changes_no_bit(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(row_plan, "CHUNK", 1)
             assert_array_equal(model.predict_proba(rows), expected)
+            for workers in (2, 3, 9):  # nine: more than there are chunks
+                patch.setattr(row_plan, "n_workers", lambda n_jobs, tasks, w=workers: w)
+                assert_array_equal(model.predict_proba(rows), expected)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

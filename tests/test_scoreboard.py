@@ -42,7 +42,7 @@ def test_one_se_takes_the_sparsest_row_within_one_error():
         (SMALL, 0.3, [0.80, 0.70, 0.75, 0.85], 2),  # worse by 0.1 on every fold
     )
     assert made.best() == (SMALL, 0.1)
-    assert made.one_se() == (SMALL, 0.2)
+    assert made.chosen("one_se") == (SMALL, 0.2)
     assert made.chosen("best") == (SMALL, 0.1)
 
 
@@ -52,7 +52,7 @@ def test_a_row_that_fails_on_one_fold_is_not_close():
         (SMALL, 0.1, [0.98, 0.97, 0.99, 0.98, 0.98], 6),
         (SMALL, 0.2, [0.98, 0.97, 0.99, 0.98, 0.60], 4),
     )
-    assert made.one_se() == (SMALL, 0.1)
+    assert made.chosen("one_se") == (SMALL, 0.1)
 
 
 def test_rows_that_lack_a_fold_do_not_count_unless_all_do():
@@ -61,7 +61,7 @@ def test_rows_that_lack_a_fold_do_not_count_unless_all_do():
     assert made.leaders(2) == [SMALL]
     partial = board((SMALL, 0.1, [0.6, None], 1), (DEEP, 0.1, [0.9, None], 1))
     assert partial.best() == (DEEP, 0.1)
-    assert partial.one_se() == (DEEP, 0.1)
+    assert partial.chosen("one_se") == (DEEP, 0.1)
 
 
 def test_leaders_are_ordered_by_their_best_rows():
@@ -91,7 +91,7 @@ def test_the_table_is_a_frame_with_ranks_and_all_folds():
 @settings(max_examples=100, deadline=None)
 def test_one_se_is_never_denser_than_the_best_nor_far_below_it(scores):
     made = board(*[(SMALL, i, np.array(row) / 20, i + 1) for i, row in enumerate(scores)])
-    best, chosen = made.best(), made.one_se()
+    best, chosen = made.best(), made.chosen("one_se")
     assert made.mean(chosen, "n_features") <= made.mean(best, "n_features")
     error = np.std(made.values(best, "score"), ddof=1) / 2
     assert made.mean(best) - made.mean(chosen) <= error + 1e-9

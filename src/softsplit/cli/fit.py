@@ -53,7 +53,7 @@ def fit(
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.Loss.log,
     scope: options.ScopeOption = None,
-    selection: options.SelectionOption = options.Selection.one_se,
+    selection: options.SelectionOption = options.Selection.auto,
     class_weight: options.ClassWeight = None,
     min_rate: options.MinRate = None,
     cost: options.Cost = None,

@@ -70,6 +70,8 @@ class Scope(StrEnum):
 class Selection(StrEnum):
     """Which of the trees that were compared is taken."""
 
+    auto = "auto"
+    sparse = "sparse"
     one_se = "one_se"
     best = "best"
 
@@ -181,7 +183,8 @@ SelectionOption = Annotated[
     Selection,
     typer.Option(
         "--selection",
-        help="Take the sparsest tree within one standard error of the best, or the best.",
+        help="Take the best tree, or the sparsest within one standard error of it (one_se) or two "
+        "(sparse); auto is sparse, and one_se with --loss cost.",
         rich_help_panel=TREE,
     ),
 ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, outer_terms
+from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
 from softsplit.support.compiling import compiled
 from softsplit.tree.routing import TILE, open_gates
 
@@ -58,7 +58,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
             for t in range(n_branches):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             _lift_values(left, right, table[group], size, values)
-            total += _chain(values[0], weights, begin, size, outer, reach[0], bends)
+            total += _chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
             _spread(
                 left, right, table[group], size, values, reach, steepness, begin, slopes,
                 mass[group],
@@ -86,8 +86,8 @@ def _lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unt
 
 
 @compiled
-def _chain(root_values, weights, begin, size, outer, factors, bends):  # type: ignore[no-untyped-def]
-    """Add up the tile; ``factors`` becomes d total / d root value."""
+def _chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
+    """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
     if outer == IDENTITY:  # most passes: no more than a product
         for i in range(size):
@@ -96,9 +96,12 @@ def _chain(root_values, weights, begin, size, outer, factors, bends):  # type: i
         return total
     if outer == LOGARITHM:
         for i in range(size):
-            probability = max(root_values[i], TINY_PROBABILITY)
-            total -= weights[begin + i] * np.log(probability)
-            factors[i] = -weights[begin + i] / probability
+            logs[i] = max(root_values[i], TINY_PROBABILITY)
+        logarithms(logs, bits, factors, size)
+        for i in range(size):
+            total -= weights[begin + i] * logs[i]
+        for i in range(size):
+            factors[i] = -weights[begin + i] / max(root_values[i], TINY_PROBABILITY)
     else:
         for i in range(size):
             value, slope, _ = outer_terms(outer, root_values[i])

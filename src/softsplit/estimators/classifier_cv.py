@@ -47,14 +47,14 @@ from softsplit.selection.cross_validation import (
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows
-from softsplit.selection.scoreboard import SELECTIONS, Candidate, Scoreboard
+from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.defaults import is_likelihood
+from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import End, Run, watched
@@ -77,8 +77,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
         level further, and on while leaves hold 25 rows on average (50 with loss "cost"). After the
-        second, a depth is tried only if the one before it was the best so far, and with loss "cost"
-        by more than one standard error.
+        second, a depth is tried only if the one before it was the best so far by more than one
+        standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
         Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile"),
         and ("minmax", "quantile") with loss "cost".
@@ -95,12 +95,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
         from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
         12, and 8 with loss "cost".
-    selection : {"one_se", "best"}, default="one_se"
-        "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse.
-        By likelihood that is the error of the difference over all left-out samples; with a scorer
-        or by cost both that of the best score and that of the difference over the folds. Sparser
-        means fewer features, then fewer coefficients (by cost: less depth, then fewer coefficients
-        a branch).
+    selection : {"auto", "sparse", "one_se", "best"}, default="auto"
+        "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse,
+        "sparse" two. "auto" is "sparse" with loss "log" and "one_se" with loss "cost". By
+        likelihood that is the error of the difference over all left-out samples, and the score by
+        which trees are compared falls by at most 0.015; with a scorer or by cost it is both that of
+        the best score and that of the difference over the folds. Sparser means fewer features, then
+        fewer coefficients (by cost: less depth, then fewer coefficients a branch).
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
         ``cv_results_``, while trees are compared by accuracy less 0.3 times the log-loss. Sample
@@ -176,7 +177,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         scopes: Sequence[str] | str = "auto",
         strengths: Sequence[float] | None = None,
         n_strengths: int | str = "auto",
-        selection: str = "one_se",
+        selection: str = "auto",
         scoring: Any = None,
         cv: Any = 5,
         sharpness: float = 5.0,
@@ -240,8 +241,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        if not isinstance(self.selection, str) or self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be 'one_se' or 'best', got {shown(self.selection)}.")
+        if not isinstance(self.selection, str) or self.selection not in ("auto", *ERRORS):
+            raise ValueError(
+                "selection must be 'auto', 'sparse', 'one_se' or 'best', got "
+                f"{shown(self.selection)}."
+            )
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
@@ -325,7 +329,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
             raise ValueError(
                 f"scoring {shown(self.scoring)} gave no number on any fold; choose another scorer."
             )
-        chosen = board.chosen("best" if self.selection == "best" else "one_se")
+        usual = "sparse" if is_likelihood(self.loss) else "one_se"
+        chosen = board.chosen(usual if is_auto(self.selection) else self.selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
         part = f"strength {chosen[1]:.3g} (1: no feature is worth it)"

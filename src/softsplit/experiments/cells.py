@@ -122,12 +122,16 @@ def _inner_and_starts(spec: Spec) -> Iterator[tuple[int, int]]:
                 yield inner, start
 
 
+WITHOUT_MEANING = {"cost": {"loss", "ridge"}, "log": {"steepness"}}
+"""Settings that change no row by loss; stores are older than the choice of a loss."""
+
+
 def tree_protocol(spec: Spec, inner: int) -> str:
     """Digest of everything that bears on a tree's row and is no axis."""
     settings: dict[str, Any] = {
         "folds": spec.folds.model_dump(),
         "seed": spec.seed,
-        "training": spec.training.model_dump(),
+        "training": spec.training.model_dump(exclude=WITHOUT_MEANING[spec.training.loss]),
         "own": [d.model_dump() for d in (*spec.datasets, *spec.models) if not isinstance(d, str)],
         # A tree that was not warm-started does not depend on the other strengths.
         "grid": spec.grid.model_dump() if spec.grid.walk == "warm" else "fresh",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
 from softsplit.engines.compiled import CompiledRows
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
-from softsplit.experiments.spec import Spec
-from softsplit.problem.loss import ExpectedCost
+from softsplit.experiments.spec import Spec, Training
+from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
+from softsplit.training.defaults import UNITS, likely_depth
 from softsplit.training.settings import make_topology
 
 KEPT_FOLDS = 8
@@ -73,16 +74,29 @@ class Context:
             seed=spec.seed,
             scaling_fit=training.scaling_fit,
         )
-        n_classes = len(fold.present)
-        problem = TrainingProblem(
-            rows=CompiledRows(fold.samples),
-            topology=make_topology(training.depth, fold.n_classes),
-            loss=ExpectedCost.uniform(n_classes),
-            penalties=PenaltyPair.of(linear()),
-            minimum_rates=np.full(n_classes, training.min_class_rate),
-            steepness=training.steepness,
-        )
-        return Prepared(fold, problem)
+        return Prepared(fold, _problem(fold, training))
+
+
+def _problem(fold: Fold, training: Training) -> TrainingProblem:
+    rows, n_classes = CompiledRows(fold.samples), len(fold.present)
+    cost = TrainingProblem(
+        rows=rows,
+        topology=make_topology(training.depth, fold.n_classes),
+        loss=ExpectedCost.uniform(n_classes),
+        penalties=PenaltyPair.of(linear()),
+        minimum_rates=np.full(n_classes, training.min_class_rate),
+        steepness=training.steepness,
+    )
+    if training.loss == "cost":
+        return cost
+    return replace(
+        cost,
+        topology=make_topology(likely_depth(training.depth, fold.n_classes), fold.n_classes),
+        loss=LogLoss.counted(rows.class_totals),
+        steepness=UNITS["minmax"] * cost.n_features,
+        bound=np.inf,
+        ridge=training.ridge,
+    )
 
 
 def load_data(spec: Spec) -> dict[str, Dataset]:

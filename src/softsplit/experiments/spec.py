@@ -70,7 +70,7 @@ class OwnModel(Section):
     """A regularised model that is not in the catalogue."""
 
     name: str
-    penalty: Literal["l1", "l0", "power", "inverse_power", "log"]
+    penalty: Literal["l1", "l0", "power", "inverse_power", "log", "count"]
     scope: Scope
     exponent: Positive = 0.5
 
@@ -110,7 +110,14 @@ class Grid(Section):
 
 
 class Training(Section):
-    """What all trees have in common."""
+    """What all trees have in common.
+
+    With loss = "log" trees are trained by likelihood: steepness has no meaning, no class rate is
+    asked for unless one is named, and the depth is one more than the smallest.
+    """
+
+    loss: Literal["cost", "log"] = "cost"
+    ridge: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
 
     coding: Literal[
         "reported", "table", "onehot", "drop-first", "binary-once", "ordinal", "none"
@@ -124,6 +131,13 @@ class Training(Section):
     start_rule: Literal["solver", "uniform", "points", "groups"] = "solver"
     max_iter: Annotated[int, Field(ge=1)] | None = None
     time_limit: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rate_by_likelihood(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("loss") == "log":
+            return {"min_class_rate": 0.0} | values
+        return values
 
 
 class Spec(Section):
@@ -169,6 +183,11 @@ class Spec(Section):
             twice = sorted({name for name in names if list(names).count(name) > 1})
             if twice:
                 raise ValueError(f"{what} {shown(twice[0])} is named twice")
+        for name in self.model_names:
+            if self.model(name).penalty == "count" and self.training.loss != "log":
+                raise ValueError(
+                    f"model {shown(name)} counts features, which needs training.loss = 'log'"
+                )
         for fold in self.only_folds or ():
             if fold >= self.folds.count:
                 raise ValueError(

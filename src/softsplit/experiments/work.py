@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -22,10 +23,12 @@ from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_
 from softsplit.experiments.seeds import axis_seed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
+from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support.parallel import one_blas_thread
+from softsplit.training.multistart import start_rule
 from softsplit.training.settings import make_solver
-from softsplit.training.tiny_problems import tiny_problems
+from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 SLICE = 1.0
@@ -92,7 +95,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
         return run_peer(chain, prepared, context.spec)
     spec, step = context.spec, chain.steps[index]
     solver = solver_named(chain.solver)
-    warm_up(chain.solver)
+    warm_up(chain.solver, spec.training.loss)
     problem = prepared.problem.with_penalties(
         spec.model(chain.model).penalties(
             step.local,
@@ -101,6 +104,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
             offset=spec.training.offset,
         )
     )
+    refuse_unsupported(solver, problem)
     drawn = time.perf_counter()
     start = (
         Start(decode_tree(trees[step.parent]))
@@ -121,11 +125,10 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
 def _draw(chain: Chain, problem: TrainingProblem, solver: Solver, context: Context) -> Start:
     """The start of the chain: neither the model nor the strengths have a say in it."""
     chosen = context.spec.training.start_rule
-    rules = solver.start_rules if chosen == "solver" else (chosen,)
+    rule = chosen if chosen != "solver" else start_rule(problem, solver, chain.start)
     seed = axis_seed(
         "start", context.spec.seed, chain.dataset, chain.fold, chain.inner, chain.start
     )
-    rule = rules[chain.start % len(rules)]
     return draw_start(rule, problem, np.random.default_rng(seed), solver.rivals)
 
 
@@ -163,10 +166,12 @@ def solver_named(name: str) -> Solver:
 
 
 @cache
-def warm_up(name: str) -> None:
+def warm_up(name: str, loss: str) -> None:
     """Solve a tiny problem first: machine code is loaded on first use, which is no training."""
     rng = np.random.default_rng(0)
     solver = solver_named(name)
-    for problem in tiny_problems():
-        start = draw_start(solver.start_rules[0], problem, rng, solver.rivals)
-        solver.solve(problem, start, Budget(max_iter=200))
+    for problem in tiny_problems() if loss == "cost" else tiny_likelihoods():
+        with suppress(UnsupportedProblem):
+            refuse_unsupported(solver, problem)
+            start = draw_start(start_rule(problem, solver, 0), problem, rng, solver.rivals)
+            solver.solve(problem, start, Budget(max_iter=200))

@@ -14,6 +14,7 @@ def export_text(
     classifier: Any,
     feature_names: Sequence[str] | None = None,
     *,
+    class_names: Sequence[Any] | None = None,
     max_terms: int | None = None,
     precision: int = 4,
 ) -> str:
@@ -34,12 +35,14 @@ def export_text(
     classifier : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
     feature_names : sequence of str, optional
         Names to use instead of the fitted ones (``feature_names_in_`` or x0, x1, ...).
+    class_names : sequence of str, optional
+        Names to use instead of the classes, in the order of ``classes_``.
     max_terms : int, optional
         Most terms written per split; the rest is counted.
     precision : int, default=4
         Significant digits.
     """
-    model = tree_of(classifier).with_names(feature_names)
+    model = tree_of(classifier).with_names(feature_names, class_names)
     return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 
@@ -47,6 +50,7 @@ def export_markdown(
     classifier: Any,
     feature_names: Sequence[str] | None = None,
     *,
+    class_names: Sequence[Any] | None = None,
     max_terms: int | None = None,
     precision: int = 4,
 ) -> str:
@@ -55,7 +59,7 @@ def export_markdown(
     Parameters are those of ``export_text``. Names are escaped, so that no feature or class can
     break the list or the tables.
     """
-    model = tree_of(classifier).with_names(feature_names)
+    model = tree_of(classifier).with_names(feature_names, class_names)
     return tree_markdown(model, _at_least_one("max_terms", max_terms), _digits(precision))
 
 

@@ -138,15 +138,23 @@ class TreeModel:
             shares = used_shares(shares, parameters.weights)
         return replace(self, parameters=parameters, importances=shares, distributions=distributions)
 
-    def with_names(self, names: Sequence[str] | None) -> TreeModel:
-        """The same tree with other names for its features."""
-        if names is None:
-            return self
-        if len(names) != len(self.feature_names):
-            raise ValueError(
-                f"feature_names holds {len(names)} names for {len(self.feature_names)} features."
-            )
-        return replace(self, feature_names=tuple(map(str, names)))
+    def with_names(
+        self, names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None
+    ) -> TreeModel:
+        """The same tree with other names for its features, its classes or both."""
+        changed: dict[str, Any] = {}
+        for what, given, known in (
+            ("feature", names, self.feature_names),
+            ("class", class_names, self.classes),
+        ):
+            if given is not None and len(given) != len(known):
+                many = "features" if what == "feature" else "classes"
+                raise ValueError(f"{what}_names holds {len(given)} names for {len(known)} {many}.")
+        if names is not None:
+            changed["feature_names"] = tuple(map(str, names))
+        if class_names is not None:
+            changed["classes"] = np.array([str(name) for name in class_names], dtype=object)
+        return replace(self, **changed) if changed else self
 
     def scaled(self, X: FloatArray) -> FloatArray:
         """Rows in scaled units; columns that the tree does not use may be 0."""

@@ -6,9 +6,10 @@ copies of a few rows. X may be of double or single precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,16 @@ from numpy.typing import NDArray
 
 from softsplit.reading.row_pass import TOGETHER, pass_in_numpy, row_pass
 from softsplit.support.arrays import FloatArray
+from softsplit.support.parallel import in_threads, n_workers
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE
 from softsplit.tree.scaling import SMALLEST_SPAN, LinearScaling, Scaling, scaled_rows
 
 CHUNK = 131_072
 """Numbers of X in one call: an interruption is noticed, and copies stay in the cache."""
+
+PER_WORKER = 4_000_000
+"""Such numbers for each thread: rows are independent, and answers the same for any number."""
 
 FEW = 131_072
 """Numbers (rows times used columns and branches) up to which numpy answers, within milliseconds."""
@@ -65,7 +70,6 @@ class Entries(NamedTuple):
 class Piece(NamedTuple):
     """Rows for one call: their numbers in memory, for whole tiles."""
 
-    rows: slice
     values: FloatArray
     first: int
     row_step: int
@@ -162,34 +166,51 @@ class RowPlan:
                 self.steepness, leaves, scores, answers,
             )  # fmt: skip
             return
-        depth = self.n_branches.bit_length()
-        lines, routes = np.empty((len(self.used) + 1, TILE)), np.empty((3 * depth + 3, TILE))
-        mixed, bits = np.empty((answers.shape[1] + 1, TILE)), routes[depth + 2].view(np.int64)
-        for piece in self._pieces(X):
-            row_pass(
-                piece.values, piece.first, piece.row_step, piece.places, self.low, self.inverse,
-                *self._splits, self.steepness, *leaves, scores[piece.rows], answers[piece.rows],
-                lines, routes, mixed, bits,
-            )  # fmt: skip
-
-    def _pieces(self, X: FloatArray) -> Iterator[Piece]:
-        """X as it lies in memory where the pass can read it there, and copies of a few rows."""
+        whole = self._readable(X)
         size = max(TILE, CHUNK // max(1, X.shape[1]) // TILE * TILE)
-        by_rows, by_columns = X.flags.carray, X.flags.farray
-        # An array of another kind, even one that is read only, would be compiled for once more.
-        plain = self.direct and X.dtype == np.float64 and (by_rows or by_columns)
-        whole = len(X) // TILE * TILE if plain else 0
-        if whole:
+        starts = [*range(0, whole, size), *range(whole, len(X), size)]
+        ends = [min(low + size, whole if low < whole else len(X)) for low in starts]
+        slices = list(map(slice, starts, ends))
+        workers = n_workers(-1, len(X) * (len(self.used) + self.n_branches) // PER_WORKER)
+        bounds = [len(slices) * k // workers for k in range(workers + 1)]
+        shares = [slices[low:high] for low, high in pairwise(bounds)]
+        stopped = Event()
+
+        def answer(share: list[slice]) -> None:
+            depth = self.n_branches.bit_length()
+            lines, routes = np.empty((len(self.used) + 1, TILE)), np.empty((3 * depth + 3, TILE))
+            mixed, bits = np.empty((answers.shape[1] + 1, TILE)), routes[depth + 2].view(np.int64)
+            for rows in share:
+                if stopped.is_set():
+                    return
+                piece = self._piece(X, rows, rows.start < whole)
+                row_pass(
+                    piece.values, piece.first, piece.row_step, piece.places, self.low,
+                    self.inverse, *self._splits, self.steepness, *leaves, scores[rows],
+                    answers[rows], lines, routes, mixed, bits,
+                )  # fmt: skip
+
+        in_threads(answer, shares, workers, stopped.set)
+
+    def _readable(self, X: FloatArray) -> int:
+        """Rows that the pass can read from X as it lies in memory.
+
+        An array of another kind, even one that is read only, would be compiled for once more.
+        """
+        plain = self.direct and X.dtype == np.float64 and (X.flags.carray or X.flags.farray)
+        return len(X) // TILE * TILE if plain else 0
+
+    def _piece(self, X: FloatArray, rows: slice, readable: bool) -> Piece:
+        """Some rows of X where they lie, or a copy of them."""
+        if readable:
+            by_rows = X.flags.carray
             values = X.reshape(-1) if by_rows else X.T.reshape(-1)
             row_step, step = (X.shape[1], 1) if by_rows else (1, len(X))
-            for low in range(0, whole, size):
-                rows = slice(low, min(low + size, whole))
-                yield Piece(rows, values, low * row_step, row_step, self.used * step)
-        for low in range(whole, len(X), size):
-            rows = slice(low, min(low + size, len(X)))
-            block = np.zeros((-(-(rows.stop - low) // TILE) * TILE, len(self.used)))
-            block[: rows.stop - low] = self._block(X[rows])
-            yield Piece(rows, block.reshape(-1), 0, block.shape[1], np.arange(block.shape[1]))
+            return Piece(values, rows.start * row_step, row_step, self.used * step)
+        count = rows.stop - rows.start
+        block = np.zeros((-(-count // TILE) * TILE, len(self.used)))
+        block[:count] = self._block(X[rows])
+        return Piece(block.reshape(-1), 0, block.shape[1], np.arange(block.shape[1]))
 
     def _block(self, X: FloatArray) -> FloatArray:
         """The used columns of a few rows in double precision, scaled unless the pass does it."""

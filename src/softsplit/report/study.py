@@ -51,8 +51,8 @@ class FitOptions:
     scope : {"size", "global", "local", "both"}, optional
         What is penalised: coefficients and features as in the size of a tree, features, single
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
-    selection : {"one_se", "best"}
-        Take the sparsest tree within one standard error of the best, or the best.
+    selection : {"auto", "sparse", "one_se", "best"}
+        See ``SoftTreeClassifierCV``.
     class_weight, min_class_rate, cost_matrix
         As in ``SoftTreeClassifier``; classes are texts.
     scoring : str, optional
@@ -71,7 +71,7 @@ class FitOptions:
     scale: str | None = None
     loss: str = "log"
     scope: str | None = None
-    selection: str = "one_se"
+    selection: str = "auto"
     class_weight: Any = None
     min_class_rate: Any = "auto"
     cost_matrix: Any = None
@@ -280,9 +280,12 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    rule = "the one with the fewest features that is at most one standard error behind the best"
-    if search.selection == "best":
-        rule = "the best one"
+    errors = {"best": 0, "one_se": 1, "sparse": 2, "auto": 1 if search.loss == "cost" else 2}
+    rule = (
+        "the best one",
+        "the one with the fewest features that is at most one standard error behind the best",
+        "the one with the fewest features that is at most two standard errors behind the best",
+    )[errors[search.selection]]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 

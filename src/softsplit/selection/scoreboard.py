@@ -13,14 +13,14 @@ but a row that is good on some folds and fails on others would pass by the secon
 
 Where every left-out sample has a value of its own (scoring.py), the mean is that over all samples,
 and the error that of the difference of their values: samples are many where folds are few. The
-mean may then fall by no more than MOST_LOST.
+mean may then fall by no more than MOST_LOST. The choice "sparse" allows for two errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
@@ -33,8 +33,8 @@ MOST_LOST = 0.015
 """Values of samples may fall by this for a sparser tree, however large their standard error is: of
 few samples it is so large that anything passes."""
 
-Selection = Literal["one_se", "best"]
-SELECTIONS = ("one_se", "best")
+ERRORS = {"sparse": 2.0, "one_se": 1.0, "best": 0.0}
+"""Standard errors by which a sparser tree may be worse than the best, by selection."""
 
 
 class Candidate(NamedTuple):
@@ -89,9 +89,12 @@ class Scoreboard:
     n_folds: int
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
     _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
+    _worth: dict[Key, float] = field(default_factory=dict)
+    _sizes: dict[Key, tuple[float, ...]] = field(default_factory=dict)
 
     def add(self, candidate: Candidate, fraction: float, fold: int, found: FoldScore) -> None:
-        self._pooled.pop((candidate, fraction), None)
+        for known in (self._pooled, self._worth, self._sizes):
+            known.pop((candidate, fraction), None)
         self.folds.setdefault((candidate, fraction), {})[fold] = found
 
     def rows(self) -> list[Key]:
@@ -126,8 +129,12 @@ class Scoreboard:
 
     def worth(self, key: Key) -> float:
         """What rows are compared by: the mean value of left-out samples, or the mean score."""
-        found = self._samples(key)
-        return self.mean(key) if found is None else float(np.average(found[0], weights=found[1]))
+        if key not in self._worth:
+            found = self._samples(key)
+            self._worth[key] = (
+                self.mean(key) if found is None else float(found[1] @ found[0] / found[1].sum())
+            )
+        return self._worth[key]
 
     def _samples(self, key: Key) -> tuple[FloatArray, FloatArray] | None:
         """Values and weights of all left-out samples, fold by fold; None if they have none."""
@@ -148,27 +155,31 @@ class Scoreboard:
             key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
         )
 
-    def one_se(self) -> Key:
-        """The sparsest row within one standard error of the best."""
+    def chosen(self, selection: str) -> Key:
+        """The best row, or the sparsest that is not much worse."""
         best = self.best()
-        near = (k for k in self.rows() if np.isfinite(self.worth(k)) and self.close(k, best))
+        if selection == "best":
+            return best
+        near = (
+            key
+            for key in self.rows()
+            if np.isfinite(self.worth(key)) and self.close(key, best, ERRORS[selection])
+        )
         return min(near, key=self._sparsity, default=best)
 
-    def chosen(self, selection: Selection) -> Key:
-        return self.best() if selection == "best" else self.one_se()
-
-    def close(self, key: Key, best: Key) -> bool:
-        """Whether a row is within one standard error of the best."""
+    def close(self, key: Key, best: Key, errors: float = 1.0) -> bool:
+        """Whether a row is worse than the best by no more than so many standard errors."""
         ours, theirs = self._samples(key), self._samples(best)
         if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
-            return _near(theirs[0] - ours[0], ours[1])
+            return _near(theirs[0] - ours[0], ours[1], errors)
         scores = self.values(best, "score")
         gaps = scores - self.values(key, "score")
         known = np.isfinite(gaps)
         if known.sum() < 2:
             return bool(np.all(gaps[known] <= 0))
         spread = min(np.std(scores[known], ddof=1), np.std(gaps[known], ddof=1))
-        return bool(np.mean(gaps[known]) <= spread / np.sqrt(known.sum()) + 1e-12)
+        error = errors * spread / np.sqrt(known.sum())
+        return bool(np.mean(gaps[known]) <= error + 1e-12)
 
     def hopeful(self, candidate: Candidate, n_folds: int) -> bool:
         """Whether a candidate, judged on the first folds, is within one error of the best there.
@@ -185,7 +196,7 @@ class Scoreboard:
         if best is None or any(one is None or len(one[0]) != len(best[0]) for one in ours):
             return True
         top = max((one for one in ours if one), key=lambda one: np.average(one[0], weights=one[1]))
-        return _near(best[0] - top[0], best[1])
+        return _near(best[0] - top[0], best[1], 1.0)
 
     def _first(self, key: Key, n_folds: int) -> tuple[FloatArray, FloatArray] | None:
         """Values and weights of the samples of the first folds."""
@@ -214,6 +225,11 @@ class Scoreboard:
         Of rows that are alike the weakest strength is the safest: under a strong one the same tree
         may be an optimum hardly better than the empty tree, and lose to it on other rows.
         """
+        if key not in self._sizes:
+            self._sizes[key] = self._size(key)
+        return self._sizes[key]
+
+    def _size(self, key: Key) -> tuple[float, ...]:
         depth = key[0].depth
         if self._samples(key) is not None:  # closed branches count nothing
             return (
@@ -258,10 +274,10 @@ class Scoreboard:
         return table
 
 
-def _near(gaps: FloatArray, weights: FloatArray) -> bool:
-    """Whether a mean gap is within its standard error of nothing, and small."""
+def _near(gaps: FloatArray, weights: FloatArray, errors: float) -> bool:
+    """Whether a mean gap is within so many standard errors of nothing, and small."""
     mean, error = mean_and_error(gaps, weights)
-    return mean <= min(error, MOST_LOST) + 1e-12
+    return mean <= min(errors * error, MOST_LOST) + 1e-12
 
 
 def _numbers(values: FloatArray) -> FloatArray:

@@ -58,10 +58,17 @@ def resolved(settings: Any, n_classes: int) -> Any:
             "weights make a split as steep as the rows do; leave it at 'auto'."
         )
     found = {name: v for name, v in table.items() if is_auto(getattr(settings, name))}
-    if likelihood and is_auto(settings.depth):
-        smallest = Topology.for_classes(n_classes).depth
-        found["depth"] = max(smallest, min(smallest + 1, DEEPER_UP_TO))
+    if likelihood:
+        found["depth"] = likely_depth(settings.depth, n_classes)
     return replace(settings, **found)
+
+
+def likely_depth(depth: Any, n_classes: int) -> Any:
+    """The depth of a tree by likelihood, if it is left to us."""
+    if not is_auto(depth):
+        return depth
+    smallest = Topology.for_classes(n_classes).depth
+    return max(smallest, min(smallest + 1, DEEPER_UP_TO))
 
 
 def auto_penalty(penalty: Any, loss: Any, solver: Any) -> Any:

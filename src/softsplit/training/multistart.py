@@ -187,12 +187,13 @@ def numbered_start(
     problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
 ) -> Start:
     """The start with this number, from random numbers of its own."""
-    rule = _rule(problem, solver, index)
+    rule = start_rule(problem, solver, index)
     start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
     return replace(start, seed=int(child.generate_state(1)[0]))
 
 
-def _rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
+def start_rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
+    """Name of the rule by which the start with this number is drawn."""
     if isinstance(solver, Ruled):
         return solver.rule(problem, index)
     return solver.start_rules[index % len(solver.start_rules)]
@@ -201,7 +202,7 @@ def _rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
 def _tell(
     observer: Observer, problem: TrainingProblem, solver: Solver, index: int, solution: Solution
 ) -> None:
-    rule = _rule(problem, solver, index)
+    rule = start_rule(problem, solver, index)
     observer.start_ended(index + 1, rule, solution)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",

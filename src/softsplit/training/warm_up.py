@@ -25,14 +25,12 @@ MOST_ITERATIONS = 1000
 
 
 def make_ready(solver: Solver, problem: TrainingProblem, *, timed: bool) -> None:
-    """Have the code that trains ``problem`` compiled; if the run is ``timed``, and loaded.
-
-    What trains by likelihood is compiled as it is called, unless a clock is to run.
-    """
+    """Have the code that trains ``problem`` compiled; if the run is ``timed``, and loaded."""
     parts = solver.parts() if isinstance(solver, Composed) else ()
     if not any(isinstance(part, NativeSolver) for part in parts or (solver,)):
         return
     if problem.by_likelihood:
+        compile_together("log")
         if timed:
             warm_up_likelihood()
         return
@@ -53,6 +51,7 @@ def warm_up() -> None:
 @cache
 def warm_up_likelihood() -> None:
     """The same by likelihood, which calls other functions."""
+    compile_together("log")
     _warm_up(tiny_likelihoods())
 
 

@@ -49,6 +49,7 @@ class TreeDisplay:
         y: Any = None,
         *,
         feature_names: Any = None,
+        class_names: Any = None,
         max_terms: int | None = None,
         precision: int = 3,
         ax: Any = None,
@@ -60,7 +61,8 @@ class TreeDisplay:
         estimator : fitted SoftTreeClassifier, or a search that holds one
         X, y : rows and their classes, optional
             To show where they go; without y, all rows have one colour.
-        feature_names : sequence of str, optional
+        feature_names, class_names : sequences of str, optional
+            Names to use instead of those of the columns, and of ``classes_`` in their order.
         max_terms : int, optional
             Most terms written in a box.
         precision : int, default=3
@@ -68,7 +70,7 @@ class TreeDisplay:
             Type is made smaller to fit; by default a figure of the right size is made.
         """
         tree = holder_of(estimator)
-        model = tree.tree_.with_names(feature_names)
+        model = tree.tree_.with_names(feature_names, class_names)
         flow = None if X is None else _flow(tree, X, y)
         return cls(model, flow).plot(ax, max_terms=max_terms, precision=precision)
 

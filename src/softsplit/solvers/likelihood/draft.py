@@ -11,7 +11,8 @@ not move. What lies on its other side has no weights either.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +79,13 @@ class Draft:
         """Numbers of branches and classes."""
         return len(self.splits), len(self.log_odds)
 
-    @property
+    @cached_property
     def n_coefficients(self) -> int:
-        return int(self.kept.sum())
+        return int(np.count_nonzero(self.kept))
 
-    @property
+    @cached_property
     def n_features(self) -> int:
-        return int(self.kept.any(axis=0).sum())
+        return int(np.count_nonzero(self.kept.any(axis=0)))
 
     @property
     def size(self) -> float:
@@ -99,45 +100,39 @@ class Draft:
     @property
     def free(self) -> NDArray[np.bool_]:
         """Which of them may move."""
-        splits = np.column_stack([self.kept, self.open])
-        return np.concatenate([splits.ravel(), np.ones(self.log_odds.size, dtype=bool)])
+        free = np.ones(self.splits.size + self.log_odds.size, dtype=bool)
+        splits = free[: self.splits.size].reshape(self.splits.shape)
+        splits[:, :-1], splits[:, -1] = self.kept, self.open
+        return free
 
     def moved_to(self, vector: FloatArray) -> Draft:
         """The same with other numbers."""
-        splits, log_odds = np.split(vector, [self.splits.size])
-        return replace(
-            self,
-            splits=splits.reshape(self.splits.shape),
-            log_odds=log_odds.reshape(self.log_odds.shape),
-        )
+        end = self.splits.size
+        splits = vector[:end].reshape(self.splits.shape)
+        log_odds = vector[end:].reshape(self.log_odds.shape)
+        return Draft(splits, log_odds, self.columns, self.kept, self.open)
 
     def compact(self) -> Draft:
         """Without the columns that no coefficient is left of."""
         used = self.kept.any(axis=0)
         splits = self.splits.copy()
         splits[:, :-1] *= self.kept
-        return replace(
-            self,
-            splits=splits[:, np.append(used, True)],
-            columns=self.columns[used],
-            kept=self.kept[:, used],
-        )
+        splits = splits[:, np.append(used, True)]
+        return Draft(splits, self.log_odds, self.columns[used], self.kept[:, used], self.open)
 
-    def without(self, branch: int, column: int) -> Draft:
-        """Less one coefficient, or with a negative branch less all those of a column."""
-        kept, splits = self.kept.copy(), self.splits.copy()
-        rows = slice(None) if branch < 0 else branch
-        kept[rows, column] = False
-        splits[rows, column] = 0.0
-        return replace(self, kept=kept, splits=splits)
+    def with_kept(self, kept: NDArray[np.bool_]) -> Draft:
+        """With these of its coefficients only."""
+        splits = self.splits.copy()
+        splits[:, :-1] *= kept
+        return Draft(splits, self.log_odds, self.columns, kept, self.open)
 
     def closed(self, branch: int, goes_left: bool) -> Draft:
         """All rows of a branch to one side; what lies on the other side goes."""
         kept, splits, open_ = self.kept.copy(), self.splits.copy(), self.open.copy()
-        lost = [branch, *below(2 * branch + 2 if goes_left else 2 * branch + 1, len(splits))]
+        lost = lost_branches(branch, goes_left, len(splits))
         kept[lost], open_[lost], splits[lost] = False, False, 0.0
         splits[lost, -1] = FAR if goes_left else -FAR
-        return replace(self, kept=kept, splits=splits, open=open_)
+        return Draft(splits, self.log_odds, self.columns, kept, open_)
 
     def featureless(self, shares: FloatArray) -> Draft:
         """The tree that gives all rows the same answer."""
@@ -145,6 +140,12 @@ class Draft:
         leaves = np.repeat(np.log(shares)[:, None], len(splits) + 1, axis=1)
         none = np.zeros((len(splits), 0), dtype=bool)
         return Draft(splits, leaves, self.columns[:0], none, np.zeros(len(splits), dtype=bool))
+
+
+@lru_cache(maxsize=4096)
+def lost_branches(branch: int, goes_left: bool, n_branches: int) -> NDArray[np.intp]:
+    """A branch that is closed, and all that lies on its other side."""
+    return np.array([branch, *below(2 * branch + (2 if goes_left else 1), n_branches)])
 
 
 def below(node: int, n_branches: int) -> list[int]:

@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from softsplit.solvers.likelihood.descent import Field, Smoothing
-from softsplit.solvers.likelihood.draft import Draft, below
+from softsplit.solvers.likelihood.draft import Draft, below, lost_branches
 from softsplit.solvers.likelihood.prices import FEATURE_SIZE, branch_rises, coefficient_rises
 from softsplit.solvers.likelihood.search import Descents, OutOfBudget
 from softsplit.support.arrays import FloatArray
@@ -68,19 +69,14 @@ class Stage:
         return self.value + local * self.counts[0] + global_ * self.counts[1]
 
 
-@dataclass(frozen=True)
-class Move:
-    """What may go, and what that costs for the size it saves."""
+class Move(NamedTuple):
+    """What may go, and what that costs for the size it saves: one coefficient, with a negative
+    branch all those of a column, with a negative column a branch."""
 
     price: float
     branch: int
     column: int = -1
     goes_left: bool = False
-
-    def apply(self, draft: Draft) -> Draft:
-        if self.column < 0:
-            return draft.closed(self.branch, self.goes_left)
-        return draft.without(self.branch, self.column)
 
 
 def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
@@ -122,10 +118,7 @@ def featureless_value(field: Field, shares: FloatArray, n_branches: int) -> floa
 def without_negligible(draft: Draft) -> Draft:
     """Less the coefficients that are next to nothing; at least one stays."""
     sizes = np.abs(draft.splits[:, :-1]) * draft.kept
-    kept = sizes > min(NEGLIGIBLE, 0.999 * float(sizes.max(initial=0.0)))
-    splits = draft.splits.copy()
-    splits[:, :-1] *= kept
-    return Draft(splits, draft.log_odds, draft.columns, kept, draft.open)
+    return draft.with_kept(sizes > min(NEGLIGIBLE, 0.999 * float(sizes.max(initial=0.0))))
 
 
 def close_idle(descents: Descents, draft: Draft) -> Draft:
@@ -142,21 +135,42 @@ def close_idle(descents: Descents, draft: Draft) -> Draft:
 
 
 def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
-    """Less what costs least, until a part of the size is gone."""
+    """Less what costs least, until a part of the size is gone.
+
+    A branch goes first or not at all: prices are of single moves, and after others it may be a
+    different one altogether.
+    """
     share = LARGE_SHARE if draft.size > LARGE else SHARE
     wanted, gone = max(1.0, share * draft.size), 0.0
-    begun = draft
+    kept, in_column = draft.kept.copy(), draft.kept.sum(axis=0)
     for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
-        lighter = move.apply(draft)
-        saved = draft.size - lighter.size
-        # Prices are of single moves: after another move a branch may have changed altogether.
-        late = gone > 0 and (move.column < 0 or gone + saved > 2 * wanted)
-        if saved <= 0 or late or not lighter.n_coefficients:
-            continue
-        draft, gone = lighter, gone + saved
+        left = int(in_column.sum())
+        if move.column < 0:
+            fewer, saved = saved_by_closing(draft, move.branch, move.goes_left)
+            if gone or fewer == left:
+                continue
+            draft = draft.closed(move.branch, move.goes_left)
+            kept, in_column = draft.kept.copy(), draft.kept.sum(axis=0)
+        else:
+            which = slice(None) if move.branch < 0 else move.branch
+            fewer = int(np.count_nonzero(kept[which, move.column]))
+            saved = fewer + FEATURE_SIZE * (fewer == in_column[move.column])
+            if fewer in (0, left) or (gone and gone + saved > 2 * wanted):
+                continue
+            kept[which, move.column] = False
+            in_column[move.column] -= fewer
+        gone += saved
         if gone >= wanted:
             break
-    return draft if gone else begun
+    return draft.with_kept(kept) if gone else draft
+
+
+def saved_by_closing(draft: Draft, branch: int, goes_left: bool) -> tuple[int, float]:
+    """Coefficients, and size, that go with a branch and all that lies on its other side."""
+    lost = draft.kept[lost_branches(branch, goes_left, len(draft.kept))].sum(axis=0)
+    whole = np.count_nonzero((lost > 0) & (lost == draft.kept.sum(axis=0)))
+    fewer = int(lost.sum())
+    return fewer, fewer + FEATURE_SIZE * whole
 
 
 def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Move]:
@@ -165,14 +179,15 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
     branches, columns, rises, saved = coefficient_rises(
         vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact
     )
-    known = np.flatnonzero(np.isfinite(rises))
-    found = [Move(rises[m] / saved[m], int(branches[m]), int(columns[m])) for m in known.tolist()]
+    known = np.isfinite(rises)
+    prices = rises[known] / saved[known]
+    found = list(map(Move, prices.tolist(), branches[known].tolist(), columns[known].tolist()))
     if draft.open.sum() > 1:
         by_branch = branch_rises(vector, rows, shape)
         for t in np.flatnonzero(draft.open).tolist():
             for goes_left in (True, False):
-                fewer = draft.size - draft.closed(t, goes_left).size
+                _, fewer = saved_by_closing(draft, t, goes_left)
                 if fewer > 0:
-                    rise = by_branch[t, 0 if goes_left else 1]
+                    rise = float(by_branch[t, 0 if goes_left else 1])
                     found.append(Move(rise / fewer, t, goes_left=goes_left))
     return sorted(found, key=lambda move: move.price)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.outer import LOGARITHM
+from softsplit.engines.outer import LOGARITHM, logarithms
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
@@ -126,18 +126,29 @@ def score_columns(splits, features, scores):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def total(values):  # type: ignore[no-untyped-def]
+    """Their sum, in four parts that a processor adds side by side."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = values.size - values.size % 4
+    for i in range(0, whole, 4):
+        a += values[i]
+        b += values[i + 1]
+        c += values[i + 2]
+        d += values[i + 3]
+    for i in range(whole, values.size):
+        a += values[i]
+    return (a + b) + (c + d)
+
+
+@compiled
 def _gather(slopes, features, by_split):  # type: ignore[no-untyped-def]
     """Derivative by the splits from that by the scores."""
-    n_branches, n_rows = slopes.shape
-    n_columns = features.shape[0]
+    n_branches, n_columns = slopes.shape[0], features.shape[0]
     products = np.empty((n_branches, n_columns))
     if n_columns > 0:
         np.dot(slopes, features.T, products)
     for t in range(n_branches):
-        total = 0.0
-        for i in range(n_rows):
-            total += slopes[t, i]
-        by_split[t, n_columns] = total
+        by_split[t, n_columns] = total(slopes[t])
         for j in range(n_columns):
             by_split[t, j] = products[t, j]
 
@@ -167,24 +178,23 @@ def _shrink(splits, smoothing, by_split):  # type: ignore[no-untyped-def]
             by_split[t, j] += smoothing.ridge * splits[t, j]
     if smoothing.entry == 0.0 and smoothing.group == 0.0:
         return total
+    sizes = np.empty(n_branches + 1)  # of the weights of a column, and of all together
+    logs, scratch = np.empty(n_branches + 1), np.empty(n_branches + 1)
+    bits = logs.view(np.int64)
     for j in range(width - 1):
         square = 0.0
         for t in range(n_branches):
-            weight = splits[t, j]
-            square += weight * weight
-            value, slope = _shape(weight * weight)
-            total += smoothing.entry * value
-            by_split[t, j] += smoothing.entry * slope * weight
-        value, slope = _shape(square)
-        total += smoothing.group * value
+            square += splits[t, j] * splits[t, j]
+            sizes[t] = splits[t, j] * splits[t, j]
+        sizes[n_branches] = square
+        for t in range(n_branches + 1):
+            sizes[t] = np.sqrt(sizes[t] + ROUNDING * ROUNDING)
+            logs[t] = 1.0 + (sizes[t] - ROUNDING) / DELTA
+            sizes[t] = 1.0 / (logs[t] * sizes[t])
+        logarithms(logs, bits, scratch, n_branches + 1)
+        total += smoothing.group * DELTA * logs[n_branches]
         for t in range(n_branches):
-            by_split[t, j] += smoothing.group * slope * splits[t, j]
+            total += smoothing.entry * DELTA * logs[t]
+            slope = smoothing.entry * sizes[t] + smoothing.group * sizes[n_branches]
+            by_split[t, j] += slope * splits[t, j]
     return total
-
-
-@compiled
-def _shape(square):  # type: ignore[no-untyped-def]
-    """phi of a size whose square is given, and its slope divided by the size."""
-    size = np.sqrt(square + ROUNDING * ROUNDING)
-    beyond = (size - ROUNDING) / DELTA
-    return DELTA * np.log1p(beyond), 1.0 / ((1.0 + beyond) * size)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isclose
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +37,9 @@ POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
 
-COMPARED = 3
-"""Trees of a path that are compared at the ridge of a problem."""
+COMPARED, ROUGHLY_COMPARED = 3, 2
+"""Trees of a path that are compared at the ridge of a problem; fewer where trees are compared with
+those of other settings."""
 
 FINE_DECREASE = 1e-13
 """Where a tree has too many numbers for Newton steps."""
@@ -149,7 +151,7 @@ class Elimination:
             starts = [winner, *(self._cheapest(problem) if tight else ())]
             ends = [self._penalised(problem, whole, draft, tight) for draft in starts]
             return min(ends, key=lambda end: problem.objective(end.draft.tree(problem)))
-        picked = self._picked(problem) if problem.penalties.counts else winner
+        picked = self._picked(problem, tight) if problem.penalties.counts else winner
         if not picked.n_coefficients:
             return End(picked, problem.cost(self._tree(picked)), Status.ACCEPTABLE)
         return self._descended(problem, picked, whole, tight)
@@ -240,15 +242,17 @@ class Elimination:
             self._all = Descents(self.problem, self.budget, self.problem.rows.sample())
         return self._all
 
-    def _picked(self, problem: TrainingProblem) -> Draft:
+    def _picked(self, problem: TrainingProblem, tight: bool) -> Draft:
         """The tree of the path whose objective is least at the strengths of a problem.
 
-        Values of the path are those at its own ridge: the cheapest few are compared at the
-        problem's.
+        Values of the path are those at its own ridge: at another one the cheapest few are compared.
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
+        ranked = self._ranked(problem)
+        if isclose(problem.ridge, RIDGE * self.few.unit):
+            return ranked[0].draft
         compared = []
-        for stage in self._ranked(problem)[:COMPARED]:
+        for stage in ranked[: COMPARED if tight else ROUGHLY_COMPARED]:
             if stage.draft.n_coefficients:
                 end = self._descended(problem, stage.draft, self.few, tight=False)
                 stage = replace(stage, value=end.value)

@@ -49,7 +49,7 @@ SAME_LEAVES = 1e-6
 
 @dataclass(frozen=True)
 class NativeSolver:
-    """Compiled solver of the paper's formulation.
+    """Compiled solver of the paper's formulation; by likelihood it hands over to elimination.
 
     Parameters
     ----------
