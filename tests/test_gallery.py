@@ -17,7 +17,7 @@ EXAMPLES = gallery.examples()
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 6
+    assert len(EXAMPLES) >= 10
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

@@ -116,3 +116,18 @@ def lives(page: Path, link: str, pages: dict[Path, References]) -> bool:
     if not target.is_file():
         return False
     return not anchor or target not in pages or anchor in pages[target].anchors
+
+
+def test_the_search_works_from_disk(site: Path, browser) -> None:
+    for start in ("index.html", "gallery/index.html"):
+        page, asked = browser.new_page(), []
+        page.on("request", lambda request, asked=asked: asked.append(request.url))
+        page.goto((site / start).as_uri())
+        field = page.locator(".md-search__input").first
+        field.click(force=True)
+        field.press_sequentially("score card")
+        found = page.locator(".md-search-result__link")
+        found.first.wait_for(state="attached")
+        assert any("score_card" in (link.get_attribute("href") or "") for link in found.all())
+        assert all(url.startswith("file://") for url in asked)
+        page.close()

@@ -1,25 +1,40 @@
-"""Draw the tree of the README: `make picture` writes docs/images/tree.svg."""
+"""Draw the tree of the README: `make picture` writes docs/images/tree.svg.
+
+The tree is the one that the lines of Python in the README make.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import re
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib
-import numpy as np
-from sklearn.datasets import load_wine
-
-from softsplit import SoftTreeClassifier
 
 matplotlib.use("Agg")
 from softsplit.plots import TreeDisplay
 
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def snippet() -> dict[str, Any]:
+    """The names that the Python of the README leaves."""
+    found = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    names: dict[str, Any] = {}
+    printed = contextlib.redirect_stdout(io.StringIO())
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), printed:
+        exec(found[1], names)
+    return names
+
 
 def draw() -> TreeDisplay:
-    data = load_wine(as_frame=True)
-    y = np.array(["cultivar A", "cultivar B", "cultivar C"])[data.target]
-    tree = SoftTreeClassifier(global_strength=4.0, random_state=0).fit(data.data, y).simplify()
-    return TreeDisplay.from_estimator(tree, data.data, y)
+    names = snippet()
+    return TreeDisplay.from_estimator(names["tree"].simplify(), names["X"], names["y"])
 
 
 def main() -> None:

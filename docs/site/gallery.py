@@ -87,7 +87,7 @@ def index_page() -> str:
         title, text = example.words
         lines += [f"## [{title}]({example.name}.md)", "", text.partition("\n\n")[0], ""]
         if example.picture.is_file():
-            shown = f"![{title}](../images/gallery/{example.picture.name}){{ width=420 }}"
+            shown = f"![{title}](../images/gallery/{example.picture.name}){{ width=640 }}"
             lines += [f"[{shown}]({example.name}.md)", ""]
     return "\n".join(lines)
 
@@ -117,7 +117,7 @@ def run(example: Example, picture: Path | None = None) -> tuple[str, int]:
             runpy.run_path(str(example.path), run_name="__main__")
         figures = plt.get_fignums()
         if figures and picture is not None:
-            plt.figure(figures[0]).savefig(picture, dpi=90, bbox_inches="tight")
+            plt.figure(figures[0]).savefig(picture, dpi=120, bbox_inches="tight")
     return printed.getvalue(), len(figures)
 
 

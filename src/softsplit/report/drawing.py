@@ -150,7 +150,8 @@ def _leaf(model: TreeModel, flow: Flow | None, node: int) -> Box:
         lines.append(f"and {len(told) - SHOWN_CLASSES} more")
     called = told[0][0]
     if flow is not None:
-        lines.append(_rows_note(flow.counts[:, node], called))
+        below = list(model.topology.leaves_below(node))
+        lines.append(_rows_note(flow.spoken[:, below].sum(axis=1), called))
     return Box(node, lines, class_colour(called), leaf_label(model, leaf))
 
 

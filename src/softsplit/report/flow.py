@@ -35,10 +35,15 @@ class Flow:
         Expected rows of each class at each node.
     scores : array of shape (n_branches, n_classes, BINS)
         The same by the log-odds of yes at each question: from surely yes to surely no.
+    spoken : array of shape (n_classes, n_leaves)
+        Rows that each leaf speaks for: a row in several leaves at once is counted in proportion to
+        what each of them says of its class, as in training. So a leaf that says 85 % of a class
+        has about that share of it here, while rows of other classes may pass through it.
     """
 
     counts: FloatArray
     scores: FloatArray
+    spoken: FloatArray
 
 
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
@@ -53,7 +58,10 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     spread = np.zeros((len(scores), n_classes, BINS))
     for t in range(len(scores)):
         np.add.at(spread[t], (labels, places[t]), reach[t])
-    return Flow(counts, spread)
+    ends = reach[len(scores) :] * model.leaf_shares[labels].T
+    ends /= np.maximum(ends.sum(axis=0), 1e-300)
+    spoken = np.array([ends[:, labels == k].sum(axis=1) for k in range(n_classes)])
+    return Flow(counts, spread, spoken)
 
 
 def oriented(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> TreeModel:

@@ -19,7 +19,7 @@ from softsplit.estimators.assessment import (
     usual_fractions,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.report.intervals import balanced_share, share
+from softsplit.report.intervals import Interval, balanced_share, share
 from softsplit.report.merits import rare_class
 from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment
@@ -154,35 +154,44 @@ def walk_path(
     found = replace(found, trees=tuple(judged))
     story = _story(len(rows.y), drawn, found, fitted)
     if fitted:
-        trees, place, found = _undominated(trees, place, found)
+        trees, place, found = _undominated(trees, place, found, rows)
     return JudgedPath(tuple(trees), place, found, story, budget.stopped)
 
 
 def _undominated(
-    trees: list[SoftTreeClassifier], chosen: int, found: Assessment
+    trees: list[SoftTreeClassifier], chosen: int, found: Assessment, rows: LabelledRows
 ) -> tuple[list[SoftTreeClassifier], int, Assessment]:
     """Without trees that another one beats in features and in accuracy, balanced or plain.
 
-    The chosen tree stays, whatever the others are, and so do trees that were not judged.
+    Trees that were cut short go too: those that do worse on all rows than their twins on rows left
+    out. The chosen tree stays, whatever the others are, and so do trees that were not judged.
     """
-    rare = rare_class(found.labels, len(trees[0].classes_))
+    labels = np.searchsorted(trees[0].classes_, rows.y)
+    rare = rare_class(labels, len(trees[0].classes_))
     sizes = [len(tree.selected_features_) for tree in trees]
-    figures = []
-    for judged in found.trees:
-        hits = judged.calls == found.labels
-        value = share(hits) if rare is None else balanced_share(hits, found.labels)
-        figures.append(value.value if judged.complete else np.nan)
+
+    def figure(calls: NDArray[Any], true: NDArray[Any]) -> Interval:
+        hits = calls == true
+        return share(hits) if rare is None else balanced_share(hits, true)
+
+    figures = [figure(judged.calls, found.labels) for judged in found.trees]
+    known = [judged.complete for judged in found.trees]
+
+    def cut_short(i: int) -> bool:
+        own = figure(trees[i].tree_.predict_index(rows.X), labels)
+        return known[i] and own.value < figures[i].low
 
     def beaten(i: int) -> bool:
-        return any(
+        return known[i] and any(
             sizes[j] <= sizes[i]
-            and figures[j] >= figures[i]
-            and (sizes[j] < sizes[i] or figures[j] > figures[i] or j < i)
-            for j in range(len(trees))
-            if j != i
+            and figures[j].value >= figures[i].value
+            and (sizes[j] < sizes[i] or figures[j].value > figures[i].value or j == chosen or j < i)
+            for j in whole
+            if j != i and known[j]
         )
 
-    kept = [i for i in range(len(trees)) if i == chosen or not beaten(i)]
+    whole = [i for i in range(len(trees)) if i == chosen or not cut_short(i)]
+    kept = [i for i in whole if i == chosen or not beaten(i)]
     left = replace(found, trees=tuple(found.trees[i] for i in kept))
     return [trees[i] for i in kept], kept.index(chosen), left
 
