@@ -178,7 +178,7 @@ def _undominated(
     known = [judged.complete for judged in found.trees]
 
     def cut_short(i: int) -> bool:
-        own = figure(trees[i].tree_.predict_index(rows.X), labels)
+        own = figure(trees[i].tree_.predict_index(rows.matrix), labels)
         return known[i] and own.value < figures[i].low
 
     def beaten(i: int) -> bool:
