@@ -357,9 +357,10 @@ def beside(
 
 def failures(rows: pd.DataFrame) -> str:
     """A sentence for each fit that raised; empty if none did."""
-    failed = rows[rows["error"].notna()]
+    failed = rows[rows["error"].notna()].dropna(axis=1)
+    whole = {name: int for name in ("fold", "draw") if name in failed}  # beside gaps, floats
     return "".join(
-        f"- Failed: {sentence(row)}\n" for row in failed.dropna(axis=1).to_dict("records")
+        f"- Failed: {sentence(row)}\n" for row in failed.astype(whole).to_dict("records")
     )
 
 
