@@ -2,7 +2,7 @@
 
     raw_tables.py files FILE[:TARGET] ...    whole tables as CSV, the last column is the target
     raw_tables.py gaps [NAME ...]            gaps at random in 10, 30 and 50 % of cells of data sets
-    raw_tables.py raw [NAME ...]             data sets with text from their CSV, beside one-hot matrices
+    raw_tables.py raw [NAME ...]             data sets with text from their CSV, and as one-hot
 
 Every line is a mean over splits of 70 and 30 %. The rival gets one-hot columns, medians with
 indicators of gaps, standard scaling, and a strength chosen by five-fold cross-validation; columns
