@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-new-rows bench-ordinary bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -61,6 +61,9 @@ bench-new-rows: $(VENV)/.test ## noise columns, rare classes, time of a choice (
 	@for part in $(or $(PART),noise rare time); do \
 		$(BIN)/python benchmarks/new_rows.py $$part run $(ARGS) \
 		&& $(BIN)/python benchmarks/new_rows.py $$part table || exit 1; done
+
+bench-tables: $(VENV)/.test ## tables as they come beside L1 logistic regression: PART=gaps or raw
+	$(BIN)/python benchmarks/raw_tables.py $(or $(PART),gaps)
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
+from tables import people
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 ROW = "iris,numeric,L0glob,1.0,0,0.1"
 
@@ -323,3 +325,10 @@ def test_load_leaves_nothing_behind():
 def test_time_limits():
     printed = run("time_limits.py", "--sizes", "1")
     assert re.search(r"^\| 2000 \| 20 \| 50 \| 8 \| -?\d", printed, re.MULTILINE)
+
+
+def test_tables_are_compared(tmp_path):
+    path = tmp_path / "people.csv"
+    people(80).to_csv(path, index=False)
+    said = run("raw_tables.py", "files", f"{path}:risk", "--splits", "1")
+    assert re.search(r"people +tree +[\d.]+ % +logistic +[\d.]+ % +variables", said)

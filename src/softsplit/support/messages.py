@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import multiprocessing
-import sys
 import unicodedata
 import warnings
 from typing import Any
@@ -31,8 +31,8 @@ def announce(message: str) -> None:
 
 def warn_user(warning: Warning) -> None:
     """A warning that points at the first line outside of this library, however deep it arose."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("softsplit"):
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("softsplit"):
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
 

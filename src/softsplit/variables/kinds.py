@@ -146,8 +146,8 @@ def _with_levels(
     total = sum(counts.values())
     if not counts:
         return NO_VALUES
-    if len(counts) == 1 and not gaps and hint is None:
-        return CONSTANT
+    if len(counts) == 1 and not gaps:
+        return CONSTANT  # whatever is said of it: there would be no column
     if kind == ORDERED:
         ordered = tuple(text for text in texts if text in counts)
         places = np.array([float(i) for i in range(len(ordered))])
