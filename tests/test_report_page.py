@@ -113,7 +113,8 @@ def test_the_slider_moves_by_mouse_and_accuracies_differ(opened):
     for share in (0.01, 0.5, 0.99):
         page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
         found.add((shown(page)["point"], shown(page)["accuracy"]))
-    assert len({point for point, _ in found}) == 3
+    count = int(page.locator("#slider").get_attribute("max")) + 1
+    assert len({point for point, _ in found}) == min(count, 3)
     assert len({accuracy for _, accuracy in found}) > 1
     page.locator(".chart .column").first.click()
     assert shown(page)["point"] == "0"

@@ -56,7 +56,7 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     path = walk_path(tree, again, say=said.append)
     subject = make_subject("people", again, path)
     assert path.trees[path.chosen] is subject.tree is tree
-    assert said[0].startswith("walking the path: ") and not path.interrupted
+    assert said[0].startswith("judging 3 trees") and not path.interrupted
 
 
 def test_rows_without_a_class_are_left_out_and_lost_classes_refused():

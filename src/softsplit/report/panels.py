@@ -47,8 +47,8 @@ def panel(subject: Subject, point: int) -> ET.Element:
     """Everything about one tree of the path."""
     shown = {} if point == subject.chosen else {"hidden": "hidden"}
     made = element("div", {"class": "panel", "data-point": str(point), **shown})
-    _facts(made, subject, point)
     _picture(made, subject, point)
+    _facts(made, subject, point)
     _features(made, subject, point)
     _confusion(made, subject, point)
     _python(made, subject, point)
@@ -67,9 +67,9 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
         ),
         ("Accuracy on training rows", percent(right), ""),
         ("Features", f"{len(tree.selected_features_)} of {tree.n_features_in_}", "features"),
-        ("Nonzero coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
+        ("Coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
         (
-            "Sparsity, local and global",
+            "Coefficients and features not used",
             f"{tree.local_sparsity_:.0f} % and {tree.global_sparsity_:.0f} %",
             "sparsity",
         ),

@@ -147,7 +147,7 @@ def _path_table(parent: ET.Element, subject: Subject) -> None:
                 str(weights),
             ]
         )
-    head = ["tree", "strength", subject.measure, "features", "nonzero coefficients"]
+    head = ["tree", "strength", subject.measure, "features", "coefficients"]
     add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
