@@ -77,8 +77,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     depths : "auto" or sequence of int, default="auto"
         Depths to choose from. "auto" begins with the smallest that has a leaf per class, goes one
         level further, and on while leaves hold 25 rows on average (50 with loss "cost"). After the
-        second, a depth is tried only if the one before it was the best so far, and with loss "cost"
-        by more than one standard error.
+        second, a depth is tried only if the one before it was the best so far by more than one
+        standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
         Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile"),
         and ("minmax", "quantile") with loss "cost".

@@ -115,12 +115,9 @@ class Search:
             self._evaluate(deeper, self._screen(deeper))
 
     def _pays(self, leader: Candidate) -> bool:
-        """Whether a depth is better than the one before it by more than one standard error.
-
-        By likelihood it need only be the best so far: depth costs no features there.
-        """
+        """Whether a depth is better than the ones before it by more than one standard error."""
         before = [key for key in self.board.rows() if key[0].depth < leader.depth]
-        if not before or leader.by_likelihood:
+        if not before:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
         return not self.board.close(self.board.best(before), best)
