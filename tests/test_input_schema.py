@@ -76,12 +76,12 @@ def test_a_table_that_does_not_hold_is_refused(document, change, message):
 @pytest.mark.parametrize("coding", FORMER)
 def test_files_of_former_versions_speak_of_their_table(coding):
     """They were made from ``people()`` with ``softsplit fit --coding``."""
-    text = (DATA / f"model-v1-table-{coding}.json").read_text()
+    text = (DATA / f"table-{coding}.json").read_text()
     jsonschema.validate(json.loads(text), SCHEMA)
     tree, frame = loads_model(text), people()
     assert tree.feature_names_in_.tolist() == ["age", "town", "height", "smoker"]
     assert tree.tree_.target == "risk"
-    expected = pd.read_csv(DATA / f"model-v1-table-{coding}.expected")
+    expected = pd.read_csv(DATA / f"table-{coding}.expected")
     X = frame.drop(columns="risk")
     np.testing.assert_allclose(tree.predict_proba(X), expected.iloc[:, 2:], atol=2e-6)
     assert tree.predict(X).tolist() == expected["prediction"].tolist()
@@ -102,7 +102,7 @@ def test_files_of_former_versions_speak_of_their_table(coding):
     ],
 )
 def test_a_former_table_that_does_not_hold_is_refused(change, message):
-    broken = json.loads((DATA / "model-v1-table-onehot.json").read_text())
+    broken = json.loads((DATA / "table-onehot.json").read_text())
     change(broken["input"])
     with pytest.raises(ModelFileError) as error:
         loads_model(json.dumps(broken))

@@ -139,7 +139,9 @@ def test_prices_are_differences_of_two_values(case, ridge):
     features = n_columns if n_branches > 1 else 0  # a feature of one coefficient goes with it
     assert len(rises) == n_branches * n_columns + features
     for t, j, rise, size in zip(branches, columns, rises, saved, strict=True):
-        lighter = draft.without(int(t) if t != FEATURE else -1, int(j))
+        kept = draft.kept.copy()
+        kept[slice(None) if t == FEATURE else t, j] = False
+        lighter = draft.with_kept(kept)
         after, _ = evaluated(lighter.vector, draft, field, Smoothing(ridge))
         assert rise == pytest.approx(after - before, rel=1e-9, abs=1e-9)
         assert size == draft.size - lighter.size
