@@ -32,6 +32,8 @@ from softsplit.support.arrays import FloatArray
 LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
 SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 64.0, 4.0
 MOST_TERMS, SHOWN_CLASSES = 6, 3
+WORTH_TELLING = 0.05
+"""Shares of other classes in a leaf below this are not told."""
 WIDEST = 96.0
 """Pixels of the band of all rows."""
 THIN = 0.002
@@ -143,16 +145,16 @@ def _pull(name: str, upwards: bool) -> str:
 
 
 def _leaf(model: TreeModel, flow: Flow | None, node: int) -> Box:
-    leaf = model.topology.leaves_below(node)[0]
-    told = told_classes(model, leaf)
-    lines = [_told(model.labels[k], share) for k, share in told[:SHOWN_CLASSES]]
-    if len(told) > SHOWN_CLASSES:
-        lines.append(f"and {len(told) - SHOWN_CLASSES} more")
+    below = list(model.topology.leaves_below(node))
+    told = told_classes(model, below[0])
     called = told[0][0]
-    if flow is not None:
-        below = list(model.topology.leaves_below(node))
-        lines.append(_rows_note(flow.spoken[:, below].sum(axis=1), called))
-    return Box(node, lines, class_colour(called), leaf_label(model, leaf))
+    if flow is None:
+        lines = [_told(model.labels[k], share) for k, share in told[:SHOWN_CLASSES]]
+        if len(told) > SHOWN_CLASSES:
+            lines.append(f"and {len(told) - SHOWN_CLASSES} more")
+    else:
+        lines = [shortened(model.labels[called]), *_rows_notes(model, flow, below, called)]
+    return Box(node, lines, class_colour(called), leaf_label(model, below[0]))
 
 
 def _told(label: object, share: str) -> str:
@@ -160,11 +162,20 @@ def _told(label: object, share: str) -> str:
     return shortened(label) + (f":{share}" if share else "")
 
 
-def _rows_note(counts: FloatArray, own: int) -> str:
+def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], called: int) -> list[str]:
+    """How many rows end in a leaf, and what share of them is of which class."""
+    counts = flow.ended[:, leaves].sum(axis=1)
     total = float(counts.sum())
-    if total < 0.5:
-        return "no rows"
-    return f"{counted(round(total), 'row')}, {100 * counts[own] / total:.0f} % right"
+    if total == 0:
+        return ["no row ends here"]
+    shares = counts / total
+    notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % right"]
+    others = [int(k) for k in np.argsort(-shares, kind="stable") if k != called]
+    return notes + [
+        _told(model.labels[k], f" {100 * shares[k]:.0f} %")
+        for k in others[: SHOWN_CLASSES - 1]
+        if shares[k] >= WORTH_TELLING
+    ]
 
 
 def _place(root: Box) -> tuple[float, float]:

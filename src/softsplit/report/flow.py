@@ -35,15 +35,15 @@ class Flow:
         Expected rows of each class at each node.
     scores : array of shape (n_branches, n_classes, BINS)
         The same by the log-odds of yes at each question: from surely yes to surely no.
-    spoken : array of shape (n_classes, n_leaves)
-        Rows that each leaf speaks for: a row in several leaves at once is counted in proportion to
-        what each of them says of its class, as in training. So a leaf that says 85 % of a class
-        has about that share of it here, while rows of other classes may pass through it.
+    ended : array of shape (n_classes, n_leaves)
+        Whole rows by their most probable leaf: what a person meets who follows the answers. Shares
+        of classes in it are those of real rows, while the shares that a leaf has as a parameter
+        are mixed with those of others for every row.
     """
 
     counts: FloatArray
     scores: FloatArray
-    spoken: FloatArray
+    ended: FloatArray
 
 
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
@@ -58,10 +58,9 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     spread = np.zeros((len(scores), n_classes, BINS))
     for t in range(len(scores)):
         np.add.at(spread[t], (labels, places[t]), reach[t])
-    ends = reach[len(scores) :] * model.leaf_shares[labels].T
-    ends /= np.maximum(ends.sum(axis=0), 1e-300)
-    spoken = np.array([ends[:, labels == k].sum(axis=1) for k in range(n_classes)])
-    return Flow(counts, spread, spoken)
+    ended = np.zeros((n_classes, len(scores) + 1))
+    np.add.at(ended, (labels, np.argmax(reach[len(scores) :], axis=0)), 1.0)
+    return Flow(counts, spread, ended)
 
 
 def oriented(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> TreeModel:

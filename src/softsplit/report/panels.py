@@ -102,8 +102,8 @@ def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
         figure, "figcaption", {"class": "quiet"},
         "Bands are the training rows, in the colours of their classes. Each box asks a question; "
         "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
-        "sides, in parts; a leaf counts the rows it speaks for. A click on a question shows what "
-        "it weighs.",
+        "sides, in parts; a leaf counts the rows that most probably end there. A click on a "
+        "question shows what it weighs.",
     )  # fmt: skip
     add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})
