@@ -266,8 +266,8 @@ def walk_fold(
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
-    If no start meets the class rates, more of them are made. Paths that are followed end
-    ``tight`` where trees are to be kept.
+    If no start meets the class rates, more of them are made for the expected cost. Paths that are
+    followed end ``tight`` where trees are to be kept.
     """
     problem = prepared.problem
     problems = problems_along(prepared, shares, fractions)
@@ -287,6 +287,8 @@ def walk_fold(
     try:
         return walked(run.n_starts)
     except NoFeasibleTreeError:
+        if problem.by_likelihood:  # a start has tried several trees of its path already
+            raise
         return walked(MORE_STARTS * run.n_starts)
 
 

@@ -50,6 +50,9 @@ SPARSE_STARTS = 3
 RATE_ROUNDS, TRIED = 25, 6
 """Most rounds of multipliers, and trees of a path that are tried under class rates."""
 
+RATE_PATIENCE, NEARER = 4, 0.8
+"""Rates that have not come nearer by this factor in so many rounds are out of reach for a tree."""
+
 
 def without_rates(problem: TrainingProblem) -> TrainingProblem:
     """The problem without its minimum class rates."""
@@ -221,14 +224,18 @@ class Elimination:
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
         terms = RateTerms(whole.on(draft), draft.shape, problem.minimum_rates)
         steps = Penalised(whole, draft, penalties, problem.ridge, rates=terms, support=counted)
-        over, met = False, False
+        over, met, worst = False, False, [np.inf] * RATE_PATIENCE
         for _ in range(RATE_ROUNDS):
-            draft, over = steps.descend(self.budget.max_iter, tol)
+            draft, over = steps.descend(self.budget.max_iter, tol, tight=met)
             terms.update(draft.vector)
             short = terms.shortfalls(draft.vector)
-            met = bool(np.max(short) <= RATE_SLACK)
-            met &= bool(np.max(terms.multipliers * np.abs(short)) <= tol)
-            if self.budget.exhausted or (met and over):
+            near = bool(np.max(short) <= RATE_SLACK)
+            near &= bool(np.max(terms.multipliers * np.abs(short)) <= tol)
+            done = near and met and over  # the last descent was an exact one
+            met = near
+            hopeless = not near and np.max(short) > NEARER * worst[-RATE_PATIENCE]
+            worst.append(float(np.max(short)))
+            if self.budget.exhausted or done or hopeless:
                 break
         return End(draft, problem.cost(draft.tree(problem)), self._status(over and met))
 
