@@ -62,6 +62,18 @@ def test_a_new_process_finds_what_was_compiled(doubled, tmp_path):
     assert len(files(tmp_path)) == 2
 
 
+def test_processes_that_compile_at_once_do_not_mix_signatures(doubled, monkeypatch):
+    """Each writes its file and its index as if it were alone: either may be lost, never mixed."""
+    one, other = doubled(), doubled()
+    with monkeypatch.context() as patch:
+        patch.setattr(compile_cache.CheckedFiles, "_load_index", lambda self: {})
+        assert one(3) == 6 and other(0.5) == 1.0
+    names = [place.name for place in Path(one._cache.cache_path).glob("*.nbc")]
+    assert len(names) == 2  # numba would have written both into the same file
+    third = doubled()
+    assert third(0.5) == 1.0 and third(3) == 6 and isinstance(third(3), int)
+
+
 def test_other_sources_are_compiled_anew(doubled):
     doubled()(3)
     changed = doubled(("other sources", 0))

@@ -48,8 +48,16 @@ class CheckedFiles(IndexDataCacheFile):
         self._source_stamp = stamp
 
     def save(self, key: Any, data: Any) -> None:
+        """Keep the machine code for one signature, in a file that is named after it.
+
+        Numba numbers the files. Two processes that compile a function for different signatures at
+        the same time give both the same number, and one would run the code of the other.
+        """
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        name = f"{self._index_name.removesuffix('.nbi')}.{name}.nbc"
         try:
-            super().save(key, data)
+            self._save_data(name, data)
+            self._save_index(self._load_index() | {key: name})
         except OSError as error:
             _say_once(error.strerror or "the disk cannot be written")
 
