@@ -386,6 +386,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
             "global_strength": global_,
             "loss": candidate.loss,
         }
+        given = {"class_weight": self.class_weight, "min_class_rate": self.min_class_rate}
+        stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}
+        self.best_params_ |= stated  # they are part of the tree, though nothing was chosen there
         if candidate.by_likelihood:
             self.best_params_["ridge"] = candidate.ridge
             self.best_params_["cost_matrix"] = costs

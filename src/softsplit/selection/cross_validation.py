@@ -20,11 +20,19 @@ from joblib import Parallel, delayed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
-from softsplit.selection.paths import best_path, best_trees, fold_paths, problems_along
+from softsplit.selection.paths import (
+    best_path,
+    best_trees,
+    fold_paths,
+    nearest_strength,
+    problems_along,
+    whole_trees,
+    with_ridge,
+)
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 from softsplit.selection.scoring import valued_samples
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
-from softsplit.solvers import Budget, Solution, Start, Status
+from softsplit.solvers import Budget, Solution, Start
 from softsplit.solvers.base import Follower, Path
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
@@ -212,20 +220,34 @@ class FoldTrainer:
         """Trees to score, up to the first strength at which none meets the class rates."""
         run = self.run.adapted(prepared, self.check)
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
-        found: list[Solution] = []
         if isinstance(run.solver, Follower) and run.solver.follows(prepared.problem):
             key = (family[0]._replace(ridge=0.0), fold)
             if key not in self.memory.paths:
                 self.memory.paths[key] = fold_paths(prepared, run)
             problems = problems_along(prepared, shares, fractions, ridges)
             return whole_trees(best_trees(self.memory.paths[key], problems, run.budget))
+        walked = [
+            self._walked(with_ridge(prepared, one), shares, fractions, known, run) for one in family
+        ]
+        return [tree for trees in zip(*walked, strict=False) for tree in trees]
+
+    @staticmethod
+    def _walked(
+        prepared: Prepared,
+        shares: Pair,
+        fractions: Sequence[float],
+        known: Mapping[float, TreeParameters],
+        run: Run,
+    ) -> list[Solution]:
+        """The trees of a path that is walked from tree to tree."""
+        found: list[Solution] = []
         with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
             if not known:
                 return whole_trees(walk_fold(prepared, shares, fractions, run))
             for fraction in fractions:
                 if run.budget.exhausted:
                     break
-                near = [known[_nearest(known, fraction)]]
+                near = [known[nearest_strength(known, fraction)]]
                 found.append(refit_from(near, prepared, shares, fraction, run))
         return whole_trees(found)
 
@@ -325,18 +347,6 @@ def _path_budget(run: Run, problem: TrainingProblem) -> Budget:
     if not problem.boxed:  # by likelihood: the solver knows itself when trees are only compared
         return run.budget
     return replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
-
-
-def _nearest(known: Mapping[float, TreeParameters], fraction: float) -> float:
-    """The next weaker strength whose tree is known, or the weakest of all."""
-    weaker = [near for near in known if near <= fraction]
-    return max(weaker) if weaker else min(known)
-
-
-def whole_trees(found: Sequence[Solution]) -> list[Solution]:
-    """The trees before the first that the budget cut short: that one is not scored."""
-    cut = [s.status in (Status.INTERRUPTED, Status.TIME_LIMIT) for s in found]
-    return list(found[: cut.index(True)] if any(cut) else found)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
+from softsplit.selection.scoreboard import Candidate
 from softsplit.selection.strengths import Pair, strengths_at
-from softsplit.solvers import Budget, Solution
+from softsplit.solvers import Budget, Solution, Status
 from softsplit.solvers.base import Follower, Path, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
 from softsplit.training.preparation import Prepared
 from softsplit.training.run import Run
+from softsplit.tree.parameters import TreeParameters
 
 
 def problems_along(
@@ -60,3 +62,23 @@ def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -
         if not budget.exhausted or not found:
             found.append((path.trees([problem], tight=False)[0].objective, number))
     return paths[min(found)[1]].trees([problem], tight=True)[0]
+
+
+def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
+    """The problem of a family with the ridge of one of its candidates."""
+    if not candidate.by_likelihood:
+        return prepared
+    problem = prepared.problem
+    return replace(prepared, problem=replace(problem, ridge=problem.row_unit * candidate.ridge))
+
+
+def nearest_strength(known: Mapping[float, TreeParameters], fraction: float) -> float:
+    """The next weaker strength whose tree is known, or the weakest of all."""
+    weaker = [near for near in known if near <= fraction]
+    return max(weaker) if weaker else min(known)
+
+
+def whole_trees(found: Sequence[Solution]) -> list[Solution]:
+    """The trees before the first that the budget cut short: that one is not scored."""
+    cut = [s.status in (Status.INTERRUPTED, Status.TIME_LIMIT) for s in found]
+    return list(found[: cut.index(True)] if any(cut) else found)

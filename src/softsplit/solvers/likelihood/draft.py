@@ -25,6 +25,9 @@ from softsplit.tree.parameters import TreeParameters
 FAR = 40.0
 """Log-odds of a closed branch: what goes the other way is lost in rounding."""
 
+NOTHING = 1e-8
+"""Weights below this are what a ridge has left of a coefficient that does nothing: zero."""
+
 SMALLEST_SHARE = 1e-12
 """Shares of a leaf below this start from here: their logarithm must be finite."""
 
@@ -73,7 +76,8 @@ class Draft:
         """The tree in the units of a problem."""
         unit = problem.steepness / problem.n_features
         weights = np.zeros((problem.n_features, len(self.splits)))
-        weights[self.columns] = np.where(self.kept, self.splits[:, :-1], 0.0).T
+        found = self.splits[:, :-1]
+        weights[self.columns] = np.where(self.kept & (np.abs(found) > NOTHING), found, 0.0).T
         thresholds = (0.5 * unit * weights.sum(axis=0) - self.splits[:, -1]) / problem.steepness
         shares = np.exp(self.log_odds - self.log_odds.max(axis=0))
         return TreeParameters(weights, thresholds, shares / shares.sum(axis=0))

@@ -50,7 +50,7 @@ SPARSE_STARTS = 3
 RATE_ROUNDS, TRIED = 25, 6
 """Most rounds of multipliers, and trees of a path that are tried under class rates."""
 
-RATE_PATIENCE, NEARER = 4, 0.8
+RATE_PATIENCE, NEARER = 8, 0.8
 """Rates that have not come nearer by this factor in so many rounds are out of reach for a tree."""
 
 
@@ -209,13 +209,17 @@ class Elimination:
         """
         drafts = [Draft.of(found.parameters, problem)]
         if problem.penalties.counts:
-            drafts += [stage.draft for stage in self._ranked(problem)[:TRIED]]
-        for draft in drafts:
+            drafts += [stage.draft for stage in self._ranked(problem)]
+        # Without features any rates are met, at a price that the path does not know: tried last.
+        drafts.sort(key=lambda draft: draft.n_coefficients == 0)
+        some = [draft for draft in drafts if draft.n_coefficients][: TRIED + 1]
+        tried: list[Solution] = []
+        for draft in [*some, *drafts[-1:]]:
             end = self._rated(problem, draft)
-            found = self._measured(problem, end.draft, end.status)
-            if found.status.usable or self.budget.exhausted:
+            tried.append(self._measured(problem, end.draft, end.status))
+            if tried[-1].status.usable or self.budget.exhausted:
                 break
-        return found
+        return min(tried, key=lambda one: (not one.status.usable, one.objective))
 
     def _rated(self, problem: TrainingProblem, draft: Draft) -> End:
         """Descents in turn with new multipliers, until the rates hold."""
