@@ -115,6 +115,21 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     assert balanced_accuracy_score(yt, ours) >= balanced_accuracy_score(yt, theirs)
 
 
+def test_class_rates_in_a_choice_keep_their_features() -> None:
+    """Without its ridge every tree of such a path but the first had no features."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    score = 2.0 * X[:, 0] + 1.5 * X[:, 1] + rng.normal(size=400)
+    y = np.where(score > np.quantile(score, 0.95), "fraud", "ok")
+    settings = {"depths": [1], "scales": ["standard"], "n_strengths": 3, "cv": 2}
+    chosen = SoftTreeClassifierCV(**settings, min_class_rate={"fraud": 0.9}, random_state=0)
+    chosen.fit(X, y)
+    assert chosen.best_params_["min_class_rate"] == {"fraud": 0.9}
+    assert len(chosen.selected_features_) >= 2 and chosen.score(X, y) > 0.9
+    assert np.mean(chosen.predict_proba(X)[y == "fraud", 0]) > 0.9 - 1e-6
+    assert np.all(chosen.cv_results_["mean_n_features"] > 0)
+
+
 def test_what_was_chosen_gives_a_tree_as_good() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)

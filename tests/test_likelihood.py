@@ -299,3 +299,11 @@ def test_neither_strength_nor_features():
         assert np.all(found.parameters.weights == 0)
         free = problem.with_penalties(NO_PENALTY)
         assert found.objective == pytest.approx(free.cost(found.parameters), rel=1e-12)
+
+
+def test_a_coefficient_that_does_nothing_is_zero() -> None:
+    """A ridge leaves 1e-12 of it, and a text would speak of a threshold of 1e13."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
+    tree = SoftTreeClassifier(random_state=0).fit(X, y)
+    assert np.abs(tree.weights_[tree.weights_ != 0]).min() > 1e-6

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from softsplit.selection.baselines import BASELINES, train_baseline
-from softsplit.selection.cross_validation import prepare_fold, walk_fold, whole_trees
+from softsplit.selection.cross_validation import prepare_fold, walk_fold
+from softsplit.selection.paths import whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread

@@ -45,11 +45,10 @@ from softsplit.tree.routing import leaf_probabilities, predicted_classes, split_
 from softsplit.tree.scaling import scaled_rows
 
 PATH_ITERATIONS = 200
-"""Iterations of one descent, where the user sets no limit: what comes later is not worth the time
-while trees are only compared."""
+"""Iterations of one descent, where the user sets no limit and trees are only compared."""
 
 MORE_STARTS = 10
-"""Times the starts where no usual one ends in a feasible tree."""
+"""Times the starts where none ends in a feasible tree."""
 
 Scorer = Callable[..., float]
 MakeEstimator = Callable[[Prepared, Solution], Any]
