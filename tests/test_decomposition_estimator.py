@@ -96,8 +96,11 @@ def test_a_label_that_training_has_not_seen_counts_as_wrong():
         (EvaluationSet(X, NAMES[:7]), r"each of its 150 rows, got an array of shape \(7,\)"),
         (EvaluationSet(X, NAMES[:, None]), r"each of its 150 rows.*\(150, 1\)"),
         (EvaluationSet(X, Y), "no label of an EvaluationSet is a class of y; it has 0"),
-        (EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]), "training rows: X holds NaN"),
-        (EvaluationSet(pd.DataFrame({"a": ["x"]}), NAMES[:1]), "column 'a' of X holds text"),
+        (
+            EvaluationSet(np.array([["x", 1, 2, 3]], dtype=object), NAMES[:1]),
+            "X holds text or gaps where the training rows",
+        ),
+        (EvaluationSet(np.full((2, 4), np.nan), NAMES[:2]), "training rows: X holds text or gaps"),
     ],
 )
 @pytest.mark.parametrize("use", ["watch", "stopping"])

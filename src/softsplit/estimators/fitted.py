@@ -324,7 +324,8 @@ def read_rows(estimator: Any, X: Any) -> FloatArray | CodedRows:
             return checked
     validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
-        check_is_fitted(estimator, "tree_")
+        if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
+            raise ValueError("X holds text or gaps where the training rows are plain numbers.")
         named = hasattr(estimator, "feature_names_in_")
         coding = replace(estimator.tree_.table_coding, named=named)
     return coding.code(X)

@@ -244,7 +244,11 @@ def learn(
     found = dict.fromkeys(range(len(columns)), DROP) | _each(asked)
     seen = [(j, v) for j, v in found.items() if isinstance(v, Variable)]
     left = [(called[j], why) for j, why in found.items() if isinstance(why, str)]
-    said = [(name, why) for name, why in left if why != DROP]
+    said = [
+        (called[j], why)
+        for j, why in found.items()
+        if isinstance(why, str) and why != DROP and hints.get(j) != KEEP
+    ]
     if not seen:
         told = told_columns([f"{shown(name, 20)} ({why})" for name, why in left])
         raise ValueError(f"X has no column that a tree can use: {told}.")

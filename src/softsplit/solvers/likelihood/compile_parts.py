@@ -27,7 +27,7 @@ def call_prices(problem: TrainingProblem) -> None:
     descents, draft = _tried(problem)
     moves(draft, descents.field, 1.0, 1)
     inverse_fisher(draft.vector, descents.field, 1.0, draft.free, draft.shape)
-    grown(featureless_draft(descents.field), descents.field)
+    grown(grown(featureless_draft(descents.field), descents.field), descents.field)
     draw_start("growth", problem, np.random.default_rng(0), 1)
 
 
