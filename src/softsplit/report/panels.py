@@ -12,7 +12,7 @@ from softsplit.reading.equations import number
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element
 from softsplit.report.flow import rows_flow
-from softsplit.report.labels import percent, shortened, with_interval
+from softsplit.report.labels import counted, percent, shortened, with_interval
 from softsplit.report.outline import tree_outline
 from softsplit.report.scales import add_questions
 from softsplit.report.subject import Subject
@@ -27,7 +27,7 @@ def headline(subject: Subject, point: int) -> str:
     tree = subject.trees[point]
     count = len(tree.selected_features_)
     found = subject.lead(subject.merits(point))
-    features = f"{count} of {tree.n_features_in_} feature{'' if tree.n_features_in_ == 1 else 's'}"
+    features = f"{count} of {counted(subject.n_variables, 'feature')}"
     said = "not judged" if found is None else f"{subject.measure} {percent(found.value)}"
     chosen = ", the chosen tree" if point == subject.chosen else ""
     return (
@@ -66,7 +66,7 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
             "accuracy",
         ),
         ("Accuracy on training rows", percent(right), ""),
-        ("Features", f"{len(tree.selected_features_)} of {tree.n_features_in_}", "features"),
+        ("Features", f"{len(tree.selected_features_)} of {subject.n_variables}", "features"),
         ("Coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
         (
             "Coefficients and features not used",

@@ -167,6 +167,6 @@ def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
         rows.append([visible(model.feature_names[j]), f"{number(low)} to {number(high)}", towards,
                      size])  # fmt: skip
     part = add(parent, "details")
-    add(part, "summary", {}, f"All {counted(len(rows), 'feature')} of this question as a table")
+    add(part, "summary", {}, f"{counted(len(rows), 'feature')} of this question as a table")
     head = ["feature", "training values", "direction", "length of its scale (log-odds)"]
     add_table(part, "What the question weighs", head, rows, (3,))

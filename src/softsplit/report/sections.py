@@ -57,7 +57,7 @@ def add_summary(parent: ET.Element, subject: Subject) -> None:
         name = shortened(subject.classes[subject.rare], 40)
         ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
         _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
-    used = f"{len(tree.selected_features_)} of {tree.n_features_in_}"
+    used = f"{len(tree.selected_features_)} of {subject.n_variables}"
     questions = len(question_nodes(tree.tree_))
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
     told = rare_sentence(subject, subject.chosen)

@@ -68,6 +68,11 @@ class Subject:
         return self.trees[self.chosen]
 
     @property
+    def n_variables(self) -> int:
+        """Columns of the table that a tree may use."""
+        return len(self.rows.coding.variables)
+
+    @property
     def classes(self) -> list[str]:
         return [str(label) for label in self.tree.classes_.tolist()]
 
