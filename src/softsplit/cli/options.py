@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,6 +45,12 @@ class Selection(StrEnum):
 DATA = "The data"
 TREE = "The tree"
 RUN = "The run"
+
+
+def of_tree(flag: str, said: str) -> Any:
+    """An option that says what tree is wanted."""
+    return typer.Option(flag, help=said, rich_help_panel=TREE)
+
 
 Data = Annotated[
     str,
@@ -155,29 +161,26 @@ SelectionOption = Annotated[
 ]
 ClassWeight = Annotated[
     list[str] | None,
-    typer.Option(
+    of_tree(
         "--class-weight",
-        help="What rows of a class count in training: balanced (rare classes count as much as "
+        "What rows of a class count in training: balanced (rare classes count as much as "
         "frequent ones), or CLASS=NUMBER, which may be repeated.",
-        rich_help_panel=TREE,
     ),
 ]
 MinRate = Annotated[
     list[str] | None,
-    typer.Option(
+    of_tree(
         "--min-rate",
-        help="Least share of a class that is to be right in training: CLASS=NUMBER, which may be "
+        "Least share of a class that is to be right in training: CLASS=NUMBER, which may be "
         "repeated, or one number from 0 to 1 for all.",
-        rich_help_panel=TREE,
     ),
 ]
 Cost = Annotated[
     list[str] | None,
-    typer.Option(
+    of_tree(
         "--cost",
-        help="What it costs to call a row of a class by another one: CLASS=NUMBER, which may be "
+        "What it costs to call a row of a class by another one: CLASS=NUMBER, which may be "
         "repeated; 1 for classes that are not named.",
-        rich_help_panel=TREE,
     ),
 ]
 Metric = Annotated[

@@ -377,20 +377,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         zero = run.solver.zero_threshold
         self.best_estimator_ = fitted_classifier(self, prepared, found, zero)
         self.tree_ = self.best_estimator_.tree_
-        self.best_params_ = {
-            "scale": candidate.scale,
-            "depth": candidate.depth,
-            "steepness": candidate.steepness,
-            "penalty": candidate.penalty,
-            "local_strength": local,
-            "global_strength": global_,
-            "loss": candidate.loss,
-        }
         given = {"class_weight": self.class_weight, "min_class_rate": self.min_class_rate}
+        # What was given is part of the tree too, though nothing was chosen there.
         stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}
-        self.best_params_ |= stated  # they are part of the tree, though nothing was chosen there
+        self.best_params_ = candidate.parameters(local, global_) | stated
         if candidate.by_likelihood:
-            self.best_params_["ridge"] = candidate.ridge
             self.best_params_["cost_matrix"] = costs
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_

@@ -285,13 +285,13 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    errors = {"best": 0, "one_se": 1, "sparse": 2, "auto": 1 if search.loss == "cost" else 2}
-    fewest = "the one with the fewest features that is at most {} behind the best"
-    rule = (
-        "the best one",
-        fewest.format("one standard error"),
-        fewest.format("two standard errors"),
-    )[errors[search.selection]]
+    usual = "one_se" if search.loss == "cost" else "sparse"
+    words = {
+        "best": "the best one",
+        "one_se": "the one with the fewest features, at most one standard error behind the best",
+        "sparse": "the one with the fewest features, at most two standard errors behind the best",
+    }
+    rule = words[usual if search.selection == "auto" else search.selection]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 

@@ -52,6 +52,14 @@ class Candidate(NamedTuple):
     def by_likelihood(self) -> bool:
         return bool(self.loss == "log")
 
+    def parameters(self, local: float, global_: float) -> dict[str, Any]:
+        """The settings by the names of the parameters of ``SoftTreeClassifier``."""
+        names = ("scale", "depth", "steepness", "penalty", "loss")
+        found = {name: getattr(self, name) for name in names}
+        if self.by_likelihood:
+            found["ridge"] = self.ridge
+        return found | {"local_strength": local, "global_strength": global_}
+
     @property
     def label(self) -> str:
         """The settings in words."""
