@@ -24,6 +24,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
 
 from softsplit.support.arrays import FloatArray
 
@@ -117,7 +118,9 @@ def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, fl
 def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
-    return model.fit(X, codes), int(varies.sum())
+    # Of few rows threads spend their time waiting for one another, the more so beside other folds.
+    with threadpool_limits(1 if len(codes) <= EXACT_ROWS else None):
+        return model.fit(X, codes), int(varies.sum())
 
 
 def _chosen(
