@@ -118,6 +118,8 @@ def test_the_nearest_change_is_that_of_explain(opened):
 
 
 def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):
+    from playwright.sync_api import expect
+
     _, subject = random_page(4, "minmax", "shares")
     page = opened(subject)
     before = page.locator("#case-answer").inner_text()
@@ -126,7 +128,7 @@ def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):
     assert page.locator("#case-answer").inner_text() != before
     assert page.locator(".tree .leaf.lit").count() == 1
     page.get_by_role("button", name="Back to the typical row").click()
-    page.wait_for_function("document.querySelectorAll('.tree .lit').length === 0")
+    expect(page.locator(".tree .lit")).to_have_count(0)
     assert page.locator("#case-answer").inner_text() == before
 
 

@@ -121,14 +121,14 @@ def test_the_slider_moves_by_mouse_and_accuracies_differ(opened):
 
 
 def test_the_python_line_is_copied_and_is_python(opened):
+    from playwright.sync_api import expect
+
     page = opened(permissions=["clipboard-read", "clipboard-write"])
     page.locator("#slider").press("Home")
     line = shown(page)["python"]
     page.locator(".panel:visible .anew summary").click()
     page.locator(".panel:visible .anew button.copy").click()
-    page.wait_for_function(
-        "document.querySelector('.panel:not([hidden]) .anew .copy').textContent == 'Copied'"
-    )
+    expect(page.locator(".panel:visible .anew button.copy").first).to_have_text("Copied")
     assert page.locator("#headline").inner_text() == "The Python line is copied."
     assert page.evaluate("navigator.clipboard.readText()") == line
     assert re.fullmatch(r"SoftTreeClassifier\(.*\)\.fit\(X, y\)", line)
@@ -149,12 +149,12 @@ def test_the_very_tree_can_be_copied(opened):
 
 
 def test_copying_works_without_a_clipboard(opened):
+    from playwright.sync_api import expect
+
     page = opened()
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.locator(".panel:visible button.copy").first.click()
-    page.wait_for_function(
-        "document.querySelector('.panel:not([hidden]) .copy').textContent == 'Copied'"
-    )
+    expect(page.locator(".panel:visible button.copy").first).to_have_text("Copied")
 
 
 def test_hostile_names_stay_text(opened):
