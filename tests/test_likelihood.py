@@ -305,5 +305,14 @@ def test_a_coefficient_that_does_nothing_is_zero() -> None:
     """A ridge leaves 1e-12 of it, and a text would speak of a threshold of 1e13."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(60, 5)), rng.integers(0, 2, 60)
-    tree = SoftTreeClassifier(random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(global_strength=0.4, random_state=0).fit(X, y)
     assert np.abs(tree.weights_[tree.weights_ != 0]).min() > 1e-6
+
+
+def test_few_rows_of_noise_give_no_tree():
+    rng = np.random.default_rng(5)
+    used = []
+    for _ in range(4):
+        X, y = rng.normal(size=(60, 10)), rng.integers(2, size=60)
+        used.append(len(SoftTreeClassifier(random_state=0).fit(X, y).selected_features_))
+    assert np.mean(used) <= 1

@@ -6,7 +6,8 @@ steepness          512                                absorbed by the weights (U
 penalty            "l0"                               "count", or "l0" for other solvers
 min_class_rate     0.1                                0
 depth              the least with a leaf per class    one more, for up to four levels
-global_strength    0, as it must be stated             GLOBAL_SHARE of the featureless loss
+global_strength    0, as it must be stated             GLOBAL_SHARE of the featureless loss, or
+                                                      what luck would give (luck)
 local_strength     0                                  a quarter of the global one under "count"
 
 The featureless loss is that of the best tree that uses no feature.
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from softsplit.solvers.base import Follower
 from softsplit.support.arguments import positive_number
@@ -32,6 +35,9 @@ standard deviation of a feature (under "quantile" and "minmax", of evenly spread
 
 GLOBAL_SHARE = 0.01
 """A feature must lower the featureless loss by this part, and a coefficient by a quarter of it."""
+
+LUCK_PART = 0.25
+"""Part of ``luck`` that a feature must give at least: with few rows it is more than a share."""
 
 LOCAL_PART = 0.25
 """Strength of a coefficient under "count", as a part of that of a feature."""
@@ -78,12 +84,21 @@ def auto_penalty(penalty: Any, loss: Any, solver: Any) -> Any:
     return PAPER["penalty"] if other and is_auto(penalty) else penalty
 
 
-def auto_strengths(settings: Any, unit: float) -> Any:
-    """The ``ModelSettings`` with their strengths; ``unit`` is the featureless loss."""
+def luck(n_rows: float, n_features: int) -> float:
+    """log p + log(n) / 2, about what the best of p columns of noise takes off the log-loss of n
+    rows, with the price of a number by the Bayesian information criterion."""
+    return float(np.log(n_features) + 0.5 * np.log(max(n_rows, 1.0)))
+
+
+def auto_strengths(settings: Any, unit: float, least: float) -> Any:
+    """The ``ModelSettings`` with their strengths.
+
+    ``unit`` is the featureless loss, ``least`` the luck that features have to beat.
+    """
     local, global_ = settings.local_strength, settings.global_strength
     if is_auto(global_):
         sparse = is_likelihood(settings.loss) and settings.penalty is not None
-        global_ = GLOBAL_SHARE * unit if sparse else 0.0
+        global_ = max(GLOBAL_SHARE * unit, LUCK_PART * least) if sparse else 0.0
     if is_auto(local):
         counts = isinstance(settings.penalty, str) and settings.penalty == "count"
         known = positive_number("global_strength", global_, zero=True)

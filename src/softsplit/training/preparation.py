@@ -290,7 +290,12 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
-    settings = defaults.auto_strengths(settings, loss.featureless(samples.class_totals))
+    total = float(samples.class_totals.sum())
+    settings = defaults.auto_strengths(
+        settings,
+        loss.featureless(samples.class_totals),
+        row_unit * defaults.luck(total / row_unit, samples.n_features),
+    )
     penalties = parse.make_penalties(
         settings.penalty,
         settings.local_strength,
