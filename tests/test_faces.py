@@ -7,6 +7,7 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem
+from softsplit.problem.groups import of_single_features
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.solvers.native.faces import (
     FIXED,
@@ -62,9 +63,10 @@ def test_projection_is_idempotent_and_keeps_ties_tied():
     slope = rng.normal(size=(3, 2))
     state = np.array([[TIED, 1], [TIED, 1], [FIXED, 1]], dtype=np.int8)
     once = rng.normal(size=(3, 2))
-    project(once, theta, slope, state)
+    sparse = make_engine(make_problem(features=1))._sparse(1.0)
+    project(once, theta, slope, state, sparse)
     twice = once.copy()
-    project(twice, theta, slope, state)
+    project(twice, theta, slope, state, sparse)
     np.testing.assert_allclose(once, twice)
     assert once[0, 0] == pytest.approx(-once[1, 0])
     assert once[2, 0] == 0
@@ -89,7 +91,8 @@ def test_penalty_value_is_that_of_the_problem(branches, scope, surrogate):
 def test_a_row_below_the_floor_costs_what_the_floor_costs(surrogate):
     """Seen from the free branches alone: the maximum is paid for by fixed ones."""
     problem = make_problem(surrogate=surrogate, global_=0.7)
-    sparse = make_engine(problem)._sparse(1.0)
+    begins, places = of_single_features(4).places(1)
+    sparse = make_engine(problem)._sparse(1.0)._replace(begins=begins, places=places)
     theta = np.array([[0.1, -0.9, 0.0, 0.2, 0.3]])
     floor = np.array([0.5, 0.5, 0.0, 0.2])
     expected = 0.7 * np.sum(surrogate.value(np.array([0.5, 0.9, 0.0, 0.2])))

@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import SURROGATES, surrogate_id
 from likelihood_cases import random_problem
+from native_cases import make_problem, solve
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.estimators.base import model_settings, training_rows
-from softsplit.problem.penalties import PenaltyPair, counting
+from softsplit.problem.groups import Groups
+from softsplit.problem.optimality import kkt
+from softsplit.problem.penalties import PenaltyPair, counting, linear
+from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.draft import NOTHING, Draft
 from softsplit.solvers.likelihood.elimination import GROUP, RIDGE, eliminate, moves
@@ -35,7 +40,7 @@ def case(seed, groups, depth=2, holes=0.3):
     zero = rng.random(tree.weights.shape) < holes
     tree = replace(tree, weights=np.where(zero, 0.0, tree.weights))
     pair = PenaltyPair.of(counting(), 0.7, 2.5)
-    return replace(problem, groups=groups, penalties=pair), tree
+    return replace(problem, penalties=pair.of_groups(Groups(groups))), tree
 
 
 def groups_in_use(weights, groups):
@@ -163,3 +168,104 @@ def test_groups_that_cannot_be_are_named(groups, message):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=list("abc"))
     with pytest.raises(ValueError, match=message):
         SoftTreeClassifier(groups=groups).fit(frame, np.arange(20) % 2)
+
+
+# --- other penalties: the largest weight of a group is what is paid for --------------------------
+
+HOMES = np.array([0, 1, 0, 2, 1, 0])
+GROUPS = Groups(HOMES)
+every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+
+
+@every_surrogate
+def test_a_global_penalty_pays_for_the_largest_weight_of_a_group(surrogate):
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(6, 3))
+    pair = PenaltyPair.of(surrogate, 0.4, 1.3).of_groups(GROUPS)
+    largest = np.array([max(abs(weights[g == HOMES]).ravel()) for g in range(3)])
+    by_hand = 0.4 * surrogate.value(np.abs(weights)).sum() + 1.3 * surrogate.value(largest).sum()
+    assert pair.value(weights) == pytest.approx(by_hand, rel=1e-12)
+    step, slope = 1e-6, pair.gradient(weights)
+    for place in np.ndindex(weights.shape):
+        ahead, behind = weights.copy(), weights.copy()
+        ahead[place] += step
+        behind[place] -= step
+        found = (pair.value(ahead) - pair.value(behind)) / (2 * step)
+        assert slope[place] == pytest.approx(found, rel=1e-4, abs=1e-7)
+
+
+@every_surrogate
+@pytest.mark.parametrize("seed", range(3))
+def test_the_prox_of_groups_is_a_global_minimum(surrogate, seed):
+    """Against the prox of each group by itself, as one row, and against many other points."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(6, 2))
+    pair = PenaltyPair.of(surrogate, 0.1, 0.5)
+    grouped = pair.of_groups(GROUPS)
+    found = grouped.prox(weights, 0.7, 1.0)
+    for group in range(3):
+        row = pair.prox(weights[group == HOMES].reshape(1, -1), 0.7, 1.0)
+        np.testing.assert_allclose(found[group == HOMES].ravel(), row.ravel(), atol=1e-12)
+
+    def total(point):
+        return 0.5 * np.sum((point - weights) ** 2) + 0.7 * grouped.value(point)
+
+    tried = np.clip(found + 0.2 * rng.normal(size=(200, 6, 2)), -1, 1)
+    tried *= rng.random((200, 6, 1)) < 0.8
+    assert total(found) <= min(map(total, tried)) + 1e-9
+
+
+@every_surrogate
+@pytest.mark.parametrize("strengths", [(0.0, 1.0), (0.3, 0.7)])
+def test_the_native_solver_ends_with_a_certificate(surrogate, strengths):
+    """By cost, on the faces of groups, and with the cost that its tree has by hand."""
+    pair = PenaltyPair.of(surrogate, *strengths).of_groups(GROUPS)
+    problem = make_problem(features=6, rows=60).with_penalties(pair).with_steepness(20.0)
+    found = solve(problem)
+    assert found.status.usable and kkt(problem, found.parameters).residual < 1e-4
+    sizes = np.abs(found.parameters.weights)
+    largest = np.array([sizes[g == HOMES].max() for g in range(3)])
+    paid = (
+        strengths[0] * surrogate.value(sizes).sum() + strengths[1] * surrogate.value(largest).sum()
+    )
+    assert found.objective == pytest.approx(problem.cost(found.parameters) + paid, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["cost", "log"])
+def test_groups_end_no_higher_than_with_ipopt(loss):
+    pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 6))
+    y = (X[:, 0] + X[:, 2] + 0.5 * rng.logistic(size=80) > 0).astype(int)
+    given = {
+        "depth": 1, "penalty": "l1", "loss": loss, "global_strength": 1.0, "random_state": 0,
+        "groups": [[0, 2, 5], [1, 4]], "n_starts": 2,
+    }  # fmt: skip
+    native = SoftTreeClassifier(**given).fit(X, y)
+    other = SoftTreeClassifier(solver="ipopt", **given).fit(X, y)
+    assert native.objective_ <= other.objective_ * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_the_bound_of_proposition_1_knows_groups(scope):
+    pair = PenaltyPair.of(linear(), 0.2, 0.3).of_groups(GROUPS)
+    problem = make_problem(features=6, rows=60).with_penalties(pair)
+    least = max_strength(problem, scope)
+    zero = all_zero_tree(problem)
+    for factor, still in ((1.001, True), (0.99, False)):
+        strengths = (least * factor, 0.3) if scope == "local" else (0.2, least * factor)
+        at = problem.with_penalties(pair.with_strengths(*strengths))
+        assert (kkt(at, zero).stationarity < 1e-9) == still
+
+
+def test_groups_can_be_switched_off():
+    """A table is then its coded matrix, whatever the loss."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"town": rng.choice(list("ABCD"), 90), "x": rng.normal(size=90)})
+    y = (frame["x"] + (frame["town"] == "A") + 0.5 * rng.normal(size=90) > 0).astype(int)
+    for loss in ("log", "cost"):
+        given = {"loss": loss, "global_strength": 1.0, "n_starts": 1, "random_state": 0}
+        table = SoftTreeClassifier(groups=False, **given).fit(frame, y)
+        matrix = SoftTreeClassifier(**given).fit(table.coding_.code(frame).X, y)
+        assert table.objective_ == pytest.approx(matrix.objective_, rel=1e-12)
+        assert SoftTreeClassifier(**given).fit(frame, y).objective_ <= table.objective_ + 1e-9

@@ -112,10 +112,10 @@ class SoftTreeClassifier(SoftTreeBase):
         What columns of a table are, by their names or positions, where ``fit`` sees it otherwise:
         "number", "category", "date", "keep" for one that it would leave out (an identifier, free
         text), or "drop". See docs/tables.md.
-    groups : sequence of sequences, optional
-        Columns of X, by names or positions, that are selected together: penalty "count" counts such
-        a group as one feature, as it does all columns that a variable of a table becomes. Other
-        penalties count every column.
+    groups : sequence of sequences or False, optional
+        Columns of X, by names or positions, that are selected together: the global penalty counts
+        such a group as one feature, as it does all columns that a variable of a table becomes.
+        With False every column of the problem is a feature of its own.
 
     Attributes
     ----------

@@ -139,10 +139,13 @@ def _equations(
     sizes = np.abs(parameters.weights)
     smooth = (sizes > SMALL_WEIGHT) & (sizes < problem.bound) & problem.free_branches
     if problem.penalties.global_.strength > 0:
-        top = np.maximum(np.max(sizes, axis=1), problem.global_floor)[:, None]
-        near_top = sizes > top - SMALL_WEIGHT
+        paid = problem.penalties.global_
+        rows = paid.rows(sizes)
+        top = np.maximum(np.max(rows, axis=1), problem.global_floor)[:, None]
+        near_top = rows > top - SMALL_WEIGHT
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.
-        smooth &= ~near_top | (np.sum(near_top, axis=1, keepdims=True) == 1)
+        shared = near_top & (np.sum(near_top, axis=1, keepdims=True) > 1)
+        smooth &= paid.from_rows(shared.astype(float)) == 0
     return smooth, (np.abs(parameters.thresholds) < problem.bound) & problem.free_branches
 
 

@@ -14,6 +14,8 @@ Its scope says what u is, for weights of shape (n_features, n_branches):
     local   u_jt = |a_jt|             strength * sum_jt phi(u_jt)
     global  u_j  = max_t |a_jt|       strength * sum_j  phi(u_j)
 
+Under a global penalty features may be grouped (groups.py): u is then the largest of a whole group.
+
 Every model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
 exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power. The count is
 what the others approximate; trees under it are found by elimination (solvers/likelihood).
@@ -21,11 +23,12 @@ what the others approximate; trees under it are found by elimination (solvers/li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from softsplit.problem.groups import Groups
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.support.messages import shown
@@ -149,11 +152,15 @@ def counting() -> Surrogate:
 
 @dataclass(frozen=True)
 class Penalty:
-    """strength * sum phi(u), with u taken per coefficient (local) or per feature (global)."""
+    """strength * sum phi(u), with u taken per coefficient (local) or per feature (global).
+
+    With ``groups`` a global penalty takes it per group of features.
+    """
 
     strength: float
     surrogate: Surrogate
     scope: Scope
+    groups: Groups | None = None
 
     def __post_init__(self) -> None:
         _require(
@@ -169,9 +176,20 @@ class Penalty:
             )
 
     def magnitudes(self, weights: FloatArray) -> FloatArray:
-        """The u of this scope: (n_features, n_branches) if local, (n_features,) if global."""
+        """The u of this scope: (n_features, n_branches) if local, (n_features,) if global.
+
+        With groups there is one for each of them.
+        """
         sizes = np.abs(weights)
-        return sizes if self.scope == "local" else np.max(sizes, axis=1)
+        return sizes if self.scope == "local" else np.max(self.rows(sizes), axis=1)
+
+    def rows(self, weights: FloatArray) -> FloatArray:
+        """The weights, a line for each feature, or for each group."""
+        return weights if self.groups is None else self.groups.rows(weights)
+
+    def from_rows(self, rows: FloatArray) -> FloatArray:
+        """What ``rows`` was made of, (n_features, n_branches)."""
+        return rows if self.groups is None else self.groups.weights(rows)
 
     def value(self, weights: FloatArray) -> float:
         if self.strength == 0:
@@ -188,10 +206,11 @@ class Penalty:
         slopes = self.slope(weights)
         if self.scope == "local":
             return slopes * np.sign(weights)
-        rows, largest = np.arange(len(weights)), np.argmax(np.abs(weights), axis=1)
-        gradient = np.zeros_like(weights)
-        gradient[rows, largest] = slopes * np.sign(weights[rows, largest])
-        return gradient
+        rows = self.rows(weights)
+        lines, largest = np.arange(len(rows)), np.argmax(np.abs(rows), axis=1)
+        gradient = np.zeros_like(rows)
+        gradient[lines, largest] = slopes * np.sign(rows[lines, largest])
+        return self.from_rows(gradient)
 
 
 @dataclass(frozen=True)
@@ -217,6 +236,16 @@ class PenaltyPair:
             Penalty(global_strength, surrogate, "global"),
         )
 
+    def with_strengths(self, local: float, global_: float) -> PenaltyPair:
+        """The same penalties at other strengths."""
+        return PenaltyPair(
+            replace(self.local, strength=local), replace(self.global_, strength=global_)
+        )
+
+    def of_groups(self, groups: Groups | None) -> PenaltyPair:
+        """The same with features that count together."""
+        return PenaltyPair(self.local, replace(self.global_, groups=groups))
+
     @property
     def strengths(self) -> tuple[float, float]:
         """Local and global."""
@@ -235,16 +264,17 @@ class PenaltyPair:
 
     def prox(self, weights: FloatArray, step: float, bound: float = 1.0) -> FloatArray:
         """argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a): a global minimum."""
-        sizes = np.abs(weights)
-        shrunk = np.empty_like(sizes)
+        sizes = self.global_.rows(np.abs(weights))
+        rows = np.empty_like(sizes)
         local, global_ = self.local.surrogate, self.global_.surrogate
         _prox_rows(
             np.ascontiguousarray(sizes),
             (local.kind, local.first, local.second, step * self.local.strength),
             (global_.kind, global_.first, global_.second, step * self.global_.strength),
             float(bound),
-            shrunk,
+            rows,
         )
+        shrunk = self.global_.from_rows(rows)
         return np.where(shrunk > 0, np.copysign(shrunk, weights), 0.0)
 
     def linearised_prox(
@@ -258,12 +288,15 @@ class PenaltyPair:
 
         That is weighted l1 plus weighted l-infinity with the slopes at ``at``. A point is
         stationary exactly if it is a fixed point of this map after a gradient step. Up to
-        ``floor`` (n_features,) the global term is already paid for by other branches.
+        ``floor``, one for each feature or group, the global term is already paid for by other
+        branches.
         """
         soft = np.maximum(np.abs(weights) - self.local.slope(at), 0.0)
-        cap = _linf_cap(soft, self.global_.slope(at))
+        rows = self.global_.rows(soft)
+        cap = _linf_cap(rows, self.global_.slope(at))
         limit = np.minimum(np.maximum(cap, floor), bound)
-        return np.copysign(np.minimum(soft, limit[:, None]), weights)
+        capped = self.global_.from_rows(np.minimum(rows, limit[:, None]))
+        return np.copysign(capped, weights)
 
 
 def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:

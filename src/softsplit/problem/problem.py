@@ -27,6 +27,7 @@ from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.distributions import CountedDistributions, LeafPrior
+from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import RATE_SLACK, Violation, violation
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import PenaltyPair
@@ -60,9 +61,6 @@ class TrainingProblem:
         Half the width of the box of weights and thresholds.
     ridge : float
         Factor of half the squared weights.
-    groups : array of int, shape (n_features,), optional
-        The group of each feature: under the "count" penalty a group counts once, however many of
-        its features are used. Other penalties know no groups.
     """
 
     rows: RowEngine
@@ -76,7 +74,6 @@ class TrainingProblem:
     proximal: Proximal | None = None
     bound: float = 1.0
     ridge: float = 0.0
-    groups: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -103,11 +100,24 @@ class TrainingProblem:
 
     @cached_property
     def global_floor(self) -> FloatArray:
-        """Largest |a_jt| over the fixed branches: beta_j cannot fall below it, (n_features,)."""
+        """Largest |a_jt| over the fixed branches: beta_j cannot fall below it, (n_features,).
+
+        With groups of features there is one for each of them.
+        """
+        n_rows = self.n_features if self.groups is None else len(self.groups.sizes)
         if self.anchor is None:
-            return np.zeros(self.n_features)
+            return np.zeros(n_rows)
         fixed = np.abs(self.anchor.weights[:, ~self.free_branches])
-        return np.max(fixed, axis=1, initial=0.0)
+        return np.max(self.penalties.global_.rows(fixed), axis=1, initial=0.0)
+
+    def n_used(self, kept: NDArray[np.bool_]) -> float:
+        """Features, or groups of them, with a coefficient that is kept (n_features, n_branches)."""
+        return float(np.sum(np.any(self.penalties.global_.rows(kept.astype(float)), axis=1)))
+
+    @property
+    def groups(self) -> Groups | None:
+        """Features that count together under the global penalty; None if each is alone."""
+        return self.penalties.global_.groups
 
     @property
     def by_likelihood(self) -> bool:
@@ -201,19 +211,8 @@ class TrainingProblem:
         return self.cost(parameters) + self.penalty(parameters.weights)
 
     def penalty(self, weights: FloatArray) -> float:
-        """Both penalties; what is counted as a feature is a group, where there are groups."""
-        pair = self.penalties
-        if self.groups is None or not pair.counts:
-            return pair.value(weights)
-        return pair.local.value(weights) + pair.global_.value(self.grouped(weights))
-
-    def grouped(self, weights: FloatArray) -> FloatArray:
-        """The largest sizes of the weights of each group, (n_groups, n_branches)."""
-        if self.groups is None:
-            return np.abs(weights)
-        largest = np.zeros((int(self.groups.max()) + 1, weights.shape[1]))
-        np.maximum.at(largest, self.groups, np.abs(weights))
-        return largest
+        """Both penalties."""
+        return self.penalties.value(weights)
 
     def merit(self, parameters: TreeParameters) -> float:
         """What a solver lowers: the objective and the proximal term, if there is one."""

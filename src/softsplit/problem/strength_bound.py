@@ -7,7 +7,8 @@ minimum class rates) and s = phi'(0) the slope of the surrogate, row j may stay 
 
 For a local penalty alone this is the paper's bound, local_strength >= max_jt |g_jt| / s. For a
 global penalty the paper states the same maximum, but all branches of a feature may leave zero
-together at the price of one, so the sum over the branches is what counts.
+together at the price of one, so the sum over the branches is what counts; of a group of features,
+that over all of them.
 """
 
 from __future__ import annotations
@@ -94,9 +95,10 @@ def max_strength(
     local, global_ = problem.penalties.local, problem.penalties.global_
     if scope == "global":
         excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
-        return _ratio(np.max(excess.sum(axis=1)), global_.surrogate.slope(zero)[0])
+        return _ratio(np.max(global_.rows(excess).sum(axis=1)), global_.surrogate.slope(zero)[0])
     allowance = float(global_.strength * global_.surrogate.slope(zero)[0])
-    return _ratio(max(_trim(row, allowance) for row in slopes), local.surrogate.slope(zero)[0])
+    most = max(_trim(row, allowance) for row in global_.rows(slopes))
+    return _ratio(most, local.surrogate.slope(zero)[0])
 
 
 def _ratio(pull: float, slope: float) -> float:

@@ -199,7 +199,7 @@ class FoldTrainer:
                 seen[key] = FoldScore(
                     solution.parameters,
                     tested.score(solution),
-                    float(np.sum(np.any(prepared.problem.grouped((~zero).astype(float)), axis=1))),
+                    prepared.problem.n_used(~zero),
                     float(np.sum(~zero)),
                     0.0,
                     tested.valued(solution),

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
+from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
-from softsplit.problem.penalties import Penalty, PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
@@ -60,7 +60,7 @@ class Rows:
     target : str, optional
         What the labels are called, if y had a name.
     groups : array of int, shape (n_features,), optional
-        Features that are selected together; see ``TrainingProblem``.
+        The group of each feature: those of a group are selected together.
     """
 
     X: FloatArray
@@ -255,13 +255,7 @@ class Prepared:
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
     """The problem with other strengths of its local and its global penalty."""
-    pair = problem.penalties
-    return problem.with_penalties(
-        PenaltyPair(
-            Penalty(local, pair.local.surrogate, "local"),
-            Penalty(global_, pair.global_.surrogate, "global"),
-        )
-    )
+    return problem.with_penalties(problem.penalties.with_strengths(local, global_))
 
 
 def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
@@ -310,7 +304,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         rows=engine,
         topology=topology,
         loss=loss,
-        penalties=penalties,
+        penalties=penalties.of_groups(None if rows.groups is None else Groups(rows.groups)),
         minimum_rates=rates,
         steepness=(
             defaults.UNITS[kind] * samples.n_features
@@ -319,7 +313,6 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         ),
         bound=np.inf if likelihood else 1.0,
         ridge=ridge * row_unit,
-        groups=rows.groups,
     )
     summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(

@@ -23,9 +23,12 @@ def column_groups(
         None: the columns of the table are those of the problem.
     names : sequence of str
         Columns of the table.
-    given : sequence of sequences of names or positions, or None
-        Columns of the table that are selected together.
+    given : sequence of sequences of names or positions, False, or None
+        Columns of the table that are selected together. False: no column with another, not even
+        those of one variable.
     """
+    if given is False:
+        return None
     homes = np.arange(len(names))
     for number, group in enumerate(_checked(given, names)):
         homes[group] = len(names) + number

@@ -47,7 +47,8 @@ class TreeVariables:
     negative : the same for a_minus, or None
     thresholds : int array (n_free_branches,)
     leaf_classes : int array (n_classes, n_free_leaves)
-    caps : int array (n_features,), of beta; empty without a global penalty
+    caps : int array (n_features,), of beta, or one for each group of features; empty without a
+        global penalty
     """
 
     def __init__(self, problem: TrainingProblem) -> None:
@@ -62,7 +63,8 @@ class TreeVariables:
         self.negative = self._take(n_free, p).T if local.strength > 0 else None
         self.thresholds = self._take(1, n_free)[0]
         self.leaf_classes = self._take(problem.n_classes, len(self.leaves))
-        self.caps = self._take(1, p if global_.strength > 0 and n_free else 0)[0]
+        n_caps = len(problem.global_floor)
+        self.caps = self._take(1, n_caps if global_.strength > 0 and n_free else 0)[0]
         self._set_bounds()
         self._set_linear_constraints()
 
@@ -129,7 +131,7 @@ class TreeVariables:
         x[self.thresholds] = parameters.thresholds[self.branches]
         x[self.leaf_classes] = parameters.leaf_classes[:, self.leaves]
         if len(self.caps):
-            x[self.caps] = np.max(np.abs(weights), axis=1, initial=0.0)
+            x[self.caps] = self.problem.penalties.global_.magnitudes(weights)
         return np.clip(x, self.lower, self.upper)
 
     # Penalties. A further term that is a sum over single variables belongs beside them.
@@ -283,7 +285,9 @@ class TreeVariables:
         if len(self.caps) == 0:
             return _no_rows()
         positive = self.weights.ravel()
-        caps = np.repeat(self.caps, len(self.branches))
+        groups = self.problem.groups
+        caps = self.caps if groups is None else self.caps[groups.of]
+        caps = np.repeat(caps, len(self.branches))
         n_rows = len(positive)
         index = np.arange(n_rows)
         if self.negative is not None:

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.groups import Groups
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.likelihood.prices import FEATURE_SIZE
 from softsplit.support.arrays import FloatArray
@@ -46,8 +47,8 @@ class Draft:
         The coefficients that there are; all others are zero.
     open : bool array (n_branches,)
         Branches that are not closed.
-    groups : int array, optional
-        The group of each feature of the problem; each is one of its own if not given.
+    groups : Groups, optional
+        Those of the features of the problem; each is one of its own if not given.
     """
 
     splits: FloatArray
@@ -55,7 +56,7 @@ class Draft:
     columns: NDArray[np.intp]
     kept: NDArray[np.bool_]
     open: NDArray[np.bool_]
-    groups: NDArray[np.intp] | None = None
+    groups: Groups | None = None
 
     @classmethod
     def of(cls, tree: TreeParameters, problem: TrainingProblem) -> Draft:
@@ -96,7 +97,7 @@ class Draft:
         """The group of every column, by number."""
         if self.groups is None:
             return np.arange(len(self.columns))
-        return np.unique(self.groups[self.columns], return_inverse=True)[1]
+        return np.unique(self.groups.of[self.columns], return_inverse=True)[1]
 
     @cached_property
     def n_features(self) -> int:

@@ -241,12 +241,17 @@ class Penalised:
             fixed[numbers[sizes == 0]] = True
             bounded[numbers[sizes > 0]] = True
         if self.penalties.global_.strength > 0:
-            top = sizes.max(axis=1)
-            fixed[numbers[top == 0]] = True
-            for j in np.flatnonzero(top > 0):
-                tied = np.flatnonzero(sizes[j] >= top[j] * (1.0 - TIE))
-                owner[numbers[j, tied]] = numbers[j, tied[0]]
-                bounded[numbers[j, tied]] = True
+            groups = self.penalties.global_.groups
+            homes = np.arange(len(sizes)) if groups is None else groups.of
+            top = np.zeros(int(homes.max()) + 1)
+            np.maximum.at(top, homes, sizes.max(axis=1))
+            fixed[numbers[top[homes] == 0]] = True
+            tied = (sizes >= top[homes][:, None] * (1.0 - TIE)) & (top[homes] > 0)[:, None]
+            lines, branches = np.nonzero(tied)
+            first = np.full(len(top), len(x))
+            np.minimum.at(first, homes[lines], numbers[lines, branches])
+            owner[numbers[lines, branches]] = first[homes[lines]]
+            bounded[numbers[lines, branches]] = True
         signs[numbers[weights < 0]] = -1.0
         signs[~bounded] = 1.0
         owner[fixed] = -1

@@ -134,9 +134,9 @@ def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-d
 @compiled
 def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
     """Begin a step along an L-BFGS direction; one that does not lead down drops the pairs."""
-    if not direction_of(theta, state) < 0.0:
+    if not direction_of(theta, sparse, state) < 0.0:
         state.counters[PAIRS] = 0
-        direction_of(theta, state)
+        direction_of(theta, sparse, state)
     _begin_step(theta, state, sparse, False)
 
 

@@ -11,7 +11,8 @@ phi'(|a_t|) and global slope S = strength phi'(max_t |a_t|), the minimum-norm su
     row all zero                  zero if sum_t |shrunk g_t| <= S, else shared likewise
 
 Fixed, free and tied entries make a face of the penalty; ``project`` is the orthogonal projector
-on it.
+on it. Where features are grouped a "row" holds the weights of all features of a group: entries are
+found by ``Sparse.places``, which lists them row by row, as places in theta laid out flat.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.problem.penalties import surrogate_terms
 from softsplit.support.compiling import compiled
@@ -44,7 +46,9 @@ class Sparse(NamedTuple):
     global_first: float
     global_second: float
     global_strength: float
-    bound: float = 1.0  # half the width of the box
+    bound: float  # half the width of the box
+    begins: NDArray[np.int64]  # (n_rows + 1,): where each row begins in places
+    places: NDArray[np.int64]  # (n_features * n_branches,)
 
 
 @compiled
@@ -60,12 +64,11 @@ def _global_terms(sparse, u):  # type: ignore[no-untyped-def]
 @compiled
 def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
     """Both penalties at ``theta``; a row's maximum counts from ``floor`` up."""
-    n_branches, width = theta.shape
-    total = 0.0
-    for j in range(width - 1):
-        top = floor[j]
-        for t in range(n_branches):
-            u = abs(theta[t, j])
+    weights, total = theta.reshape(-1), 0.0
+    for row in range(sparse.begins.size - 1):
+        top = floor[row]
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            u = abs(weights[sparse.places[e]])
             top = max(top, u)
             if sparse.local_strength > 0.0:
                 total += sparse.local_strength * _local_terms(sparse, u)[0]
@@ -96,11 +99,12 @@ def _water_level(values, count, total):  # type: ignore[no-untyped-def]
 def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ignore[no-untyped-def]
     """Minimum-norm subgradient of F to ``slope``, states to ``state``; its largest entry."""
     n_branches, width = theta.shape
-    scratch = np.empty(n_branches)
     for j in range(width - 1):
         _local_row(theta, gradient, sparse, j, slope, state)
-        if sparse.global_strength > 0.0:
-            _global_row(theta, sparse, free, floor[j], j, slope, state, scratch)
+    if sparse.global_strength > 0.0:
+        scratch = np.empty(sparse.places.size)
+        for row in range(sparse.begins.size - 1):
+            _global_row(theta, sparse, free, floor[row], row, slope, state, scratch)
     largest = 0.0
     for t in range(n_branches):
         slope[t, width - 1] = gradient[t, width - 1]
@@ -138,49 +142,55 @@ def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-unt
 
 
 @compiled
-def _global_row(theta, sparse, free, floor, j, slope, state, scratch):  # type: ignore[no-untyped-def]
+def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type: ignore[no-untyped-def]
     """Share the slope of the row's maximum among the entries that attain it."""
-    n_branches = theta.shape[0]
+    weights, slopes, states = theta.reshape(-1), slope.reshape(-1), state.reshape(-1)
+    begin, end = sparse.begins[row], sparse.begins[row + 1]
     top = floor
-    for t in range(n_branches):
-        top = max(top, abs(theta[t, j]))
+    for e in range(begin, end):
+        top = max(top, abs(weights[sparse.places[e]]))
     if top > 0.0 and top <= floor:
         return  # the maximum is paid for by fixed branches
     steep = sparse.global_strength * _global_terms(sparse, top)[1]
     if top == 0.0:
-        _zero_row(free, j, steep, slope, state, scratch)
+        _zero_row(free, sparse, row, steep, slope, state, scratch)
         return
-    count = n_branches - n_branches  # of the type of a length: a literal 0 is compiled apart
-    for t in range(n_branches):
-        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE):
-            scratch[count] = np.copysign(1.0, theta[t, j]) * slope[t, j]
+    count = end - end  # of the type of a length: a literal 0 is compiled apart
+    for e in range(begin, end):
+        place = sparse.places[e]
+        if abs(weights[place]) >= top * (1.0 - NEAR_TIE):
+            scratch[count] = np.copysign(1.0, weights[place]) * slopes[place]
             count += 1
     level = _water_level(scratch, count, steep)
-    for t in range(n_branches):
-        sign = np.copysign(1.0, theta[t, j])
-        if abs(theta[t, j]) >= top * (1.0 - NEAR_TIE) and sign * slope[t, j] < level:
-            slope[t, j] = sign * level
-            state[t, j] = TIED
+    for e in range(begin, end):
+        place = sparse.places[e]
+        sign = np.copysign(1.0, weights[place])
+        if abs(weights[place]) >= top * (1.0 - NEAR_TIE) and sign * slopes[place] < level:
+            slopes[place] = sign * level
+            states[place] = TIED
 
 
 @compiled
-def _zero_row(free, j, steep, slope, state, scratch):  # type: ignore[no-untyped-def]
+def _zero_row(free, sparse, row, steep, slope, state, scratch):  # type: ignore[no-untyped-def]
     """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
-    n_branches = slope.shape[0]
+    slopes, states, width = slope.reshape(-1), state.reshape(-1), slope.shape[1]
+    begin, end = sparse.begins[row], sparse.begins[row + 1]
     total = 0.0
-    for t in range(n_branches):
-        scratch[t] = -abs(slope[t, j]) if free[t] else 0.0
-        total -= scratch[t]
+    for e in range(begin, end):
+        place = sparse.places[e]
+        scratch[e - begin] = -abs(slopes[place]) if free[place // width] else 0.0
+        total -= scratch[e - begin]
     level = 0.0
     if total > steep:
-        level = -_water_level(scratch, n_branches, steep)
-    for t in range(n_branches):
+        level = -_water_level(scratch, end - begin, steep)
+    for e in range(begin, end):
+        place = sparse.places[e]
         if level == 0.0:
-            slope[t, j] = 0.0
-            state[t, j] = FIXED
-        elif abs(slope[t, j]) > level:
-            slope[t, j] = np.copysign(level, slope[t, j])
-            state[t, j] = TIED
+            slopes[place] = 0.0
+            states[place] = FIXED
+        elif abs(slopes[place]) > level:
+            slopes[place] = np.copysign(level, slopes[place])
+            states[place] = TIED
 
 
 @compiled
@@ -190,63 +200,82 @@ def outward(value, slope):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def curvature(theta, sparse, floor, state, t, j):  # type: ignore[no-untyped-def]
-    """Second derivative of the penalties along a free or tied weight that is not zero."""
+def curvature(theta, sparse, state, t, j, tied):  # type: ignore[no-untyped-def]
+    """Second derivative of the penalties along a free or tied weight that is not zero.
+
+    ``tied`` (n_branches, n_features + 1) is the number of entries that it is tied with.
+    """
     u = abs(theta[t, j])
     total = 0.0
     if sparse.local_strength > 0.0 and u > 0.0:
         total += sparse.local_strength * _local_terms(sparse, u)[2]
     if state[t, j] == TIED and u > 0.0:
-        tied = 0
-        for s in range(theta.shape[0]):
-            if state[s, j] == TIED:
-                tied += 1
-        total += sparse.global_strength * _global_terms(sparse, u)[2] / tied
+        total += sparse.global_strength * _global_terms(sparse, u)[2] / tied[t, j]
     return total
 
 
 @compiled
-def project(vector, theta, slope, state):  # type: ignore[no-untyped-def]
-    """Orthogonal projection on the face: fixed entries to zero, tied ones to their mean."""
-    n_branches, width = theta.shape
-    for j in range(width):
-        count, mean = 0, 0.0
-        for t in range(n_branches):
-            if state[t, j] == FIXED:
-                vector[t, j] = 0.0
-            elif state[t, j] == TIED:
+def count_tied(sparse, state, tied):  # type: ignore[no-untyped-def]
+    """For each tied entry how many of its row are tied, to ``tied``."""
+    states, counts = state.reshape(-1), tied.reshape(-1)
+    for row in range(sparse.begins.size - 1):
+        count = 0
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            if states[sparse.places[e]] == TIED:
                 count += 1
-                mean += outward(theta[t, j], slope[t, j]) * vector[t, j]
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            counts[sparse.places[e]] = count
+
+
+@compiled
+def project(vector, theta, slope, state, sparse):  # type: ignore[no-untyped-def]
+    """Orthogonal projection on the face: fixed entries to zero, tied ones to their mean."""
+    values, weights = vector.reshape(-1), theta.reshape(-1)
+    slopes, states = slope.reshape(-1), state.reshape(-1)
+    for place in range(values.size):
+        if states[place] == FIXED:
+            values[place] = 0.0
+    for row in range(sparse.begins.size - 1):
+        count, mean = 0, 0.0
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            place = sparse.places[e]
+            if states[place] == TIED:
+                count += 1
+                mean += outward(weights[place], slopes[place]) * values[place]
         if count > 1:
             mean /= count
-            for t in range(n_branches):
-                if state[t, j] == TIED:
-                    vector[t, j] = outward(theta[t, j], slope[t, j]) * mean
+            for e in range(sparse.begins[row], sparse.begins[row + 1]):
+                place = sparse.places[e]
+                if states[place] == TIED:
+                    values[place] = outward(weights[place], slopes[place]) * mean
 
 
 @compiled
 def clip_trial(theta, direction, slope, state, sparse, free, floor, length, moved):  # type: ignore[no-untyped-def]
     """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
     n_branches, width = theta.shape
-    for j in range(width):
-        tied = -1.0
-        for t in range(n_branches):
+    for t in range(n_branches):
+        for j in range(width):
             new = theta[t, j] + length * direction[t, j]
             # Local penalties have a kink at zero; a global one only for the row's maximum.
             kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
             if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
                 new = 0.0
             moved[t, j] = min(sparse.bound, max(-sparse.bound, new))
-            if state[t, j] == TIED:
-                tied = max(tied, abs(moved[t, j]))
-        cap = sparse.bound if tied < 0.0 else max(tied, floor[j])
-        for t in range(n_branches):
-            if state[t, j] == TIED and tied > floor[j]:
-                moved[t, j] = np.copysign(tied, moved[t, j])  # nearly tied becomes tied
-            elif state[t, j] != FIXED and abs(moved[t, j]) > cap:
-                moved[t, j] = np.copysign(cap, moved[t, j])
-        if j < width - 1:
-            _snap_row(sparse, free, floor[j], j, ON_KINK, moved)
+    places, states = moved.reshape(-1), state.reshape(-1)
+    for row in range(sparse.begins.size - 1):
+        tied = -1.0
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            if states[sparse.places[e]] == TIED:
+                tied = max(tied, abs(places[sparse.places[e]]))
+        cap = sparse.bound if tied < 0.0 else max(tied, floor[row])
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            place = sparse.places[e]
+            if states[place] == TIED and tied > floor[row]:
+                places[place] = np.copysign(tied, places[place])  # nearly tied becomes tied
+            elif states[place] != FIXED and abs(places[place]) > cap:
+                places[place] = np.copysign(cap, places[place])
+        _snap_row(sparse, free, floor[row], row, ON_KINK, moved)
 
 
 @compiled
@@ -261,26 +290,29 @@ def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyp
     for t in range(n_branches):
         for j in range(width):
             moved[t, j] = theta[t, j]
-    for j in range(width - 1):
-        _snap_row(sparse, free, floor[j], j, NEAR_KINK, moved)
-        for t in range(n_branches):
+    for row in range(sparse.begins.size - 1):
+        _snap_row(sparse, free, floor[row], row, NEAR_KINK, moved)
+    for t in range(n_branches):
+        for j in range(width):
             changed = changed or moved[t, j] != theta[t, j]
     return changed
 
 
 @compiled
-def _snap_row(sparse, free, floor, j, close, moved):  # type: ignore[no-untyped-def]
+def _snap_row(sparse, free, floor, row, close, moved):  # type: ignore[no-untyped-def]
     """Put entries closer than ``close`` to zero or to the row's maximum on it."""
+    weights, width = moved.reshape(-1), moved.shape[1]
     top = floor
-    for t in range(moved.shape[0]):
-        top = max(top, abs(moved[t, j]))
-    for t in range(moved.shape[0]):
-        size = abs(moved[t, j])
-        if not free[t] or size == 0.0:
+    for e in range(sparse.begins[row], sparse.begins[row + 1]):
+        top = max(top, abs(weights[sparse.places[e]]))
+    for e in range(sparse.begins[row], sparse.begins[row + 1]):
+        place = sparse.places[e]
+        size = abs(weights[place])
+        if not free[place // width] or size == 0.0:
             continue
         near_zero = size < close and (sparse.local_strength > 0.0 or top < close)
         near_top = sparse.global_strength > 0.0 and size > top * (1.0 - close)
         if near_zero and (sparse.local_strength > 0.0 or sparse.global_strength > 0.0):
-            moved[t, j] = 0.0
+            weights[place] = 0.0
         elif near_top:
-            moved[t, j] = np.copysign(top, moved[t, j])
+            weights[place] = np.copysign(top, weights[place])

@@ -45,12 +45,12 @@ def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped
 
 
 @compiled
-def direction_of(theta, state):  # type: ignore[no-untyped-def]
+def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
     """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
     n_branches, width = theta.shape
     slope, vector, result = state.slope, state.vector, state.direction
     copy(slope, vector)
-    project(vector, theta, slope, state.faces)
+    project(vector, theta, slope, state.faces, sparse)
     stored = state.counters[PAIRS]
     used = min(stored, MEMORY)
     shares = np.empty(MEMORY)
@@ -71,7 +71,7 @@ def direction_of(theta, state):  # type: ignore[no-untyped-def]
     for back in range(used):
         k = (stored - used + back) % MEMORY
         add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
-    project(result, theta, slope, state.faces)
+    project(result, theta, slope, state.faces, sparse)
     for t in range(n_branches):
         for j in range(width - 1):
             # A coefficient leaves zero only the way that lowers F.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.curvature import add_bends, add_branch, least_slope, rate_gradient
-from softsplit.solvers.native.faces import FIXED, TIED, curvature, outward
+from softsplit.solvers.native.faces import FIXED, TIED, count_tied, curvature, outward
 from softsplit.support.compiling import compiled
 from softsplit.support.linear_algebra import solve_damped
 
@@ -29,7 +29,9 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
     slope, result = state.slope, state.direction
     index = np.empty((n_branches, width), dtype=np.int64)
     signs = np.ones((n_branches, width))
-    n_variables = _number(theta, slope, state.faces, index, signs)
+    tied = np.zeros((n_branches, width), dtype=np.int64)
+    count_tied(sparse, state.faces, tied)
+    n_variables = _number(theta, slope, state.faces, sparse, index, signs)
     least = least_slope(passes, state.free)
     if n_variables == 0 or n_variables > MAX_VARIABLES or least == 0.0:
         return False
@@ -45,7 +47,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
                 matrix[v, v] += terms.proximal
                 if j < width - 1:
                     matrix[v, v] += terms.ridge
-                    matrix[v, v] += curvature(theta, sparse, state.floor, state.faces, t, j)
+                    matrix[v, v] += curvature(theta, sparse, state.faces, t, j, tied)
         add_branch(index, signs, passes, least, t, matrix)
     if passes.bends.size > 0:
         add_bends(index, signs, passes, matrix)
@@ -75,7 +77,9 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
     slope, result = state.slope, state.direction
     index = np.empty((n_branches, width), dtype=np.int64)
     signs = np.ones((n_branches, width))
-    n_variables = _number(theta, slope, state.faces, index, signs)
+    tied = np.zeros((n_branches, width), dtype=np.int64)
+    count_tied(sparse, state.faces, tied)
+    n_variables = _number(theta, slope, state.faces, sparse, index, signs)
     if n_variables == 0 or n_variables > MAX_VARIABLES:
         return False
     matrix = np.zeros((n_variables, n_variables))
@@ -88,7 +92,7 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
             right[v] -= signs[t, j] * slope[t, j]
             scale[v] += 1.0 / state.diagonal[j]
             if j < width - 1:
-                matrix[v, v] += curvature(theta, sparse, state.floor, state.faces, t, j)
+                matrix[v, v] += curvature(theta, sparse, state.faces, t, j, tied)
             for s in range(n_branches):
                 for k in range(width):
                     if index[s, k] >= 0:
@@ -107,26 +111,34 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _number(theta, slope, faces, index, signs):  # type: ignore[no-untyped-def]
+def _number(theta, slope, faces, sparse, index, signs):  # type: ignore[no-untyped-def]
     """Variable of every entry (-1: fixed), and how the entry follows it; their number.
 
     The tied entries of a row share one and move outwards together.
     """
     n_branches, width = faces.shape
+    numbers, states, ways = index.reshape(-1), faces.reshape(-1), signs.reshape(-1)
+    weights, slopes = theta.reshape(-1), slope.reshape(-1)
     count = 0
-    for j in range(width):
+    for row in range(sparse.begins.size - 1):
         shared = -1
-        for t in range(n_branches):
-            index[t, j] = -1
-            if faces[t, j] == TIED:
+        for e in range(sparse.begins[row], sparse.begins[row + 1]):
+            place = sparse.places[e]
+            numbers[place] = -1
+            if states[place] == TIED:
                 if shared < 0:
                     shared = count
                     count += 1
-                index[t, j] = shared
-                signs[t, j] = outward(theta[t, j], slope[t, j])
-            elif faces[t, j] != FIXED:
-                index[t, j] = count
+                numbers[place] = shared
+                ways[place] = outward(weights[place], slopes[place])
+            elif states[place] != FIXED:
+                numbers[place] = count
                 count += 1
+    for t in range(n_branches):  # thresholds
+        index[t, width - 1] = -1
+        if faces[t, width - 1] != FIXED:
+            index[t, width - 1] = count
+            count += 1
     return count
 
 

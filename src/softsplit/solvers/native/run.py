@@ -16,6 +16,7 @@ from softsplit.engines.compiled import (
     passes_reference,
 )
 from softsplit.engines.outer import IDENTITY
+from softsplit.problem.groups import of_single_features
 from softsplit.problem.loss import Loss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
@@ -117,6 +118,8 @@ class DescentRun:
             centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
         self.state = new_state(free, problem.n_classes, problem.global_floor, *self._metric)
         self._reference = state_reference(self.state)
+        groups = problem.groups or of_single_features(problem.n_features)
+        self._rows_of_weights = groups.places(len(free))
         self._terms = Terms(
             problem.rows.class_totals,
             problem.minimum_rates,
@@ -259,7 +262,7 @@ class DescentRun:
         return Sparse(
             one.kind, one.first, one.second, float(fraction * local.strength),
             two.kind, two.first, two.second, float(fraction * global_.strength),
-            float(self.problem.bound),
+            float(self.problem.bound), *self._rows_of_weights,
         )  # fmt: skip
 
     def _referenced(self, passes: Passes) -> PassesReference:
