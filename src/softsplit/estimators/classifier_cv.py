@@ -100,7 +100,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse,
         "sparse" two. "auto" is "sparse" with loss "log" and "one_se" with loss "cost". By
         likelihood that is the error of the difference over all left-out samples, and the score by
-        which trees are compared falls by at most 0.015; with a scorer or by cost it is both that of
+        which trees are compared falls by at most 0.02; with a scorer or by cost it is both that of
         the best score and that of the difference over the folds. Sparser means fewer features, then
         fewer coefficients (by cost: less depth, then fewer coefficients a branch).
     scoring : str or callable, optional

@@ -29,7 +29,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.statistics import mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
-MOST_LOST = 0.015
+MOST_LOST = 0.02
 """Values of samples may fall by this for a sparser tree, however large their standard error is: of
 few samples it is so large that anything passes."""
 
