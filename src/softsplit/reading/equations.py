@@ -217,8 +217,28 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
     ]
 
 
-def gap_notes(model: TreeModel) -> list[str]:
-    """What unknown values count as, for the variables of a table that had some and are in use.
+def tree_notes(model: TreeModel) -> list[str]:
+    """What a reader needs beside the splits: what unknown values count as, and when classes are
+    called, if not as the most probable one."""
+    return [*_gap_notes(model), *_call_notes(model)]
+
+
+def _call_notes(model: TreeModel) -> list[str]:
+    if model.call_costs is None or model.distributions is not None:
+        return []
+    labels = model.labels
+    if len(labels) > 2:
+        even = np.allclose(model.call_costs, (1 - np.eye(len(labels))) * model.call_costs.max())
+        return [] if even else ["rows are called by the least expected cost (cost_matrix)"]
+    k = int(model.call_threshold(1) < model.call_threshold(0))
+    least = model.call_threshold(k)
+    if abs(least - 0.5) < 1e-9:
+        return []
+    return [f"{visible(labels[k])} is called from a probability of {100 * least:.3g} % on"]
+
+
+def _gap_notes(model: TreeModel) -> list[str]:
+    """For the variables of a table that had gaps and are in use.
 
     The terms "... is unknown" of the splits come on top of it.
     """

@@ -24,6 +24,9 @@ from softsplit.support.messages import cut, visible
 from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.variables import Cells
 
+NO_PULL = 1e-6
+"""Log-odds below this are what rounding leaves."""
+
 MENTIONED = 0.0005
 """Probabilities below this are not printed."""
 
@@ -329,6 +332,8 @@ def _value(value: float | str) -> str:
 
 
 def _pull(log_odds: float) -> str:
+    if abs(log_odds) < NO_PULL:
+        return f"{'no':>8} pull"
     return f"{abs(log_odds):8.3g} towards {'left' if log_odds > 0 else 'right'}"
 
 
@@ -339,7 +344,9 @@ def _change_lines(explanation: Explanation) -> list[str]:
         for change in explanation.changes:
             before, after = _value(change.value), _value(change.new_value)
             level = isinstance(change.new_value, str) and change.share_of_range == 1.0
-            far = "" if level else f" ({_distance(change.share_of_range)})"
+            # What is unknown has no distance from a number.
+            unplaced = isinstance(change.value, str) and not isinstance(change.new_value, str)
+            far = "" if level or unplaced else f" ({_distance(change.share_of_range)})"
             lines.append(
                 f"    {visible(change.name)} from {before} to {after}{far}: "
                 f"class {visible(change.label)}"

@@ -162,6 +162,15 @@ class TreeModel:
             return self.parameters.leaf_classes
         return call_gains(self.call_costs).T @ self.parameters.leaf_classes
 
+    def call_threshold(self, k: int) -> float:
+        """From which probability of class k on a tree of two classes calls it."""
+        costs = self.call_costs
+        if costs is None or self.distributions is not None:
+            return 0.5
+        miss = float(costs[k, 1 - k] - costs[k, k])
+        alarm = float(costs[1 - k, k] - costs[1 - k, 1 - k])
+        return alarm / (alarm + miss) if alarm + miss > 0 else 0.5
+
     @cached_property
     def leaf_calls(self) -> NDArray[np.intp]:
         """Position of the class that a row in each leaf is called, (n_leaves,)."""

@@ -7,10 +7,10 @@ import re
 from softsplit.reading.equations import (
     Split,
     common_label,
-    gap_notes,
     number,
     rank_places,
     read_split,
+    tree_notes,
 )
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
@@ -44,7 +44,7 @@ def tree_text(
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
-    return "\n".join([*lines, *gap_notes(model)])
+    return "\n".join([*lines, *tree_notes(model)])
 
 
 def _condition(split: Split, max_terms: int | None, precision: int, hard: bool) -> str:
@@ -86,7 +86,7 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
     ranked = sorted({j for split in splits for j in split.ranked_features})
     if ranked:
         parts.append(_rank_table(model, ranked, precision))
-    if notes := gap_notes(model):
+    if notes := tree_notes(model):
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 

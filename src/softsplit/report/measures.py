@@ -208,7 +208,7 @@ def threshold_values(subject: Subject) -> dict[str, Any] | None:
     k = positive_class(subject.labels)
     scores, positive = found.trees[subject.chosen].proba[:, k], found.labels == k
     # Thresholds where something changes: even steps, and between scores where they are dense.
-    own = own_threshold(subject, k)
+    own = subject.tree.tree_.call_threshold(k)
     dense = np.quantile(scores, np.linspace(0, 1, THRESHOLDS))
     grid = np.unique(np.round(np.concatenate([np.linspace(0, 1, 101), dense, [own]]), 4))
     hits = [int(np.sum(positive & (scores >= t))) for t in grid]
@@ -219,16 +219,6 @@ def threshold_values(subject: Subject) -> dict[str, Any] | None:
         "rows": int(positive.sum()), "others": int((~positive).sum()),
         "name": shortened(subject.classes[k], 40), "position": k,
     }  # fmt: skip
-
-
-def own_threshold(subject: Subject, k: int) -> float:
-    """From which probability of class k on the tree says so."""
-    costs = subject.tree.tree_.call_costs
-    if costs is None:
-        return 0.5
-    miss = float(costs[k, 1 - k] - costs[k, k])
-    alarm = float(costs[1 - k, k] - costs[1 - k, 1 - k])
-    return alarm / (alarm + miss) if alarm + miss > 0 else 0.5
 
 
 def add_threshold(parent: ET.Element, subject: Subject) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from softsplit.reading.equations import common_label, gap_notes, rank_places, read_split
+from softsplit.reading.equations import common_label, rank_places, read_split, tree_notes
 from softsplit.reading.model import TreeModel
 from softsplit.report.drawing import threshold_text
 from softsplit.report.elements import add, element
@@ -46,6 +46,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in sorted(ranked):
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for note in gap_notes(model):
+    for note in tree_notes(model):
         add(outer, "p", {"class": "quiet"}, note)
     return outer
