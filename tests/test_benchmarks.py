@@ -82,15 +82,15 @@ def test_solvers(reference, part):
 
 
 def test_growth():
-    out = run("solvers.py", "growth", "--sizes", "500", "2000")
-    assert out.count("s per start") == 2 and "exponent from 500 to 2000" in out
+    out = run("solvers.py", "growth", "--sizes", "200", "600")
+    assert out.count("s per start") == 2 and "exponent from 200 to 600" in out
 
 
 def test_hostile_input(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- begin hostile input -->\n<!-- end hostile input -->\n")
     files = ("--out", str(tmp_path / "figures.json"), "--failures", str(tmp_path / "failures.txt"))
-    run("hostile_input.py", "run", "--cases", "30", *files)
+    run("hostile_input.py", "run", "--cases", "8", *files)
     run("hostile_input.py", "page", *files, "--document", str(page))
     assert "softsplit fit, predict, explain" in page.read_text()
 
@@ -317,7 +317,7 @@ def test_mutation(tmp_path):
 
 
 def test_load_leaves_nothing_behind():
-    printed = run("load.py", "fits", "--times", "60")
+    printed = run("load.py", "fits", "--times", "30")
     assert "| flat within 5 % | yes |" in printed
     assert "| threads left | 0 |" in printed and "| files left open | 0 |" in printed
 
