@@ -121,7 +121,8 @@ class Penalised:
         for number in range(ROUNDS if tight else 1):
             before = self._total(self.best)
             steps = min(left, STEPS if number == 0 else LATER_STEPS)
-            self._proximal_steps(steps, tol)
+            if any(self.penalties.strengths):  # without a penalty there is one face, the space
+                self._proximal_steps(steps, tol)
             left -= steps
             if max_iter is None or left > 0:
                 self._on_face(tol, tight)
