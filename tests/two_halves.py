@@ -13,7 +13,6 @@ from softsplit.engines.outer import outer_terms, outer_values
 from softsplit.engines.samples import Samples
 from softsplit.tree.routing import gate_probabilities, node_reach
 
-
 SOME = 300
 """Rows that both halves send at most."""
 
