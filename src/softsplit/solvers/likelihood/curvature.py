@@ -4,7 +4,7 @@ With V the probability that a tree gives to the class y of a row, gates p_t, D_t
 V_right) as in prices.py, q_t = D_t p_t (1 - p_t) and r_l = P_l c_yl / V,
 
     d2 (-log V) = (dV dV') / V^2 - d2V / V
-    dV / d s_t  = q_t                                  dV / d v_kl = V r_l e_kl,   e_kl = [y = k] - c_kl
+    dV / d s_t  = q_t          dV / d v_kl = V r_l e_kl,      e_kl = [y = k] - c_kl
 
     d2V / d s_t d s_t   = q_t (1 - 2 p_t)
     d2V / d s_t d s_u   = q_u side_tu                  u below t

@@ -53,7 +53,7 @@ NEAR_STEPS, NEAR_DECREASE = 300, 1e-7
 """The descent on the first sample: what it leaves is less than the sample leaves open."""
 
 FLAT = 1e-11
-"""Curvature below this part of the largest is none, where all numbers have the same by themselves."""
+"""Curvature below this part of the largest is none, in units in which every number has the same."""
 
 MIDDLE_DECREASE = 1e-6
 """A descent on a sample ends where two steps in a row lower its value by less than this part."""
@@ -69,8 +69,8 @@ SLOW, FAR, RENEWALS = 0.2, 1e-7, 8
 than the part FAR, the Hessian is taken anew, RENEWALS times at most. Nearer to the end pairs of
 steps know more than a sample: a direction that it leaves open has another curvature on all rows."""
 
-PAIRS = 30
-STALLS, PATIENCE = 2, 6
+PAIRS = 60
+STALLS, PATIENCE = 2, 12
 
 
 class EngineFunction:
