@@ -95,7 +95,7 @@ def test_single_precision_stays_single():
     assert prepare(settings, rows).problem.samples.features.dtype == np.float32
     by_cost = prepare(replace(settings, loss="cost", global_strength=0.0, penalty="l0"), rows)
     assert by_cost.problem.samples.features.dtype == np.float64
-    double, single = (SoftTreeClassifier(**known).fit(A, Y) for A in (X, rows.X))
+    double, single = (SoftTreeClassifier(**known).fit(A, Y) for A in (rows.X.astype(float), rows.X))
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-5)
     assert single.solution_.status is Status.OPTIMAL
 
