@@ -41,7 +41,6 @@ from softsplit.solvers.native.moves import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.native.search import Hops
 from softsplit.solvers.native.stages import CLOSE, ROUGH, Approach, Polish, Race
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, hop, multistart
@@ -106,8 +105,9 @@ def ablation(args: argparse.Namespace) -> None:
         "no rivals": replace(full, rivals=0),
         "two rivals": replace(full, rivals=2),
         "two rivals, longer race": replace(full, rivals=2, race=Race(ROUGH)),
-        "half the search": replace(full, most_hops=full.most_hops // 2),
-        "no second look": replace(full, second_look=Hops(moves=())),
+        "fast": full.with_effort(0.2),
+        "thorough": full.with_effort(5.0),
+        "no second look": replace(full, look_again=None),
         "no Newton steps in starts": replace(
             full,
             recipes={**full.recipes, "groups": (Approach(first_order),)},

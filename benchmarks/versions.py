@@ -38,13 +38,20 @@ warnings.simplefilter("ignore")
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.solvers import NativeSolver
 
+def without_search():
+    try:
+        return NativeSolver(effort=0.0)
+    except TypeError:  # before there was an effort
+        return NativeSolver(most_hops=0)
+
 def model(asked):
     if asked["kind"] == "cross-validation":
         return SoftTreeClassifierCV(random_state=0)
-    solver = NativeSolver(most_hops=0) if asked["kind"] == "one start" else "native"
+    solver = without_search() if asked["kind"] == "one start" else "native"
     starts = 1 if asked["kind"] == "one start" else 10
     return SoftTreeClassifier(
-        penalty=asked["penalty"], scale="none", n_starts=starts, solver=solver, random_state=0,
+        loss="cost", penalty=asked["penalty"], scale="none", n_starts=starts, solver=solver,
+        random_state=0,
         min_class_rate=asked["rate"], **{asked["scope"]: asked["strength"]},
     )
 

@@ -9,6 +9,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver
+from softsplit.solvers.ends import EndPoints
 from softsplit.solvers.native.run import LOOK, DescentRun, Meter
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.tree.parameters import Topology
@@ -53,9 +54,21 @@ def cheapest_leaves(problem, theta, leaf_classes):
     return engine.cheapest_leaves(leaf_classes)
 
 
-def make_draws(problem, count, seed=7):
-    """What a search of ``count`` hops needs."""
-    return draw_hops(problem, np.random.default_rng(seed), count)
+def make_draws(seed=7):
+    """What the hops of a search need, one after the other."""
+    return draw_hops(np.random.default_rng(seed))
+
+
+class SoMany(EndPoints):
+    """Ends of descents of which there are to be so many hops, whatever they find."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    @property
+    def unlikely(self):
+        return self.n_hops >= self.count
 
 
 def solved_point(problem, seed=0):

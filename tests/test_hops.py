@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from native_cases import make_draws, make_engine, make_problem, solve, solved_point
+from native_cases import SoMany, make_draws, make_engine, make_problem, solve, solved_point
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers.ends import Stop
+from softsplit.solvers.native.choice import Choice
 from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
 from softsplit.solvers.starts.rules import draw_start
@@ -58,13 +60,12 @@ def bad_points(problem, count=2):
 def test_the_search_is_never_worse_and_deterministic(seed):
     problem = make_problem(seed, rows=100, features=5, global_=0.2)
     points = [solved_point(problem, s) for s in range(3)]
-    draws = make_draws(problem, 24)
     ends = []
     for _ in range(2):
         engine = make_engine(problem)
         lowest = min(engine.descend(*point, LOOK) for point in points)
         given = copied(points)
-        end = Hops().improve(engine, given, draws)
+        end = Hops().improve(engine, given, make_draws(), SoMany(24))
         assert engine.descend(*end, LOOK) <= lowest
         for point, old in zip(given, points, strict=True):
             np.testing.assert_array_equal(point[0], old[0])
@@ -80,37 +81,71 @@ def test_nothing_lower_returns_the_very_point():
         (solved_point(problem, s) for s in range(2)),
         key=lambda point: make_engine(problem).descend(*point, LOOK),
     )
-    draws = make_draws(problem, 4)
     nowhere = Watched(lambda *_: None)
     same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
-    for move in (nowhere, same):
+    for move, calls, stop in ((nowhere, 1, Stop.NO_MOVE), (same, 4, Stop.UNLIKELY)):
         # A second descent would lower the last digits: leave it at none.
-        still = Hops(moves=(move,), few=Descents(LOOK, LOOK))
-        assert still.improve(make_engine(problem), points, draws) is points[0]
-        assert len(move.seen) == 4
-    assert Hops().improve(make_engine(problem), points, ()) is points[0]
+        still, ends = Hops(moves=(move,), few=Descents(LOOK, LOOK)), SoMany(4)
+        assert still.improve(make_engine(problem), points, make_draws(), ends) is points[0]
+        assert len(move.seen) == calls
+        assert ends.stop is stop
+    assert Hops().improve(make_engine(problem), points, make_draws(), SoMany(0)) is points[0]
 
 
-def test_trees_take_turns_a_cycle_each_and_are_replaced_by_what_they_become():
+def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes():
     problem = make_problem(global_=0.2)
-    points = bad_points(problem)
+    points = bad_points(problem, 3)
     engine = make_engine(problem)
-    good = better_tree(problem, points[0], engine)
+    order = sorted(points, key=lambda point: engine.descend(*point, LOOK))
+    good = better_tree(problem, order[0], engine)
 
     def improve_first(engine, point, number):
-        return (good.parameters.splits, good.parameters.leaf_classes) if number == 0 else None
+        if number == 0:
+            return good.parameters.splits, good.parameters.leaf_classes
+        return point[0].copy(), point[1]
 
-    one, two = Watched(improve_first), Watched(lambda *_: None)
-    draws = make_draws(problem, 8)
-    end = Hops(moves=(one, two)).improve(engine, points, draws)
-    assert [turn for *_, turn in one.seen] == [0, 0, 1, 1]
-    assert [draw for _, draw, _ in one.seen] == list(draws[::2])
-    assert one.seen[0][0] is points[0]
-    assert two.seen[0][0] is end  # replaced within the same cycle
-    assert one.seen[1][0] is points[1]
-    assert one.seen[2][0] is end
-    assert one.seen[3][0] is points[1]
+    move = Watched(improve_first)
+    hops = Hops(moves=(move,), few=Descents(LOOK, LOOK))  # nothing else moves
+    end = hops.improve(engine, order, make_draws(), SoMany(6))
+    assert [turn for *_, turn in move.seen] == list(range(6))
+    seen = [point for point, *_ in move.seen]
+    assert seen[0] is order[0]
+    assert seen[2] is seen[4] is end
+    assert seen[1] is seen[5] is order[1]
+    assert seen[3] is order[2]
     assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+
+
+def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
+    problem = make_problem(global_=0.2)
+    points = bad_points(problem, 2)
+    engine = make_engine(problem)
+    good = better_tree(problem, points[0], engine)
+    move = Watched(lambda *_: (good.parameters.splits, good.parameters.leaf_classes))
+    ends = SoMany(5)
+    end = Hops(moves=(move,)).improve(engine, points, make_draws(), ends)
+    later = [point for point, *_ in move.seen[2:]]
+    assert all(point is later[0] for point in later)
+    assert ends.told().n_ends == 1
+    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+
+
+def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
+    choice = Choice([1.0, 1.0, 1.0])
+    seen = []
+    for _ in range(300):
+        move = choice.next()
+        seen.append(move)
+        choice.learn(move, improved=move == 1 and len(seen) % 2 == 0, work=10 if move else 40)
+    assert sorted(seen[:3]) == [0, 1, 2]
+    counts = np.bincount(seen)
+    assert counts[1] > 3 * counts[2] > 0
+    assert counts[2] > counts[0] > 0  # the same success for four times the work
+    for move in (0, 1):
+        choice.leave_out(move)
+    assert {choice.next() for _ in range(5)} == {2}
+    choice.leave_out(2)
+    assert choice.exhausted
 
 
 def test_a_hopeless_hop_is_given_up_after_the_first_descent():
@@ -120,9 +155,9 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     lowest = engine.descend(*point, LOOK)
     bad = bad_points(problem, 1)[0]
     hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
-    assert hops._descend(engine, bad[0].copy(), bad[1], lowest)[0] == np.inf
+    assert hops.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] == np.inf
     generous = replace(hops, hopeless=1e9)
-    assert generous._descend(engine, bad[0].copy(), bad[1], lowest)[0] < np.inf
+    assert generous.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] < np.inf
 
 
 @pytest.mark.parametrize("error", [OutOfBudget, KeyboardInterrupt])
@@ -138,7 +173,9 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
 
     budget = Budget()
     engine = DescentRun(problem, Meter(budget, 10_000))
-    end = Hops(moves=(Watched(improve_then_stop),)).improve(engine, points, make_draws(problem, 9))
+    ends, hops = SoMany(9), Hops(moves=(Watched(improve_then_stop),))
+    end = hops.improve(engine, points, make_draws(), ends)
+    assert ends.stop is (Stop.MAX_ITER if error is OutOfBudget else Stop.INTERRUPTED)
     assert engine.descend(*end, LOOK) <= good.objective + 1e-6
     assert budget.stopped == (error is KeyboardInterrupt)
 
@@ -147,7 +184,7 @@ def test_a_search_without_any_budget_returns_the_first_point():
     problem = make_problem(global_=0.2)
     points = [solved_point(problem)]
     engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 10_000))
-    assert Hops().improve(engine, points, make_draws(problem, 9)) is points[0]
+    assert Hops().improve(engine, points, make_draws(), SoMany(9)) is points[0]
 
 
 # --- the solver's search --------------------------------------------------------------------
@@ -163,15 +200,16 @@ def sized(rows, features=30, depth=3):
     )
 
 
-def test_many_hops_on_small_problems_none_on_a_million_rows():
+def test_the_larger_a_problem_the_more_a_hop_must_promise():
     solver = NativeSolver()
-    counts = [solver.hops(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
-    assert counts[0] >= 0.9 * solver.most_hops
-    assert counts[1] >= 0.7 * solver.most_hops
-    assert counts[-1] == 0
-    assert counts == sorted(counts, reverse=True)
-    assert solver.hops(sized(150, depth=8)) < solver.hops(sized(150, depth=2))
-    assert replace(solver, most_hops=0).hops(sized(10)) == 0
+    least = [solver.worthwhile(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
+    assert least[0] < 0.012
+    assert least[-1] > 1.0  # no hop at all
+    assert least == sorted(least)
+    assert solver.worthwhile(sized(150, depth=8)) > solver.worthwhile(sized(150, depth=2))
+    fast = solver.with_effort(0.2)
+    assert fast.worthwhile(sized(10)) == pytest.approx(5 * least[0])
+    assert replace(solver, effort=0.0).worthwhile(sized(10)) == np.inf
 
 
 def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
@@ -179,10 +217,10 @@ def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
     solver = NativeSolver()
     front = [solve(problem, seed, rule="points") for seed in range(2)]
     front.sort(key=lambda s: s.objective)
-    found = solver.improve(problem, front, make_draws(problem, 40), Budget())
+    found = solver.improve(problem, front, make_draws(), SoMany(40), Budget())
     assert found.objective <= front[0].objective
     assert found.violation <= 1e-6
-    assert solver.improve(problem, front, (), Budget()) is front[0]
+    assert solver.improve(problem, front, make_draws(), SoMany(0), Budget()) is front[0]
 
 
 def stopping_finish(error):
@@ -202,7 +240,7 @@ def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, stat
     bad = solve(problem, rule="uniform", max_iter=1)
     budget = Budget()
     solver = NativeSolver(finish=stopping_finish(error))
-    found = solver.improve(problem, [bad], make_draws(problem, 16), budget)
+    found = solver.improve(problem, [bad], make_draws(), SoMany(16), budget)
     assert found.objective < bad.objective
     assert found.violation <= 1e-6
     assert found.status is status
@@ -213,7 +251,7 @@ def test_the_search_ends_no_worse_than_the_all_zero_tree():
     """Slopes at zero are so large that no descent finds the way there by itself."""
     problem = make_problem(41, 57, 5, 3, 3, inverse_power(), 0.0, 0.01)
     zero = problem.objective(all_zero_tree(problem))
-    solver = NativeSolver(most_hops=0)
+    solver = NativeSolver(effort=0.0)
     starts = multistart(problem, solver, n_starts=4, seed=41)
     assert min(s.objective for s in starts) > zero + 1.0
     best = hop(problem, solver, starts, seed=41)
@@ -230,17 +268,20 @@ class Recorder:
     """A solver whose search records what it is given."""
 
     error: type | None = None
-    count: int = 2
     given: list = field(default_factory=list)
 
-    def hops(self, problem):
-        return self.count
+    def worthwhile(self, problem):
+        return 0.06
 
-    def improve(self, problem, front, draws, budget, report):
-        self.given.append((front, draws))
+    def improve(self, problem, front, draws, ends, budget, report):
+        self.given.append((front, [next(draws) for _ in range(5)], ends))
         if self.error is not None:
             raise self.error
         return front[0]
+
+
+def same_tree(one, other):
+    return one.parameters is other.parameters
 
 
 @pytest.fixture(scope="module")
@@ -260,10 +301,12 @@ def test_only_usable_and_different_solutions_are_hopped_from(solutions):
     twin = replace(two, objective=two.objective * (1 + 1e-9))
     solver = Recorder()
     best = hop(problem, solver, [four, broken, three, twin, two, failed, one])
-    front, draws = solver.given[0]
-    assert best is one
+    front, _, ends = solver.given[0]
+    assert same_tree(best, one)
     assert [s.objective for s in front] == [s.objective for s in (one, two, three, four)]
-    assert len(draws) == 7 * 2  # for each start there was
+    assert ends.least == pytest.approx(0.06 / 7)  # the more starts, the longer the search
+    told = best.search
+    assert (told.n_starts, told.n_hops, told.n_ends, told.n_best) == (7, 0, 5, 1)
 
 
 def test_draws_depend_on_the_seed_alone(solutions):
@@ -277,8 +320,6 @@ def test_draws_depend_on_the_seed_alone(solutions):
     keys = [tuple(draw.seed for draw in one) for one in draws]
     assert keys[0] == keys[1] == keys[2]
     assert len({keys[0], keys[3], keys[4]}) == 3
-    for one, two in zip(draws[0], draws[2], strict=True):
-        np.testing.assert_array_equal(one.tree.weights, two.tree.weights)
 
 
 def test_the_same_seed_gives_the_same_bits(solutions):
@@ -303,16 +344,20 @@ def test_no_usable_solution_is_one_clear_sentence(solutions):
 def test_an_interrupted_search_returns_the_best_start(solutions):
     problem, found = solutions
     budget = Budget()
-    assert hop(problem, Recorder(KeyboardInterrupt), found, budget=budget) is found[0]
+    best = hop(problem, Recorder(KeyboardInterrupt), found, budget=budget)
+    assert same_tree(best, found[0])
+    assert best.search.stop is Stop.INTERRUPTED
     assert budget.stopped
 
 
 def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
     problem, found = solutions
     solver = Recorder()
-    assert hop(problem, solver, found, budget=Budget(time_limit=0.0)) is found[0]
+    assert same_tree(hop(problem, solver, found, budget=Budget(time_limit=0.0)), found[0])
     assert not solver.given
-    assert hop(problem, object(), found) is found[0]
+    best = hop(problem, object(), found)
+    assert same_tree(best, found[0])
+    assert best.search.stop is Stop.NO_SEARCH
 
 
 def test_a_search_in_a_restricted_problem_moves_only_its_block():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brute_force import expected_cost
-from native_cases import make_draws, make_engine, make_problem, solved_point
+from native_cases import make_engine, make_problem, solved_point
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
@@ -20,6 +20,7 @@ from softsplit.solvers.native.moves import (
     Replant,
     Reweigh,
     Warmed,
+    fresh_tree,
     refit,
 )
 from softsplit.solvers.native.run import LOOK, DescentRun, Meter
@@ -29,7 +30,9 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 MOVES = [
     Fresh(),
-    Replant(),
+    Replant((0.05, 0.25)),
+    Replant(steepness=(128.0, 1024.0)),
+    Replant(other=True),
     Warmed(),
     Regrow(),
     Relabel(),
@@ -40,7 +43,8 @@ MOVES = [
 
 
 def move_id(move):
-    return f"{type(move).__name__}-{getattr(move, 'strength', '')}"
+    given = [str(value) for value in vars(move).values() if isinstance(value, float | tuple | bool)]
+    return "-".join([type(move).__name__, *given])
 
 
 # --- moves ----------------------------------------------------------------------------------
@@ -51,7 +55,7 @@ def move_id(move):
 def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
     classes = 2 if depth == 1 else 3
     problem = make_problem(depth=depth, classes=classes, global_=0.2)
-    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    point, draw = solved_point(problem), Draw(7)
     before = [part.copy() for part in point]
     engine = make_engine(problem)
     moved = move.apply(engine, point, draw, 0)
@@ -70,7 +74,7 @@ def test_a_move_leaves_the_point_alone_and_stays_in_the_box(move, depth):
 def test_a_move_is_a_function_of_point_draw_and_turn(move):
     """Whatever the engine did before: its curvature pairs do not leak into the move."""
     problem = make_problem(global_=0.2)
-    point, draws = solved_point(problem), make_draws(problem, 2)
+    point, draws = solved_point(problem), [Draw(7), Draw(8)]
     used = make_engine(problem)
     OtherStrength((4.0, 2.0, 8.0)).apply(used, point, draws[1], 2)
     one = move.apply(make_engine(problem), point, draws[0], 1)
@@ -79,11 +83,11 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
         np.testing.assert_array_equal(first, second)
 
 
-def test_replant_keeps_the_leaves_and_lands_elsewhere():
+@pytest.mark.parametrize("move", [Replant((0.05, 0.25)), Replant(steepness=(128.0,))], ids=move_id)
+def test_replant_keeps_the_leaves_and_lands_elsewhere(move):
     problem = make_problem(depth=2, global_=0.2)
     point = solved_point(problem)
-    draws = make_draws(problem, 2)
-    ends = [Replant().apply(make_engine(problem), point, draw, 0) for draw in draws]
+    ends = [move.apply(make_engine(problem), point, Draw(seed), 0) for seed in (7, 8)]
     for theta, leaves in ends:
         np.testing.assert_array_equal(leaves, point[1])
         assert not np.allclose(theta, point[0])
@@ -95,7 +99,7 @@ def test_replant_leaves_fixed_branches_alone():
     tree = TreeParameters.from_splits(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
     engine = DescentRun(free, Meter(Budget(), 10_000))
-    point, draw = (tree.splits, tree.leaf_classes), make_draws(free, 1)[0]
+    point, draw = (tree.splits, tree.leaf_classes), Draw(7)
     theta, _ = Replant().apply(engine, point, draw, 0)
     np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
 
@@ -103,43 +107,42 @@ def test_replant_leaves_fixed_branches_alone():
 @pytest.mark.parametrize("move", [Regrow(), Relabel()], ids=move_id)
 def test_there_is_nothing_to_regrow_or_relabel_in_a_tree_of_one_branch(move):
     problem = make_problem(classes=2, depth=1)
-    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    point, draw = solved_point(problem), Draw(7)
     assert move.apply(make_engine(problem), point, draw, 0) is None
 
 
 def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     problem = make_problem(rows=200)
-    draw = make_draws(problem, 1)[0]
+    draw = Draw(7)
     engine = make_engine(problem)
     theta, leaves = Fresh().apply(engine, None, draw, 0)
-    np.testing.assert_array_equal(theta, draw.tree.splits)
-    np.testing.assert_array_equal(leaves, draw.tree.leaf_classes)
-    theta[:] = 0.0  # the draw must survive what is done to its copy
-    assert np.any(draw.tree.weights)
+    tree = fresh_tree(problem, draw)
+    np.testing.assert_array_equal(theta, tree.splits)
+    np.testing.assert_array_equal(leaves, tree.leaf_classes)
 
     warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
     theta, leaves = Warmed(warm).apply(engine, None, draw, 0)
     plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
     after = engine.descend(theta, leaves, LOOK, **plain)
-    soft = 0.98 * draw.tree.leaf_classes + 0.02 / problem.n_classes
-    assert after < engine.descend(draw.tree.splits, soft, LOOK, **plain)
+    soft = 0.98 * tree.leaf_classes + 0.02 / problem.n_classes
+    assert after < engine.descend(tree.splits, soft, LOOK, **plain)
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
 def test_regrow_takes_the_subtrees_in_turn(turn, expected):
     problem = make_problem(depth=3)
-    draw = make_draws(problem, 1)[0]
+    draw = Draw(7)
     theta = np.full((7, 5), 0.25)
     for later in (turn, turn + 7):
         moved, _ = Regrow().apply(make_engine(problem), (theta, np.zeros((3, 8))), draw, later)
         changed = np.flatnonzero(np.any(moved != theta, axis=1))
         assert changed.tolist() == list(expected)
-        np.testing.assert_array_equal(moved[changed], draw.tree.splits[changed])
+        np.testing.assert_array_equal(moved[changed], fresh_tree(problem, draw).splits[changed])
 
 
 def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_it():
     problem = make_problem(depth=3, rows=150)
-    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    point, draw = solved_point(problem), Draw(7)
     theta, leaves = point
     assert set(np.unique(leaves)) == {0.0, 1.0}
     rises = []
@@ -163,14 +166,14 @@ def test_relabel_changes_one_leaf_to_what_costs_least_and_only_the_branch_above_
 
 def test_relabel_keeps_the_last_leaf_of_a_class():
     problem = make_problem(classes=4, depth=2)
-    draw = make_draws(problem, 1)[0]
-    point = (draw.tree.splits, np.eye(4))
+    draw = Draw(7)
+    point = (fresh_tree(problem, draw).splits, np.eye(4))
     assert Relabel().apply(make_engine(problem), point, draw, 0) is None
 
 
 def test_relabel_leaves_what_a_restricted_problem_holds_fixed():
     whole = make_problem(depth=3, rows=150)
-    point, draw = solved_point(whole), make_draws(whole, 1)[0]
+    point, draw = solved_point(whole), Draw(7)
     part = whole.restrict(Block((1, 3, 4), (0, 1, 2, 3)), TreeParameters.from_splits(*point))
     for turn in range(4):
         moved = Relabel().apply(make_engine(part), point, draw, turn)
@@ -193,9 +196,9 @@ def test_a_warm_up_leaves_fixed_leaves_alone():
 
 def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
     problem = make_problem(surrogate=linear(), global_=0.05, rows=120)
-    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    point = solved_point(problem)
     ends = {
-        name: move.apply(make_engine(problem), point, Draw(draw.tree, seed), 0)[0]
+        name: move.apply(make_engine(problem), point, Draw(seed), 0)[0]
         for name, move, seed in [
             ("one", Reweigh(), 1),
             ("two", Reweigh(), 2),
@@ -219,7 +222,7 @@ def test_reweigh_follows_its_seed_and_the_power_of_the_weights():
 
 def test_overshoot_drops_features_and_takes_its_factors_in_turn():
     problem = make_problem(features=8, global_=0.15, rows=120)
-    point, draw = solved_point(problem), make_draws(problem, 1)[0]
+    point, draw = solved_point(problem), Draw(7)
     engine = make_engine(problem)
 
     def used(theta):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.native.moves import Regrow
+from softsplit.solvers.native.moves import Regrow, fresh_tree
 from softsplit.solvers.native.run import DescentRun, Meter
 from softsplit.solvers.native.stages import Race
 from softsplit.solvers.starts.grouping import draw_plan, plan_of, structure
@@ -71,9 +71,8 @@ def test_a_race_is_won_by_the_lowest_objective():
 def test_regrow_replaces_exactly_one_subtree():
     problem = make_problem(depth=3)
     rng = np.random.default_rng(0)
-    old, new = (draw_start("points", problem, rng).parameters.splits for _ in range(2))
-    leaves = np.zeros((3, 8))
-    draw = Draw(TreeParameters.from_splits(new, leaves))
+    old, draw = draw_start("points", problem, rng).parameters.splits, Draw(3)
+    new, leaves = fresh_tree(problem, draw).splits, np.zeros((3, 8))
     moved, _ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
     changed = np.any(moved != old, axis=1)
     assert changed.tolist() == [False, True, False, True, True, False, False]

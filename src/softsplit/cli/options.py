@@ -203,6 +203,33 @@ TimeLimit = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+EFFORTS = ("fast", "balanced", "thorough")
+
+
+def _effort(said: str) -> str | float:
+    """The name of an effort, or a number."""
+    if said in EFFORTS:
+        return said
+    try:
+        number = float(said)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise typer.BadParameter(f"{said!r} is none of {', '.join(EFFORTS)}, and no number > 0.")
+    return number
+
+
+Effort = Annotated[
+    Any,
+    typer.Option(
+        "--effort",
+        parser=_effort,
+        metavar="EFFORT",
+        help="fast, balanced, thorough, or a multiple of what is usual: how many trees race in "
+        "every start or, with --loss cost, how long better ones are searched for.",
+        rich_help_panel=RUN,
+    ),
+]
 Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Threads; default: all.", rich_help_panel=RUN),

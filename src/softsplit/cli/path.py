@@ -44,6 +44,7 @@ def path(
     loss: options.LossOption = options.Loss.log,
     scope: options.ScopeOption = None,
     time_limit: options.TimeLimit = 0.0,
+    effort: options.Effort = "balanced",
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -71,6 +72,7 @@ def path(
         local_strength=local,
         global_strength=global_,
         random_state=seed,
+        effort=effort,
         groups=grouped(rows, groups),
     )
     with signs_of_life(quiet):

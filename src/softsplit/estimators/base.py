@@ -55,6 +55,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         solver: str | Solver,
         engine: str | EngineMaker,
         n_starts: int,
+        effort: str | float,
         max_iter: int | None,
         tol: float,
         time_limit: float | None,
@@ -74,6 +75,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.engine = engine
         self.n_starts = n_starts
+        self.effort = effort
         self.max_iter = max_iter
         self.tol = tol
         self.time_limit = time_limit
@@ -103,6 +105,7 @@ def training_run(estimator: SoftTreeBase) -> Run:
     return Run.of(
         solver=estimator.solver,
         n_starts=estimator.n_starts,
+        effort=estimator.effort,
         max_iter=estimator.max_iter,
         tol=estimator.tol,
         time_limit=estimator.time_limit,

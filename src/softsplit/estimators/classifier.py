@@ -74,8 +74,8 @@ class SoftTreeClassifier(SoftTreeBase):
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
     n_starts : int, default=10
-        Starts; the tree with the lowest objective is kept. The native solver then searches
-        around it, which may lower the objective further.
+        Starts; the tree with the lowest objective is kept. With loss "cost" the native solver then
+        searches around the best ones, which may lower the objective further (``effort``).
     max_iter : int, optional
         Iterations per start; the solver's default if not given.
     tol : float, default=1e-6
@@ -116,6 +116,12 @@ class SoftTreeClassifier(SoftTreeBase):
         Columns of X, by names or positions, that are selected together: the global penalty counts
         such a group as one feature, as it does all columns that a variable of a table becomes.
         With False every column of the problem is a feature of its own.
+    effort : {"fast", "balanced", "thorough"} or float, default="balanced"
+        How much work the native solver puts into a better tree, as a multiple of what is usual:
+        0.2, 1 and 5 by name. With loss "cost" the search around the best trees goes on until the
+        estimated chance that it leads lower is so many times smaller, so that with the same seed
+        more effort never ends higher; with loss "log" so many times as many trees race in every
+        start. ``solution_.search`` says how the search ended.
 
     Attributes
     ----------
@@ -148,7 +154,9 @@ class SoftTreeClassifier(SoftTreeBase):
         original unit (``to_original``).
     objective_ : float
     solution_ : Solution
-        The kept run with its status and first-order residuals.
+        The kept run with its status and first-order residuals. Its ``search`` tells how many
+        different trees were found, how often the kept one, and why no more were looked for;
+        ``print(tree.solution_.search)`` puts it into a sentence.
     starts_ : list of Solution
         One per start; ``solution_`` may be better than the best of them.
     local_sparsity_, global_sparsity_ : float
@@ -201,6 +209,7 @@ class SoftTreeClassifier(SoftTreeBase):
         ridge: float = 1.0,
         kinds: Any = None,
         groups: Any = None,
+        effort: str | float = "balanced",
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -213,6 +222,7 @@ class SoftTreeClassifier(SoftTreeBase):
             solver=solver,
             engine=engine,
             n_starts=n_starts,
+            effort=effort,
             max_iter=max_iter,
             tol=tol,
             time_limit=time_limit,

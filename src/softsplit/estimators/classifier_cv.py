@@ -123,7 +123,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, kinds, groups
+    loss, engine, kinds, groups, effort
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
@@ -202,6 +202,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         calls: str = "auto",
         kinds: Any = None,
         groups: Any = None,
+        effort: str | float = "balanced",
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -214,6 +215,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             solver=solver,
             engine=engine,
             n_starts=n_starts,
+            effort=effort,
             max_iter=max_iter,
             tol=tol,
             time_limit=time_limit,

@@ -60,6 +60,8 @@ class FitOptions:
         What trees are compared by, as in ``SoftTreeClassifierCV``.
     time_limit : float, optional
         Seconds for choosing and training.
+    effort : {"fast", "balanced", "thorough"} or float
+        See ``SoftTreeClassifier``.
     seed : int
     n_jobs : int, optional
         Threads, as in scikit-learn.
@@ -80,6 +82,7 @@ class FitOptions:
     cost_matrix: Any = None
     scoring: Any = None
     time_limit: float | None = None
+    effort: str | float = "balanced"
     seed: int = 0
     n_jobs: int | None = None
     verbose: bool = False
@@ -98,6 +101,7 @@ class FitOptions:
     def run(self) -> dict[str, Any]:
         """What estimators are told about the run."""
         return {
+            "effort": self.effort,
             "random_state": self.seed,
             "n_jobs": self.n_jobs,
             "verbose": int(self.verbose),
@@ -299,6 +303,7 @@ def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str
     steepness = f"ridge {tree.ridge:g}"
     if options.loss == "cost":
         steepness = f"steepness {tree.tree_.steepness:g}"
+    search = tree.solution_.search
     return [
         (
             "Tree",
@@ -306,5 +311,6 @@ def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str
             f"{steepness}, penalty {tree.penalty}, local strength "
             f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
         ),
+        *([] if search is None else [("Search", str(search))]),
         ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),
     ]

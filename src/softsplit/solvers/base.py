@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.ends import EndPoints, Search
 from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import raise_again, seen
 from softsplit.tree.parameters import TreeParameters
@@ -62,6 +63,9 @@ class Solution:
     child_cpu_seconds : float
         Processor time of other processes that worked on this run; the clock of the calling
         thread does not see it.
+    search : Search or None
+        Of the tree that a fit keeps: how many different trees were found, how often this one, and
+        why no more were looked for.
     """
 
     parameters: TreeParameters
@@ -76,6 +80,7 @@ class Solution:
     solver: str
     message: str = ""
     child_cpu_seconds: float = 0.0
+    search: Search | None = None
 
     @classmethod
     def measure(
@@ -158,9 +163,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Draw:
-    """What was drawn for one hop of a search: a fresh tree, and a seed for the rest."""
+    """What was drawn for one hop of a search: a seed, from which a move makes what it needs."""
 
-    tree: TreeParameters
     seed: int = 0
 
 
@@ -345,18 +349,36 @@ class Follower(Protocol):
 
 
 @runtime_checkable
+class Adjustable(Protocol):
+    """A solver that can look for a good tree with more or less effort."""
+
+    def with_effort(self, effort: float) -> Solver:
+        """The same solver with so many times its usual effort."""
+
+    def rivals_for(self, problem: TrainingProblem) -> int:
+        """How many rivals it wants with each start on this problem, for its effort."""
+
+
+@runtime_checkable
 class Improver(Protocol):
     """A solver that can also search around the trees it has found."""
 
-    def hops(self, problem: TrainingProblem) -> int:
-        """How many hops it wants for that, for each start there was."""
+    def worthwhile(self, problem: TrainingProblem) -> float:
+        """The least chance of a better tree that a hop is worth, after a single start.
+
+        Infinity if there is to be no search.
+        """
 
     def improve(
         self,
         problem: TrainingProblem,
         front: Sequence[Solution],
-        draws: Sequence[Draw],
+        draws: Iterator[Draw],
+        ends: EndPoints,
         budget: Budget,
         report: Report = silent,
     ) -> Solution:
-        """A better solution near one of ``front``, or the first of them, its best."""
+        """A better solution near one of ``front``, or the first of them, its best.
+
+        ``ends`` knows those of the starts, is told those of the hops, and says when to stop.
+        """

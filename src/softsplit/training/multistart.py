@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
+    Adjustable,
     Budget,
     Follower,
     Improver,
@@ -28,6 +29,7 @@ from softsplit.solvers.base import (
     Status,
     refuse_unsupported,
 )
+from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer
@@ -198,7 +200,8 @@ def numbered_start(
 ) -> Start:
     """The start with this number, from random numbers of its own."""
     rule = start_rule(problem, solver, index)
-    start = draw_start(rule, problem, np.random.default_rng(child), solver.rivals)
+    rivals = solver.rivals_for(problem) if isinstance(solver, Adjustable) else solver.rivals
+    start = draw_start(rule, problem, np.random.default_rng(child), rivals)
     return replace(start, seed=int(child.generate_state(1)[0]))
 
 
@@ -270,29 +273,53 @@ def hop(
     budget: Budget | None = None,
     observer: Observer | None = None,
 ) -> Solution:
-    """The best of ``solutions``, after a search around the best few if the solver can do that."""
+    """The best of ``solutions``, after a search around the best few if the solver can do that.
+
+    Its ``search`` says what was found and why the search stopped.
+    """
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
     best = best_solution(solutions, budget, tie)
-    followed = isinstance(solver, Follower) and solver.follows(problem)
-    if not isinstance(solver, Improver) or budget.exhausted or followed:
-        return best
-    count = len(solutions) * solver.hops(problem)
+    ends = EndPoints(resolution=tie)
+    for solution in solutions:
+        ends.start_ended(solution.objective if solution.status.usable else GIVEN_UP)
+    if not budget.exhausted and isinstance(solver, Improver) and not _followed(solver, problem):
+        ends.least = solver.worthwhile(problem) / len(solutions)
+        best = _searched(problem, solver, solutions, best, ends, seed, budget, observer)
+    return replace(best, search=ends.told())
+
+
+def _followed(solver: Solver, problem: TrainingProblem) -> bool:
+    return isinstance(solver, Follower) and solver.follows(problem)
+
+
+def _searched(
+    problem: TrainingProblem,
+    solver: Improver,
+    solutions: Sequence[Solution],
+    best: Solution,
+    ends: EndPoints,
+    seed: int | np.random.SeedSequence,
+    budget: Budget,
+    observer: Observer | None,
+) -> Solution:
+    """``best``, or what a search around the best few of ``solutions`` has found."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     # A child that no start uses, however many there are.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = distinct([s for s in solutions if s.status.usable], FRONT)
-    observer = observer if observer and count else Observer()  # nothing to tell of no hops
+    told = observer if observer and not ends.unlikely else Observer()  # nothing of no hops
     try:
-        observer.searching(count)
+        told.searching()
         with one_blas_thread():
-            draws = draw_hops(problem, rng, count)
-            found = solver.improve(problem, front, draws, budget, observer.hopped)
-            best = found if found.objective < best.objective - tie else best
-        observer.search_ended(best)
+            found = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
+        if found.objective < best.objective - budget.tol * problem.cost_unit:
+            best = found
+        told.search_ended(replace(best, search=ends.told()))
     except KeyboardInterrupt:  # outside the hops, which see to it themselves
         budget.stop()
+        ends.stop = Stop.INTERRUPTED
     return best
 
 

@@ -18,8 +18,8 @@ class Observer:
     def start_ended(self, number: int, rule: str, solution: Solution) -> None:
         """Start ``number``, counted from 1, came to its end."""
 
-    def searching(self, total: int) -> None:
-        """So many hops around the best trees are about to be made."""
+    def searching(self) -> None:
+        """Hops around the best trees are about to be made."""
 
     def hopped(self, done: int, objective: float) -> None:
         """``done`` hops are made; the lowest objective so far."""

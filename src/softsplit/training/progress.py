@@ -92,8 +92,8 @@ class ConsoleProgress(Observer):
                 better,
             )
 
-    def searching(self, total: int) -> None:
-        self._begin("hops", total)
+    def searching(self) -> None:
+        self._begin("hops", 0)
 
     def hopped(self, done: int, objective: float) -> None:
         self._done = done
@@ -103,7 +103,9 @@ class ConsoleProgress(Observer):
     def search_ended(self, solution: Solution) -> None:
         self._stage = ""
         seconds = time.perf_counter() - self._stage_began
-        self._print(f"hops {self._done} of {self._total}  {_end(solution)}  {seconds:.2f} s", True)
+        self._print(f"hops {self._done}  {_end(solution)}  {seconds:.2f} s", True)
+        if solution.search is not None:
+            self._print(f"{solution.search}", False)
 
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         self._points += 1
@@ -138,7 +140,8 @@ class ConsoleProgress(Observer):
         if self._n_points:
             parts.append(f"points {self._points} of {self._n_points}")
         if self._stage:
-            parts.append(f"{self._stage} {self._done} of {self._total}")
+            total = f" of {self._total}" if self._total else ""  # hops end when they end
+            parts.append(f"{self._stage} {self._done}{total}")
             if self._best is not None:
                 parts.append(f"best {self._best:.6g}")
         parts.append(f"{self._budget.elapsed:.0f} s")

@@ -53,6 +53,7 @@ class Run:
         cls,
         *,
         solver: Any,
+        effort: Any,
         n_starts: Any,
         max_iter: Any,
         tol: Any,
@@ -61,7 +62,7 @@ class Run:
         random_state: Any,
     ) -> Run:
         """From the parameters of an estimator, checked before any work is done."""
-        made = settings.make_solver(solver)
+        made = settings.with_effort(settings.make_solver(solver), effort)
         limits = Budget(
             max_iter=None if max_iter is None else positive_integer("max_iter", max_iter),
             tol=positive_number("tol", tol),

@@ -21,7 +21,7 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import SOLVERS, Solver, registry
-from softsplit.solvers.base import Checked
+from softsplit.solvers.base import Adjustable, Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
@@ -43,6 +43,9 @@ SCALES = {
     "none": "identity",
 }
 """Scalings by the names of the estimator."""
+
+EFFORTS = {"fast": 0.2, "balanced": 1.0, "thorough": 5.0}
+"""Efforts by the names of the estimator."""
 
 LOSS_PARTS = (
     "outer", "leaf_rule", "unit", "table", "leaf_gradient", "call_costs", "featureless",
@@ -83,6 +86,22 @@ def make_solver(solver: Any) -> Solver:
     if isinstance(made, Checked):
         made.check()
     return made
+
+
+def with_effort(solver: Solver, effort: Any) -> Solver:
+    """The solver with an effort by name or as a multiple of the usual one."""
+    usual = EFFORTS["balanced"]
+    if isinstance(effort, str) and effort not in EFFORTS:
+        names = ", ".join(map(repr, EFFORTS))
+        raise ValueError(f"effort must be one of {names} or a number > 0, got {shown(effort)}.")
+    factor = EFFORTS[effort] if isinstance(effort, str) else positive_number("effort", effort)
+    if factor == usual:
+        return solver
+    if not isinstance(solver, Adjustable):
+        raise ValueError(
+            f"solver {solver.name!r} knows no effort; use solver='native', or raise n_starts."
+        )
+    return solver.with_effort(factor)
 
 
 def make_penalties(

@@ -41,7 +41,7 @@ BLOCK_SOLVER = NativeSolver(
     recipes={"given": ()},
     finish=Polish(max_iter=40, rounds=4),
     rivals=0,
-    most_hops=0,
+    effort=0.0,
 )
 """The native solver for a block: it starts from a tree that is good already, so there is nothing
 to race, to warm up or to hop from, and has few variables, so that Newton steps are cheap."""

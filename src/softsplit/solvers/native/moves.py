@@ -12,13 +12,15 @@ from typing import Protocol
 
 import numpy as np
 
+from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Draw
 from softsplit.solvers.native.descent import Limits
 from softsplit.solvers.native.run import LOOK, DescentRun
 from softsplit.solvers.native.stages import ROUGH, LogWarmUp
-from softsplit.solvers.starts.grouping import replanted_tree
+from softsplit.solvers.starts.grouping import grouped_trees, replanted_tree
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities
 
 Point = tuple[FloatArray, FloatArray]
@@ -34,7 +36,7 @@ FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
 
 
 LEAD_IN = ROUGH._replace(max_iter=15)
-"""The descent at each of the weak strengths that lead a fresh tree in."""
+"""The descent at each of the strengths or steepnesses that lead a fresh tree in."""
 
 
 REFIT_RIDGE = 1e-4
@@ -42,6 +44,11 @@ REFIT_RIDGE = 1e-4
 
 REFIT_ROWS = 5000
 """Most rows a split is refitted to."""
+
+
+def fresh_tree(problem: TrainingProblem, draw: Draw) -> TreeParameters:
+    """A greedy tree of any structure."""
+    return problem.pin(grouped_trees(problem, np.random.default_rng(draw.seed))[0])
 
 
 class Move(Protocol):
@@ -56,25 +63,38 @@ class Fresh:
     """The freshly drawn tree itself."""
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        return draw.tree.splits, draw.tree.leaf_classes
+        tree = fresh_tree(run.problem, draw)
+        return tree.splits, tree.leaf_classes
 
 
 @dataclass(frozen=True)
 class Replant:
-    """A fresh tree with the classes on the same leaves, led in along weak penalties.
+    """A fresh tree, led in along weak penalties or gentle splits.
 
-    Where a structure is right and its features are not: many features come in at first, and those
-    that do not pay leave as the penalties grow to ``strengths`` times their full size.
+    Where a structure is right and its features are not, it has the classes on the same leaves. Led
+    in by penalties of ``strengths`` times their full size, many features come in at first, and
+    those that do not pay leave; led in at low ``steepness``, splits see rows that are far from
+    them before they settle. ``other`` for a structure drawn anew.
     """
 
-    strengths: tuple[float, ...] = (0.05, 0.25)
+    strengths: tuple[float, ...] = ()
+    steepness: tuple[float, ...] = ()
+    other: bool = False
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
         problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
-        tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
+        if self.other:
+            tree = fresh_tree(problem, draw)
+            leaves = tree.leaf_classes
+        else:
+            tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
         theta = problem.pin(tree).splits
+        for steepness in self.steepness:
+            if steepness < problem.steepness:
+                run.forget(steepness)
+                run.descend(theta, leaves, LEAD_IN, steepness=steepness)
         run.forget(problem.steepness)
         for strength in self.strengths:
             run.descend(theta, leaves, LEAD_IN, strength=strength)
@@ -92,8 +112,9 @@ class Warmed:
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta = draw.tree.splits
-        return theta, self.warm_up.apply(run, theta, draw.tree.leaf_classes)
+        tree = fresh_tree(run.problem, draw)
+        theta = tree.splits
+        return theta, self.warm_up.apply(run, theta, tree.leaf_classes)
 
 
 @dataclass(frozen=True)
@@ -101,9 +122,9 @@ class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta, other = point[0].copy(), draw.tree.splits
-        if len(theta) == 1:
+        if len(point[0]) == 1:
             return None
+        theta, other = point[0].copy(), fresh_tree(run.problem, draw).splits
         below = [turn % len(theta)]
         for branch in below:
             if branch < len(theta):

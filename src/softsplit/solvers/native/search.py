@@ -1,17 +1,20 @@
 """The search around the best trees: hops from a tree to a nearby basin and down again.
 
-Each hop moves a copy of the tree (moves.py), descends, and is kept if the objective is lower.
+Each hop moves a copy of the tree (moves.py), descends, and is kept if the objective is lower. The
+search stops by itself when a further hop is unlikely to lead lower (solvers/ends.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from softsplit.solvers.base import Draw, Report, silent
+from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
+from softsplit.solvers.native.choice import Choice
 from softsplit.solvers.native.descent import Limits
 from softsplit.solvers.native.moves import (
     BRIEF,
@@ -28,7 +31,6 @@ from softsplit.solvers.native.moves import (
 )
 from softsplit.solvers.native.run import LOOK, DescentRun, OutOfBudget
 from softsplit.solvers.native.stages import CLOSE, LogWarmUp, better_leaves
-from softsplit.support.arrays import FloatArray
 
 AT_ONCE = CLOSE._replace(newton_from=0)
 """The same end with Newton steps from the beginning."""
@@ -50,28 +52,30 @@ MANY = 100
 
 @dataclass(frozen=True)
 class Hops:
-    """A round of hops, one for each draw, in a fixed cycle of moves.
+    """Hops from one of several trees, each by the move whose turn it is (choice.py).
 
-    The trees hopped from take turns, a whole cycle each, and each is replaced by what it is
-    improved to.
+    Every other hop is from the best tree; the others take turns. A tree is replaced by what it is
+    improved to, and left out when that is as good as the best: it would be the best once more.
     """
 
     moves: tuple[Move, ...] = (
+        Replant(steepness=(128.0, 256.0)),
         Reweigh(),
-        Replant(),
+        Replant(steepness=(128.0, 256.0), other=True),
         Relabel(),
         Reweigh(strength=3.0),
-        Replant(),
+        Replant(strengths=(0.05, 0.25)),
         Regrow(),
+        Replant(steepness=(128.0, 256.0)),
         Reweigh(power=2.0),
-        Replant(),
         OtherStrength((4.0, 2.0, 8.0)),
-        Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
-        Replant(),
-        Fresh(),
+        Replant(steepness=(128.0, 256.0), other=True),
         OtherStrength((0.2,)),
-        Replant(),
+        Fresh(),
+        Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
     )
+    """One that stands here twice comes twice as often, as long as no move has proved better."""
+
     few: Descents = WITH_NEWTON
     many: Descents = WITHOUT_AT_FIRST
     hopeless: float = 0.1
@@ -81,39 +85,74 @@ class Hops:
         self,
         run: DescentRun,
         points: Sequence[Point],
-        draws: Sequence[Draw],
+        draws: Iterator[Draw],
+        ends: EndPoints,
         report: Report = silent,
     ) -> Point:
-        """The lowest point after all hops; the first of ``points`` itself if none was lower."""
+        """The lowest point when a better one has become unlikely, or the budget ends.
+
+        It is the first of ``points`` itself if none was lower.
+        """
         front = list(points)
         values = [np.inf] * len(front)
+        moves = [move for n, move in enumerate(self.moves) if move not in self.moves[:n]]
+        choice, turns = Choice([self.moves.count(move) for move in moves]), [0] * len(moves)
+        lowest = 0
         try:
             values = [run.descend(*point, LOOK) for point in front]
-            for number, draw in enumerate(draws if self.moves else ()):
-                report(number, min(values))
-                cycle, kind = divmod(number, len(self.moves))
-                turn, at = divmod(cycle, len(front))
-                moved = self.moves[kind].apply(run, front[at], draw, turn)
+            lowest = int(np.argmin(values))
+            while not ends.unlikely and not choice.exhausted:
+                report(ends.n_hops, values[lowest])
+                at, kind = _whence(ends.n_hops, lowest, len(front)), choice.next()
+                calls, draw = run.meter.calls, next(draws)
+                moved = moves[kind].apply(run, front[at], draw, turns[kind])
+                turns[kind] += 1
                 if moved is None:
+                    choice.leave_out(kind)
                     continue
-                value, leaves = self._descend(run, *moved, values[at])
-                if value < values[at] - run.meter.budget.tol * run.problem.cost_unit:
-                    values[at], front[at] = value, (moved[0], leaves)
-            report(len(draws), min(values))
-        except OutOfBudget:
-            pass  # the best so far is what was asked for
+                value, point = self.descend(run, moved, values[at])
+                better = value < values[at] - run.meter.budget.tol * run.problem.cost_unit
+                ends.hop_ended(value)
+                choice.learn(kind, better, run.meter.calls - calls)
+                if better:
+                    values[at], front[at] = value, point
+                    lowest = _without_twin(at, front, values, ends)
+            report(ends.n_hops, values[lowest])
+            ends.stop = Stop.UNLIKELY if ends.unlikely else Stop.NO_MOVE
+        except OutOfBudget:  # the best so far is what was asked for
+            ends.stop = Stop[run.meter.budget.verdict.name]
         except KeyboardInterrupt:
             run.meter.budget.stop()
-        return front[int(np.argmin(values))]
+            ends.stop = Stop.INTERRUPTED
+        return front[lowest]
 
-    def _descend(
-        self, run: DescentRun, theta: FloatArray, leaves: FloatArray, lowest: float
-    ) -> tuple[float, FloatArray]:
+    def descend(self, run: DescentRun, point: Point, aim: float) -> tuple[float, Point]:
+        """Where a descent from ``point`` ends; it is given up if it stays far above ``aim``."""
+        theta, leaves = point
         run.forget(run.problem.steepness)
         leaves, _ = better_leaves(run, theta, leaves)
         descents = self.many if theta.size > MANY else self.few
         value = run.descend(theta, leaves, descents.first)
-        if value > lowest + self.hopeless * abs(lowest):
-            return np.inf, leaves
+        if value > aim + self.hopeless * abs(aim):
+            return GIVEN_UP, point
         leaves, _ = better_leaves(run, theta, leaves)
-        return run.descend(theta, leaves, descents.second), leaves
+        return run.descend(theta, leaves, descents.second), (theta, leaves)
+
+
+def _whence(number: int, lowest: int, count: int) -> int:
+    """The tree of a hop: every other time the best, else the others in turn."""
+    turn, other = divmod(number, 2)
+    if not other or count == 1:
+        return lowest
+    at = turn % (count - 1)
+    return at if at < lowest else at + 1
+
+
+def _without_twin(improved: int, front: list[Point], values: list[float], ends: EndPoints) -> int:
+    """Leave out a tree that has become as good as another; the number of the best one."""
+    for other, value in enumerate(values):
+        if other != improved and ends.alike(value, values[improved]):
+            worse = other if value > values[improved] else improved
+            del front[worse], values[worse]
+            break
+    return int(np.argmin(values))

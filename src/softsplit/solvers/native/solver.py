@@ -12,8 +12,8 @@ step, so that the tree is feasible. Problems of likelihood go to a solver of the
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
+from softsplit.solvers.ends import EndPoints
 from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS
 from softsplit.solvers.native.moves import Point, Warmed
-from softsplit.solvers.native.run import DescentRun, Meter, OutOfBudget
+from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import Hops
 from softsplit.solvers.native.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
 from softsplit.support.arrays import FloatArray
@@ -40,8 +41,14 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
-HALF_AS_MANY = 2e5
-"""Rows x branches x (features + 10) of a problem that gets half of the most hops."""
+LEAST_CHANCE = 0.01
+"""The chance of a better tree that a hop is worth on a small problem, after a single start."""
+
+TWICE_THAT = 2e5
+"""Rows x branches x (features + 10) of a problem where it must be twice as large."""
+
+MOST_RACING = 100
+"""Trees in the race of a start, whatever the effort."""
 
 SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
 """Rows on which trees are looked for where there are more than MANY_ROWS (by likelihood, more than
@@ -61,8 +68,8 @@ class NativeSolver:
     recipes : dict from start rule to stages
     race : Race
         Decides between a start and its rivals.
-    second_look : Hops
-        What a tree of one branch is compared with: the same start, warmed up.
+    look_again : LogWarmUp, optional
+        A tree of one branch is compared with what the same start leads to after this.
     search : Hops
         The search around the best trees after all starts.
     finish : Polish
@@ -73,21 +80,22 @@ class NativeSolver:
         Rules of the starts, used in turn.
     rivals : int
         Rivals of each start.
-    most_hops : int
-        Hops after the last start, for each start there was, on a small problem.
+    effort : float
+        How long the search goes on or, by likelihood, how many rivals a start has, as a multiple of
+        what is usual; 0 for no search.
     max_iter : int
         Iterations of one start where the budget has no limit.
     """
 
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
-    second_look: Hops = field(default_factory=lambda: Hops(moves=(Warmed(),)))
+    look_again: LogWarmUp | None = LogWarmUp(rounds=1, max_iter=15)
     search: Hops = field(default_factory=Hops)
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 1
-    most_hops: int = 30
+    effort: float = 1.0
     max_iter: int = 100_000
     name: str = "native"
     releases_gil: bool = True
@@ -107,7 +115,7 @@ class NativeSolver:
             for stage in self.recipes[start.rule]:
                 point = (point[0], stage.apply(run, *point))
             if start.rule == "groups" and problem.topology.depth == 1:
-                point = self.second_look.improve(run, [point], [Draw(start.parameters)])
+                point = self._second_look(run, point, start.parameters)
             point = (point[0], self.finish.apply(run, *point))
         except OutOfBudget:
             status = budget.verdict
@@ -136,21 +144,32 @@ class NativeSolver:
     ) -> Path:
         return likelihood.Elimination(problem, start, budget, compared=compared)
 
-    def hops(self, problem: TrainingProblem) -> int:
-        """Many on a small problem, where they cost little; none on one of a million rows.
+    def with_effort(self, effort: float) -> NativeSolver:
+        """The same with a longer search or, by likelihood, more trees in the race of a start."""
+        return replace(self, effort=effort * self.effort)
 
-        None by likelihood, where every start goes over many supports.
+    def rivals_for(self, problem: TrainingProblem) -> int:
+        """Rivals of each start; the effort goes into them where there is no search."""
+        if not problem.by_likelihood:
+            return self.rivals
+        return min(max(round(self.effort * (1 + self.rivals)), 1), MOST_RACING) - 1
+
+    def worthwhile(self, problem: TrainingProblem) -> float:
+        """Little on a small problem, where hops cost little; none is made on a million rows.
+
+        None by likelihood either, where every start goes over many supports.
         """
-        if problem.by_likelihood:
-            return 0
+        if problem.by_likelihood or self.effort == 0:
+            return np.inf
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
-        return round(self.most_hops / (1.0 + size / HALF_AS_MANY))
+        return LEAST_CHANCE * (1.0 + size / TWICE_THAT) / self.effort
 
     def improve(
         self,
         problem: TrainingProblem,
         front: Sequence[Solution],
-        draws: Sequence[Draw],
+        draws: Iterator[Draw],
+        ends: EndPoints,
         budget: Budget,
         report: Report = silent,
     ) -> Solution:
@@ -164,13 +183,22 @@ class NativeSolver:
             return best
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
-        point = self.search.improve(run, points, draws, report)
+        point = self.search.improve(run, points, draws, ends, report)
         if point is not points[0]:
             best = self._finished(run, point, best, began)
         zero = _all_zero(problem)
         if zero is not None and problem.objective(zero) < best.objective:
             best = self._finished(run, (zero.splits, zero.leaf_classes), best, began)
         return best
+
+    def _second_look(self, run: DescentRun, point: Point, start: TreeParameters) -> Point:
+        """The end of the same start after a warm-up, if that is lower."""
+        if self.look_again is None:
+            return point
+        value, theta = run.descend(*point, LOOK), start.splits
+        leaves = self.look_again.apply(run, theta, start.leaf_classes)
+        other, end = self.search.descend(run, (theta, leaves), value)
+        return end if other < value - run.meter.budget.tol * run.problem.cost_unit else point
 
     def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:
         """The solution that ``point`` leads to, or ``best`` if that is no worse."""

@@ -16,7 +16,7 @@ one leads further runs only that one to the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from softsplit.solvers.starts.grouping import grouped_trees
 from softsplit.solvers.starts.mixtures import mixture_trees
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
+
+DRAWN_AT_ONCE = 64
 
 
 def draw_start(
@@ -39,13 +41,11 @@ def draw_start(
     return Start(trees[0], rule, tuple(trees[1:]))
 
 
-def draw_hops(problem: TrainingProblem, rng: np.random.Generator, count: int) -> tuple[Draw, ...]:
-    """What ``count`` hops of a search need: greedy trees of many structures, and seeds."""
-    trees = grouped_trees(problem, rng, count, repeat=True)
-    seeds = rng.integers(2**63, size=count)
-    return tuple(
-        Draw(problem.pin(tree), int(seed)) for tree, seed in zip(trees, seeds, strict=True)
-    )
+def draw_hops(rng: np.random.Generator) -> Iterator[Draw]:
+    """What the hops of a search need, one after the other."""
+    while True:
+        for seed in rng.integers(2**63, size=DRAWN_AT_ONCE).tolist():
+            yield Draw(seed)
 
 
 def uniform_trees(

@@ -1,0 +1,152 @@
+"""Where the descents of a fit have ended, and what more of them may find.
+
+A descent, from a start or after a hop, ends in one of few or many trees. If n of them have ended in
+w different trees, and all numbers of trees and all shares of the descents that lead to each were
+equally likely beforehand, then (Boender and Rinnooy Kan)
+
+    unseen = w (w + 1) / (n (n - 1))     share of the descents that lead to trees not seen yet
+    total  = w (n - 1) / (n - w - 2)     expected number of trees, seen or not; no end if n <= w + 2
+
+A tree not seen yet is as likely to come first as in any other of the w + 1 places among those seen,
+in the order of their objectives. So the next descent ends below the best with
+
+    chance = unseen / (w + 1) = w / (n (n - 1))
+
+which is 1 / (n - 1) if no two descents have ended alike, the chance of a record, and less the more
+often they did. The formula takes descents for independent draws, and hops are not: this says when
+more of the same is hardly worth its time, and proves nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from enum import Enum
+
+SAME = 1e-4
+"""Trees whose objectives differ by no more than this part count as one."""
+
+GIVEN_UP = float("inf")
+"""The objective of a descent that was given up: those are one tree, and it is not the best."""
+
+
+class Stop(Enum):
+    """Why no more trees were looked for."""
+
+    UNLIKELY = "a further descent would hardly lead lower"
+    NO_MOVE = "no tree could be moved any further"
+    NO_SEARCH = "the solver does not search around the trees of its starts"
+    TIME_LIMIT = "the time limit was reached"
+    MAX_ITER = "the iterations of the search were used up"
+    INTERRUPTED = "it was interrupted"
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the descents of a fit have found, as counts of trees of different objective.
+
+    Attributes
+    ----------
+    n_starts, n_hops : int
+        Descents from starts, and from trees that were moved.
+    n_ends : int
+        Different trees in which they ended; descents that were given up count as one.
+    n_best : int
+        How many of them ended in the best.
+    chance : float
+        Estimated chance that a further descent would have ended lower.
+    unseen : float
+        Estimated share of descents that would have ended in a tree not seen yet.
+    stop : Stop
+        Why there were no more.
+    """
+
+    n_starts: int
+    n_hops: int
+    n_ends: int
+    n_best: int
+    chance: float
+    unseen: float
+    stop: Stop
+
+    def __str__(self) -> str:
+        hops = f" and {self.n_hops} hops" if self.n_hops else ""
+        ends = "one tree" if self.n_ends == 1 else f"{self.n_ends} different trees"
+        return (
+            f"{self.n_starts} start{'s' * (self.n_starts != 1)}{hops} ended in {ends}, "
+            f"{self.n_best} of them in the best; {self.stop.value} (chance {_percent(self.chance)})"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+class EndPoints:
+    """The ends of descents so far.
+
+    Parameters
+    ----------
+    least : float
+        The chance of a better tree below which a further descent is not worth its time.
+    resolution : float
+        Objectives this close to one another count as equal, however small they are.
+    """
+
+    def __init__(self, least: float = 0.0, resolution: float = 0.0) -> None:
+        self.least, self.resolution = least, resolution
+        self.n_starts = self.n_hops = 0
+        self.stop = Stop.NO_SEARCH
+        self._objectives: list[float] = []  # in ascending order, those of different trees
+        self._counts: list[int] = []
+
+    def start_ended(self, objective: float) -> None:
+        """A start has led to a tree of this objective; GIVEN_UP if to none."""
+        self.n_starts += 1
+        self._count(objective)
+
+    def hop_ended(self, objective: float) -> None:
+        """The same of a hop."""
+        self.n_hops += 1
+        self._count(objective)
+
+    def _count(self, objective: float) -> None:
+        at = bisect_left(self._objectives, objective)
+        for near in (at, at - 1):
+            if 0 <= near < len(self._counts) and self.alike(self._objectives[near], objective):
+                self._counts[near] += 1
+                return
+        self._objectives.insert(at, objective)
+        self._counts.insert(at, 1)
+
+    def alike(self, one: float, other: float) -> bool:
+        """Whether trees of these objectives count as one."""
+        return one == other or abs(one - other) <= SAME * abs(one) + self.resolution
+
+    @property
+    def unseen(self) -> float:
+        """Share of the descents that lead to trees not seen yet."""
+        return min(1.0, self.chance * (len(self._counts) + 1))
+
+    @property
+    def chance(self) -> float:
+        """Chance that the next descent ends below the best."""
+        n, w = self.n_starts + self.n_hops, len(self._counts)
+        return w / (n * (n - 1)) if n > 1 else 1.0
+
+    @property
+    def unlikely(self) -> bool:
+        """Whether a better tree is too unlikely for a further descent."""
+        return self.chance < self.least
+
+    def told(self) -> Search:
+        """All of this in numbers."""
+        return Search(
+            self.n_starts,
+            self.n_hops,
+            len(self._counts),
+            self._counts[0] if self._counts else 0,
+            self.chance,
+            self.unseen,
+            self.stop,
+        )
