@@ -74,13 +74,25 @@ def _joined(columns, HALF: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _divided(columns, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Each tensor cut along its last axis, first halves first: what ``_joined`` has put together."""
-    first, second = (), ()
-    for i in tl.static_range(SIZE):
-        a, b = tl.split(columns[i])
-        first, second = first + (a,), second + (b,)
-    return first + second
+def _matrix(columns, DEPTH: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """2^DEPTH vectors as a matrix (ROWS, 2^DEPTH): its axes of two are the bits of a column."""
+    for i in tl.static_range(DEPTH):
+        columns = _joined(columns, 2 ** (DEPTH - 1 - i))
+    return tl.reshape(columns[0], (ROWS, 2**DEPTH))
+
+
+@triton.jit
+def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """COUNT matrices (rows, 2 SIZE), each cut into its first and its last SIZE columns."""
+    halves = ()
+    for i in tl.static_range(COUNT):
+        matrix = matrices[i]
+        if SIZE == 1:
+            a, b = tl.split(matrix)
+        else:
+            a, b = tl.split(tl.trans(tl.reshape(matrix, (matrix.shape[0], 2, SIZE)), 0, 2, 1))
+        halves = halves + (a, b)
+    return halves
 
 
 @triton.jit
@@ -92,7 +104,7 @@ def _pass(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     BRANCHES: tl.constexpr = 2**DEPTH - 1
     LEAVES: tl.constexpr = 2**DEPTH
-    SIDE: tl.constexpr = 32 if DEPTH == 4 else 16
+    SIDE: tl.constexpr = LEAVES
     tree = (tl.program_id(0) // n_pieces).to(tl.int64)
     piece = tl.program_id(0) % n_pieces
     home = tl.load(tables + tree).to(tl.int64)
@@ -118,20 +130,18 @@ def _pass(  # type: ignore[no-untyped-def]
     )  # fmt: skip
     sums = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
     number = tl.arange(0, LEAVES)
-    mass = tl.zeros((LEAVES,), dtype=tl.float32)
-    value = 0.0
+    mass = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
+    table = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
+    value = tl.zeros((ROWS,), dtype=tl.float32)
     zero = tl.zeros((ROWS,), dtype=tl.float32)
 
     for begin in range(0, n_rows, ROWS):
         x = tl.load(features + begin + at, mask=known, other=0.0) + one
         weight = tl.load(weights + begin + row)
-        scores = tl.trans(tl.dot(lines, x, input_precision="tf32x3"))
-        if SIDE == 32:
-            columns = _divided((tl.reshape(scores, (ROWS, 2, 2, 2, 2, 2)),), 1)
-            columns = _divided(_divided(_divided(_divided(columns, 2), 4), 8), 16)
-        else:
-            columns = _divided((tl.reshape(scores, (ROWS, 2, 2, 2, 2)),), 1)
-            columns = _divided(_divided(_divided(columns, 2), 4), 8)
+        scores = tl.trans(tl.dot(lines, x, input_precision="ieee"))
+        columns = (scores,)
+        for i in tl.static_range(DEPTH):
+            columns = _halved(columns, 2**i, LEAVES // 2 ** (i + 1))
         left, right = (), ()
         for t in tl.static_range(BRANCHES):
             p, q = _gates(columns[t])
@@ -148,45 +158,37 @@ def _pass(  # type: ignore[no-untyped-def]
         if OUTER == IS_LOGARITHM:
             mixed = tl.maximum(mixed, SMALLEST)
             slope = -1.0 / mixed
-            value += tl.sum(-weight * tl.log(mixed))
+            value -= weight * tl.log(mixed)
         elif OUTER == IS_SQUARE:
             slope = 2.0 * mixed
-            value += tl.sum(weight * mixed * mixed)
+            value += weight * mixed * mixed
         else:
             slope = zero + 1.0
-            value += tl.sum(weight * mixed)
+            value += weight * mixed
         reach = (weight,)
         slopes = ()
         for t in tl.static_range(BRANCHES):
             going = reach[t] * left[t]
             slopes = slopes + (going * right[t] * gains[t] * slope,)
             reach = reach + (going, reach[t] * right[t])
-        columns = slopes
+        arriving, sloped = (), ()
         for i in tl.static_range(LEAVES):
-            here = reach[BRANCHES + i]
-            columns = columns + (here * slope,)
-            if MASS:
-                mass += tl.where(number == i, tl.sum(here), 0.0)
-        for _ in tl.static_range(SIDE - BRANCHES - LEAVES):
-            columns = columns + (zero,)
-        # Bits of a column's number, the highest first: (rows, 2, 2, 2, 2) is (rows, 16).
-        if SIDE == 32:
-            columns = _joined(columns, 16)
-        joined = _joined(_joined(_joined(_joined(columns, 8), 4), 2), 1)
-        matrix = tl.trans(tl.reshape(joined[0], (ROWS, SIDE)))
-        sums = tl.dot(matrix, tl.trans(x), sums, input_precision="tf32x3")
+            arriving = arriving + (reach[BRANCHES + i],)
+            sloped = sloped + (reach[BRANCHES + i] * slope,)
+        table += _matrix(sloped, DEPTH, ROWS)
+        if MASS:
+            mass += _matrix(arriving, DEPTH, ROWS)
+        matrix = tl.trans(_matrix(slopes + (zero,), DEPTH, ROWS))
+        sums = tl.dot(matrix, tl.trans(x), sums, input_precision="ieee")
 
     SIZE: tl.constexpr = BRANCHES * WIDTH + 2 * LEAVES + 1
     found += tl.program_id(0).to(tl.int64) * SIZE
     inside = (side < BRANCHES)[:, None]
     tl.store(found + side[:, None] * WIDTH + feature[None, :], sums, mask=inside)
-    # Leaves follow the branches; theirs is the product with the feature that is 1.
-    table = tl.sum(tl.where((feature == n_features)[None, :], sums, 0.0), axis=1)
-    after = (side >= BRANCHES) & (side < BRANCHES + LEAVES)
-    tl.store(found + (BRANCHES * WIDTH + LEAVES - BRANCHES) + side, table, mask=after)
+    tl.store(found + BRANCHES * WIDTH + LEAVES + number, tl.sum(table, axis=0))
     if MASS:
-        tl.store(found + BRANCHES * WIDTH + number, mass)
-    tl.store(found + (SIZE - 1), value)
+        tl.store(found + BRANCHES * WIDTH + number, tl.sum(mass, axis=0))
+    tl.store(found + (SIZE - 1), tl.sum(value))
 
 
 def padded(n_features: int) -> int:
