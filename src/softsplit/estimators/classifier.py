@@ -114,6 +114,10 @@ class SoftTreeClassifier(SoftTreeBase):
         Columns of X, by names or positions, that are selected together: penalty "count" counts such
         a group as one feature, as it does all columns that a variable of a table becomes. Other
         penalties count every column.
+    device : str, optional
+        "cuda" (or "cuda:1", ...) keeps the training rows on a GPU, "cpu" runs the same code without
+        one; both need ``softsplit[gpu]``. Rows given in single precision stay so there. None is the
+        compiled code of this process, unless X is a tensor on a GPU. See docs/gpu.md.
 
     Attributes
     ----------
@@ -199,6 +203,7 @@ class SoftTreeClassifier(SoftTreeBase):
         ridge: float = 1.0,
         kinds: Any = None,
         groups: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -219,6 +224,7 @@ class SoftTreeClassifier(SoftTreeBase):
             verbose=verbose,
             kinds=kinds,
             groups=groups,
+            device=device,
         )
         self.depth = depth
         self.penalty = penalty
@@ -237,7 +243,7 @@ class SoftTreeClassifier(SoftTreeBase):
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
-            prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
+            prepared = prepare(model_settings(self, X), training_rows(self, X, y, sample_weight))
             run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)

@@ -123,7 +123,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, kinds, groups
+    loss, engine, kinds, groups, device
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
@@ -202,6 +202,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         calls: str = "auto",
         kinds: Any = None,
         groups: Any = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -222,6 +223,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             verbose=verbose,
             kinds=kinds,
             groups=groups,
+            device=device,
         )
         self.depths = depths
         self.scales = scales
@@ -256,7 +258,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
-        whole = prepare(model_settings(self, **first), rows)
+        whole = prepare(model_settings(self, X, **first), rows)
         axes["depth"] = make_depths(
             self.depths, len(rows.classes), whole.n_rows, likelihood=likelihood
         )

@@ -125,6 +125,7 @@ class ModelSettings:
     loss: Any = "cost"
     engine: Any = "memory"
     ridge: Any = 1.0
+    device: Any = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -279,7 +280,8 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
     samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
     topology = parse.make_topology(settings.depth, n_classes)
-    engine = make_engine(settings.engine)(samples)
+    single = rows.X.dtype == np.float32
+    engine = make_engine(settings.engine, settings.device, single=single)(samples)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit

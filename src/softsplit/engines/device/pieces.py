@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from softsplit.engines.samples import Samples
+from softsplit.support.arrays import FloatArray
 
 TILE = 128
 """Rows that go through a tree together."""
@@ -29,6 +30,17 @@ PIECE = 2048
 
 LARGEST = 2**31 - 1
 """Most numbers of a table: kernels count them in 32 bits."""
+
+
+class Units(NamedTuple):
+    """Features of a table as (x - middle) / scale, each (n_features,)."""
+
+    middle: FloatArray
+    scale: FloatArray
+
+    def of(self, features: torch.Tensor) -> torch.Tensor:
+        middle, scale = (torch.from_numpy(one)[:, None].to(features.device) for one in self)
+        return (features - middle) / scale
 
 
 class Trees(NamedTuple):
@@ -128,10 +140,9 @@ class Pieces:
         tables: Sequence[Samples],
         device: Any,
         dtype: torch.dtype,
-        shift: float = 0.0,
-        scale: float = 1.0,
+        units: Sequence[Units] | None = None,
     ) -> Pieces:
-        """The rows of some samples, x as scale (x - shift); each table has its own weighting."""
+        """The rows of some samples, in their own or in other units; each has its own weighting."""
         counts = np.array([np.diff(one.starts) for one in tables])  # (n_tables, n_classes)
         most = counts.max(axis=0)
         size = int(min(PIECE, -(-most.max() // TILE) * TILE))
@@ -145,8 +156,8 @@ class Pieces:
             for k, (low, high) in enumerate(zip(one.starts[:-1], one.starts[1:], strict=True)):
                 at, count = int(first[k]), int(high - low)
                 block = torch.from_numpy(one.features[:, low:high]).to(device=device)
-                if shift or scale != 1.0:
-                    block = (block - shift) * scale
+                if units is not None:
+                    block = units[number].of(block)
                 features[number, :, at : at + count] = block
                 sizes = np.clip(count - size * np.arange(per_class[k]), 0, size)
                 filled[number, at // size : at // size + len(sizes)] = -(-sizes // TILE) * TILE

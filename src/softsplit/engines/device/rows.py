@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.device.backend import enough_memory
@@ -33,6 +34,9 @@ SHARE = 0.8
 SLAB = 2**28
 """Most bytes of a slab that is streamed."""
 
+SINGLE = 3e-7
+"""How exact a value in single precision is, relative to it."""
+
 GRAM_ROWS = 2**20
 """Rows of which the Gram matrix is added up at a time."""
 
@@ -47,20 +51,25 @@ class DeviceRows:
     slabs : tuple of Pieces
         All rows, class by class.
     device : torch.device
+    columns : int array, optional
+        Those of the samples that are on the device; all if not given.
     """
 
     samples: Samples
     slabs: tuple[Pieces, ...]
     device: Any
+    columns: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, samples: Samples, device: Any, *, room: int | None = None) -> DeviceRows:
-        """The rows of ``samples`` on a device, in their precision.
+    def of(
+        cls, samples: Samples, device: Any, *, single: bool = False, room: int | None = None
+    ) -> DeviceRows:
+        """The rows of ``samples`` on a device, in single or in double precision.
 
         ``room`` is how many bytes rows may take there; what is free if not given.
         """
-        dtype = torch.float32 if samples.features.dtype == np.float32 else torch.float64
-        bytes_of_row = (samples.n_features + 1) * (4 if dtype == torch.float32 else 8)
+        dtype = torch.float32 if single else torch.float64
+        bytes_of_row = (samples.n_features + 1) * (4 if single else 8)
         if room is None:
             room = cls._free(device)
         streamed = samples.n_rows * bytes_of_row > room
@@ -87,7 +96,12 @@ class DeviceRows:
 
     @property
     def n_features(self) -> int:
-        return self.samples.n_features
+        return self.slabs[0].n_features
+
+    @property
+    def rounding(self) -> float:
+        """How exact a value is, relative to it."""
+        return 1e-12 if self.slabs[0].features.dtype == torch.float64 else SINGLE
 
     @property
     def n_classes(self) -> int:
@@ -106,7 +120,21 @@ class DeviceRows:
         return self.samples.few
 
     def sample(self, limit: int | None = None) -> Samples:
-        return self.samples if limit is None else self.samples.stratified(limit)
+        found = self.samples if limit is None else self.samples.stratified(limit)
+        if self.columns is None:
+            return found
+        return replace(found, features=np.ascontiguousarray(found.features[self.columns]))
+
+    def of_columns(self, columns: NDArray[np.intp]) -> DeviceRows:
+        """The same rows with some of their columns."""
+        chosen = torch.from_numpy(np.asarray(columns, dtype=np.int64))
+        slabs = []
+        with enough_memory("some columns of all rows"):
+            for slab in self.slabs:
+                features = slab.features.index_select(1, chosen.to(slab.features.device))
+                slabs.append(_pinned(replace(slab, features=features), self.device))
+        of_samples = columns if self.columns is None else self.columns[columns]
+        return replace(self, slabs=tuple(slabs), columns=of_samples)
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         per_weight = steepness / self.n_features

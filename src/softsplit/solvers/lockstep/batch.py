@@ -2,8 +2,9 @@
 
 All numbers of a tree lie in one line, in the order of solvers/likelihood/objective.py: splits
 (n_branches, n_features + 1), intercept last, then the log-odds of the leaves (n_classes, n_leaves).
-Rows are standardised as there. With c the distributions of the leaves and T the derivative of the
-log-loss by them,
+Features have mean 0 and deviation 1 in each table, which is what makes plain steps short of nothing:
+a weight of problem/ is w_jt = r_j u_jt. With c the distributions of the leaves and T the derivative
+of the log-loss by them,
 
     f = - sum_i weight_i log sum_l P_il c_{y_i l} - sum_kl pseudo_k log c_kl + ridge / 2 sum w_jt^2
     d f / d v_kl = c_kl (T_kl - sum_k' c_k'l T_k'l + sum pseudo) - pseudo_k
@@ -34,7 +35,8 @@ class Batch:
     n_branches : int
     pseudo : tensor (n_trees, n_classes)
         Pseudo-rows of every leaf.
-    ridge : tensor (n_trees,)
+    ridge : tensor (n_trees, n_features)
+        In the units of the features: that of the problem times r_j^2.
     """
 
     pieces: Pieces
@@ -71,7 +73,7 @@ class Batch:
         found = batch_sums(
             self.pieces, Trees(splits, leaves, self.tables, self.tables), LOGARITHM, mass=False
         )
-        ridge = self.ridge.to(x.dtype)[:, None, None]
+        ridge = self.ridge.to(x.dtype)[:, None]
         by_leaves = found.table.to(x.dtype)
         mean = (leaves * by_leaves).sum(dim=1, keepdim=True)
         count = pseudo.sum(dim=1, keepdim=True)
@@ -85,8 +87,8 @@ class Batch:
     def _terms(self, x: torch.Tensor, logs: torch.Tensor) -> torch.Tensor:
         """Prior and ridge."""
         prior = -(self.pseudo[:, :, None] * logs).sum(dim=(1, 2), dtype=torch.float64)
-        squares = (self.weights(x) ** 2).sum(dim=(1, 2), dtype=torch.float64)
-        return prior + 0.5 * self.ridge * squares
+        squares = (self.weights(x) ** 2).sum(dim=1, dtype=torch.float64)
+        return prior + 0.5 * (self.ridge * squares).sum(dim=1)
 
     def exact_value(self, x: torch.Tensor, pieces: Pieces) -> torch.Tensor:
         """f with rows in double precision, ``pieces``."""

@@ -1,8 +1,9 @@
 """Penalties of many trees at once, and the step towards them.
 
-For weights (n_trees, n_branches, n_features) and one pair of strengths a tree,
+For weights (n_trees, n_branches, n_features) in units r_j of the features, a_jt = r_j u_jt, and one
+pair of strengths a tree,
 
-    g(a) = local sum_jt phi(|a_jt|) + global sum_j phi(max_t |a_jt|)
+    g(u) = local sum_jt phi(|a_jt|) + global sum_j phi(max_t |a_jt|)
 
 A concave phi lies below its tangents: at a point b
 
@@ -14,7 +15,7 @@ cap on every feature (problem/penalties.py). For the linear phi it is that of g 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -29,28 +30,43 @@ from softsplit.problem.penalties import (
 
 @dataclass(frozen=True)
 class BatchPenalty:
-    """One surrogate with the strengths of every tree, each of shape (n_trees,)."""
+    """One surrogate with the strengths of every tree.
+
+    Attributes
+    ----------
+    surrogate : Surrogate
+    local, global_ : tensor (n_trees,)
+    units : tensor (n_trees, n_features)
+        r of the rows of each tree.
+    """
 
     surrogate: Surrogate
     local: torch.Tensor
     global_: torch.Tensor
+    units: torch.Tensor
 
     def of(self, trees: torch.Tensor) -> BatchPenalty:
         """The strengths of some trees, by their numbers."""
-        return BatchPenalty(self.surrogate, self.local[trees], self.global_[trees])
+        return BatchPenalty(
+            self.surrogate, self.local[trees], self.global_[trees], self.units[trees]
+        )
+
+    def exact(self) -> BatchPenalty:
+        """The same in double precision."""
+        return replace(self, units=self.units.to(torch.float64))
 
     def value(self, weights: torch.Tensor) -> torch.Tensor:
         """g, (n_trees,), in double precision."""
-        sizes = weights.abs()
+        sizes = weights.abs() * self.units[:, None]
         each = self._phi(sizes).sum(dim=(1, 2), dtype=torch.float64)
         tops = self._phi(sizes.amax(dim=1)).sum(dim=1, dtype=torch.float64)
         return self.local * each + self.global_ * tops
 
     def prox(self, moved: torch.Tensor, at: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """Prox at ``moved`` of ``step`` (n_trees,) times the penalty that touches g at ``at``."""
-        sizes = at.abs()
-        local = (step * self.local).to(moved.dtype)[:, None, None]
-        global_ = (step * self.global_).to(moved.dtype)[:, None]
+        sizes = at.abs() * self.units[:, None]
+        local = (step * self.local).to(moved.dtype)[:, None, None] * self.units[:, None]
+        global_ = (step * self.global_).to(moved.dtype)[:, None] * self.units
         soft = (moved.abs() - local * self._slope(sizes)).clamp(min=0.0)
         total = global_ * self._slope(sizes.amax(dim=1))
         cap = _cap(soft, total)
