@@ -278,7 +278,9 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
         weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
-    samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
+    samples = Samples.from_arrays(
+        rows.X, rows.labels, n_classes, weight, scaling.transform, stay_single=likelihood
+    )
     topology = parse.make_topology(settings.depth, n_classes)
     single = rows.X.dtype == np.float32
     engine = make_engine(settings.engine, settings.device, single=single)(samples)

@@ -189,7 +189,7 @@ class EngineDescents:
         if samples.n_rows <= self.few.n_rows:
             return self.few.on(draft)
         unit = self.problem.steepness / self.problem.n_features
-        features = unit * (samples.features[columns] - 0.5)
+        features = unit * (samples.features[columns].astype(float, copy=False) - 0.5)
         return self.few.field._replace(
             features=features, starts=samples.starts, weights=samples.weights
         )
