@@ -9,6 +9,7 @@ import numpy as np
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
+from softsplit.engines.device.backend import find_device, row_maker
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.support.messages import shown
@@ -26,8 +27,18 @@ PARTS = (
 """What an engine must have."""
 
 
-def make_engine(engine: Any) -> EngineMaker:
-    """The engine of that name, or the function that makes one of training rows."""
+def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> EngineMaker:
+    """The engine of that name, or the function that makes one of training rows.
+
+    With a ``device`` it is that of rows there, in single or in double precision.
+    """
+    if device is not None:
+        if not (isinstance(engine, str) and engine == "memory"):
+            raise ValueError(
+                f"device {shown(device)} and engine {shown(engine)} both say where rows are kept; "
+                "give one of them."
+            )
+        return row_maker(find_device(device), single)
     if isinstance(engine, str) and engine in ENGINES:
         return ENGINES[engine]
     if callable(engine):

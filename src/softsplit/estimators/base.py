@@ -25,9 +25,11 @@ from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
+    device_of,
     has_gaps,
     holds_numbers,
     made_floats,
+    on_host,
     refuse_masked,
     refuse_mixed_labels,
 )
@@ -64,6 +66,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         verbose: int,
         kinds: Any,
         groups: Any,
+        device: str | None,
     ) -> None:
         self.sharpness = sharpness
         self.exponent = exponent
@@ -84,6 +87,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.kinds = kinds
         self.groups = groups
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -94,9 +98,15 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def model_settings(estimator: SoftTreeBase, **chosen: Any) -> ModelSettings:
-    """What an estimator is to train, from its parameters and what has been chosen for it."""
-    return ModelSettings.of({**estimator.get_params(deep=False), **chosen})
+def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> ModelSettings:
+    """What an estimator is to train, from its parameters and what has been chosen for it.
+
+    Where X lies on an accelerator and no device is named, rows are kept there.
+    """
+    given = estimator.get_params(deep=False)
+    if given["device"] is None and given["engine"] == "memory":
+        given["device"] = device_of(X)
+    return ModelSettings.of({**given, **chosen})
 
 
 def training_run(estimator: SoftTreeBase) -> Run:
@@ -119,6 +129,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
 
     Plain numbers are taken as they are; any other table is coded (``softsplit.variables``).
     """
+    y, sample_weight = on_host(y), on_host(sample_weight)
     refuse_masked("y", y)
     target = getattr(y, "name", None)
     table, matrix, y = _checked(estimator, X, y)

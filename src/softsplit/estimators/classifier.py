@@ -122,6 +122,10 @@ class SoftTreeClassifier(SoftTreeBase):
         estimated chance that it leads lower is so many times smaller, so that with the same seed
         more effort never ends higher; with loss "log" so many times as many trees race in every
         start. ``solution_.search`` says how the search ended.
+    device : str, optional
+        "cuda" (or "cuda:1", ...) keeps the training rows on a GPU, "cpu" runs the same code without
+        one; both need ``softsplit[gpu]``. Rows given in single precision stay so there. None is the
+        compiled code of this process, unless X is a tensor on a GPU. See docs/gpu.md.
 
     Attributes
     ----------
@@ -210,6 +214,7 @@ class SoftTreeClassifier(SoftTreeBase):
         kinds: Any = None,
         groups: Any = None,
         effort: str | float = "balanced",
+        device: str | None = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -231,6 +236,7 @@ class SoftTreeClassifier(SoftTreeBase):
             verbose=verbose,
             kinds=kinds,
             groups=groups,
+            device=device,
         )
         self.depth = depth
         self.penalty = penalty
@@ -249,7 +255,7 @@ class SoftTreeClassifier(SoftTreeBase):
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
-            prepared = prepare(model_settings(self), training_rows(self, X, y, sample_weight))
+            prepared = prepare(model_settings(self, X), training_rows(self, X, y, sample_weight))
             run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)

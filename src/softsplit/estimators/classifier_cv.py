@@ -123,7 +123,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, kinds, groups, effort
+    loss, engine, kinds, groups, effort, device
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
@@ -203,6 +203,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         kinds: Any = None,
         groups: Any = None,
         effort: str | float = "balanced",
+        device: str | None = None,
     ) -> None:
         super().__init__(
             sharpness=sharpness,
@@ -224,6 +225,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             verbose=verbose,
             kinds=kinds,
             groups=groups,
+            device=device,
         )
         self.depths = depths
         self.scales = scales
@@ -258,7 +260,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         run = training_run(self)
         rows = training_rows(self, X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
-        whole = prepare(model_settings(self, **first), rows)
+        whole = prepare(model_settings(self, X, **first), rows)
         axes["depth"] = make_depths(
             self.depths, len(rows.classes), whole.n_rows, likelihood=likelihood
         )

@@ -103,6 +103,7 @@ def strength_path(
     n_points: int = 14,
     keep: int = 3,
     sample_weight: Any = None,
+    device: str | None = None,
 ) -> StrengthPathResult:
     """Trees for a whole range of strengths, from weak to strong.
 
@@ -128,17 +129,22 @@ def strength_path(
         Length of the default grid.
     keep : int
         Trees carried from one strength to the next.
+    device : str, optional
+        As in ``SoftTreeClassifier``; that of the estimator if not given. By likelihood under a
+        penalty with a slope the trees of all strengths and starts are then trained at once.
     """
     if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
         raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(estimator)}.")
     base = clone(estimator) if estimator is not None else SoftTreeClassifier()
+    if device is not None:
+        base.set_params(device=device)
     if base.penalty is None:
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
     settings.make_scale(base.scale, auto=True)
     run = training_run(base)
-    prepared = prepare(model_settings(base), training_rows(base, X, y, sample_weight))
+    prepared = prepare(model_settings(base, X), training_rows(base, X, y, sample_weight))
     run = run.adapted(prepared, partial(validated_rows, base))
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)

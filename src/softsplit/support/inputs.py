@@ -68,6 +68,7 @@ def checked_table(X: Any) -> Any:
 
     What has no rows and columns of its own is refused.
     """
+    X = on_host(X)
     if issparse(X):
         _check_table(X)
         return X.toarray()
@@ -76,6 +77,21 @@ def checked_table(X: Any) -> Any:
         return X.to_pandas()
     _check_table(X)
     return X
+
+
+def on_host(values: Any) -> Any:
+    """Values in the memory of this process: tensors are brought there, all else is as it is."""
+    if not hasattr(values, "__dlpack__") or isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "detach"):  # of PyTorch
+        return values.detach().cpu().numpy()
+    return values.get() if hasattr(values, "get") and hasattr(values, "device") else values
+
+
+def device_of(values: Any) -> str | None:
+    """The accelerator that a tensor of PyTorch lies on, if it does."""
+    device = getattr(values, "device", None)
+    return str(device) if getattr(device, "type", None) == "cuda" else None
 
 
 def _refuse_twins(names: Iterable[Any]) -> None:

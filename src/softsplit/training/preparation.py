@@ -125,6 +125,7 @@ class ModelSettings:
     loss: Any = "cost"
     engine: Any = "memory"
     ridge: Any = 1.0
+    device: Any = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -275,7 +276,8 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         rows.X, rows.labels, n_classes, weight, scaling.transform, stay_single=likelihood
     )
     topology = parse.make_topology(settings.depth, n_classes)
-    engine = make_engine(settings.engine)(samples)
+    single = rows.X.dtype == np.float32
+    engine = make_engine(settings.engine, settings.device, single=single)(samples)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit

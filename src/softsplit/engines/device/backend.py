@@ -1,0 +1,69 @@
+"""PyTorch and its devices: found when they are asked for, or one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from softsplit.support.messages import shown
+
+
+class DeviceError(RuntimeError):
+    """A device that was asked for cannot be used."""
+
+
+def torch_library() -> Any:
+    """PyTorch, if it is installed."""
+    try:
+        return import_module("torch")
+    except ImportError:
+        raise ImportError(
+            "device needs PyTorch, which is not installed; run pip install 'softsplit[gpu]', or "
+            "leave device at None."
+        ) from None
+
+
+def find_device(name: Any) -> Any:
+    """The device of that name, "cuda", "cuda:1" or "cpu", if it is there."""
+    if not isinstance(name, str):
+        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.")
+    torch = torch_library()
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.") from None
+    if device.type == "cpu":
+        return device
+    if device.type != "cuda":
+        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0:
+        raise DeviceError(
+            f"device {name!r} needs an NVIDIA GPU that PyTorch can use, and there is none here; "
+            "set device='cpu' or None."
+        )
+    if device.index is not None and device.index >= count:
+        raise DeviceError(f"there is no device {name!r}; the last one here is 'cuda:{count - 1}'.")
+    return device
+
+
+def row_maker(device: Any, single: bool) -> Any:
+    """The function that brings samples to a device, in single or in double precision."""
+    rows: Any = import_module("softsplit.engines.device.rows").DeviceRows
+    return partial(rows.of, device=device, single=single)
+
+
+@contextmanager
+def enough_memory(what: str) -> Iterator[None]:
+    """Turn the lack of device memory into one sentence."""
+    torch = torch_library()
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError:
+        raise DeviceError(
+            f"the device has too little free memory for {what}; end other programs that use it, "
+            "give fewer rows, or set device=None."
+        ) from None

@@ -1,0 +1,1 @@
+"""Many trees by likelihood at once, on a device: starts, strengths and folds move in lockstep."""
