@@ -22,10 +22,11 @@ from softsplit.engines.outer import OUTERS
 from softsplit.problem.distributions import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
+from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.native.descent import Limits
 from softsplit.solvers.native.run import DescentRun, Meter
 from softsplit.solvers.starts.rules import draw_start
-from two_halves import TwoHalves
+from two_halves import SOME, TwoHalves
 
 X, Y = load_iris(return_X_y=True)
 
@@ -111,11 +112,39 @@ def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
         SoftTreeClassifier(loss="cost", solver=solver, engine=TwoHalves.of).fit(X, Y)
 
 
-@pytest.mark.parametrize("make", [SoftTreeClassifier, SoftTreeClassifierCV])
-def test_training_by_likelihood_needs_the_rows(make):
-    words = "^solver 'native' trains by likelihood only where the rows .*; set loss='cost'.$"
-    with pytest.raises(ValueError, match=words):
-        make(engine=TwoHalves.of, random_state=0).fit(X, Y)
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"penalty": None}, {"penalty": "l1", "local_strength": 2.0}, {"min_class_rate": 0.94}],
+    ids=str,
+)
+def test_rows_in_two_halves_train_by_likelihood(monkeypatch, settings):
+    """Features are looked for on the same 300 rows, and all descend through ``evaluate``."""
+    monkeypatch.setattr(likelihood, "SUPPORT_ROWS", SOME)
+    X, y = load_breast_cancer(return_X_y=True)
+    known = {"n_starts": 1, "random_state": 0} | settings
+    plain = SoftTreeClassifier(**known).fit(X, y)
+    halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, y)
+    assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-6)
+    assert halves.solution_.status is plain.solution_.status is Status.OPTIMAL
+
+
+def test_a_descent_over_an_engine_ends_where_one_over_arrays_does(monkeypatch):
+    """Without elimination, which depends on the rows that it sees."""
+    X, y = load_breast_cancer(return_X_y=True)
+    known = {"n_starts": 1, "random_state": 0, "penalty": None, "depth": 1}
+    plain = SoftTreeClassifier(**known).fit(X, y)
+    asked = []
+    once = TwoHalves.evaluate
+    monkeypatch.setattr(TwoHalves, "evaluate", lambda *a: asked.append(1) or once(*a))
+    halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, y)
+    assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-9)
+    assert len(asked) < 80
+
+
+def test_a_choice_by_likelihood_takes_an_engine():
+    few = {"depths": (2,), "n_strengths": 4, "cv": 2, "random_state": 0}
+    chosen = SoftTreeClassifierCV(**few, engine=TwoHalves.of).fit(X, Y)
+    assert chosen.score(X, Y) > 0.9
 
 
 def test_what_needs_arrays_says_so():

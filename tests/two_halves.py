@@ -13,6 +13,9 @@ from softsplit.engines.outer import outer_terms, outer_values
 from softsplit.engines.samples import Samples
 from softsplit.tree.routing import gate_probabilities, node_reach
 
+SOME = 300
+"""Rows that both halves send at most."""
+
 
 @dataclass(frozen=True)
 class Half:
@@ -100,13 +103,14 @@ class TwoHalves:
 
     halves: tuple[Half, Half]
     few: Samples
+    some: Samples
 
     @classmethod
     def of(cls, samples):
         rows = samples.features.T.copy()
         parts = [slice(0, None, 2), slice(1, None, 2)]
         halves = tuple(Half(rows[p], samples.labels[p], samples.weights[p]) for p in parts)
-        return cls(halves, samples.few)
+        return cls(halves, samples.few, samples.stratified(SOME))
 
     @property
     def n_rows(self):
@@ -141,7 +145,7 @@ class TwoHalves:
         return Metric.of(self.halves[0].gram() + self.halves[1].gram())
 
     def sample(self, limit=None):
-        return self.few
+        return self.some
 
     def reweighed(self, seed, power):
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows) ** power

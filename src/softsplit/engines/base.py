@@ -19,6 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from softsplit.engines.gram import Metric
 from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
@@ -41,6 +44,8 @@ class RowEngine(Protocol):
     ``evaluate``: all second derivatives of the value by the splits, square, entries in the order of
     the splits' lines; Newton steps are then made. One whose rows are arrays in this process has
     them as ``samples``, and one that compiled descents can run on is ``InMemory`` (compiled.py).
+    With ``of_columns(columns)``, the same rows with some of their columns, a sparse tree reads no
+    others; ``rounding`` says how exact the value is, relative to it, where that is not 1e-12.
     """
 
     @property
@@ -74,13 +79,28 @@ class RowEngine(Protocol):
         """The Gram matrix of the rows, inverted: how far a step in each direction leads."""
 
     def sample(self, limit: int | None = None) -> Samples:
-        """About ``limit`` rows in this process, each class by its share; all that fit if None."""
+        """About ``limit`` rows in this process, each class by its share; all that fit if None.
+
+        Their weights add up to those of all rows, class by class.
+        """
 
     def reweighed(self, seed: int, power: float) -> RowEngine:
         """The same rows with weights multiplied by exponential random numbers to that power."""
 
     def of_class(self, k: int) -> RowEngine:
         """The rows of one class alone."""
+
+
+def with_columns(rows: RowEngine, columns: NDArray[np.intp]) -> tuple[RowEngine, NDArray[np.intp]]:
+    """Rows that have these columns, and where they are in them.
+
+    An engine may have ``of_columns(columns)``, the same rows with some of their columns; one that
+    has not is asked with all of them.
+    """
+    of_columns = getattr(rows, "of_columns", None)
+    if of_columns is None or len(columns) in (0, rows.n_features):
+        return rows, columns
+    return of_columns(columns), np.arange(len(columns))
 
 
 class RowsElsewhere(ValueError):

@@ -8,7 +8,7 @@ small problem a call from Python costs more than the pass.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -169,6 +169,11 @@ class CompiledRows(InMemory):
 
     def of_class(self, k: int) -> CompiledRows:
         return CompiledRows(self.samples.of_class(k))
+
+    def of_columns(self, columns: NDArray[np.intp]) -> CompiledRows:
+        """The same rows with some of their columns."""
+        chosen = np.ascontiguousarray(self.samples.features[columns])
+        return CompiledRows(replace(self.samples, features=chosen))
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         table = np.ascontiguousarray(table)

@@ -113,6 +113,14 @@ class Samples:
         """The same rows with other weights; the class totals stay as they are."""
         return replace(self, weights=weights)
 
+    def with_totals(self, totals: FloatArray) -> Samples:
+        """The same rows with the weights of each class scaled to a total."""
+        held = np.add.reduceat(self.weights, self.starts[:-1])
+        if np.allclose(held, totals, rtol=1e-9):
+            return self
+        weights = self.weights * np.repeat(totals / held, np.diff(self.starts))
+        return Samples(self.features, self.starts, weights, totals)
+
     def of_class(self, k: int) -> Samples:
         """The rows of class ``k``, without copies; no other class has any."""
         low, high = self.starts[k], self.starts[k + 1]

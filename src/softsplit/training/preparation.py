@@ -36,6 +36,9 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 from softsplit.variables import Coding
 
+READ_ROWS = 100_000
+"""Rows from which the importances of features are read."""
+
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
 
@@ -207,7 +210,7 @@ class Prepared:
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
-        """The tree of a solution; the importances of its features take a pass over the rows.
+        """The tree of a solution; the importances of its features take a pass over READ_ROWS rows.
 
         Leaves that carry classes get the class shares of the rows in them besides. Where leaves
         are distributions already, the cost matrix decides which class they call. By likelihood,
@@ -217,7 +220,7 @@ class Prepared:
         if not self.problem.boxed:
             found = simplified(found, self.problem.steepness, IDLE)
         if importances:
-            samples = self.problem.rows.sample()
+            samples = self.problem.rows.sample(READ_ROWS)
             shares = feature_importances(
                 found, self.problem.steepness, samples.features, samples.weights
             )

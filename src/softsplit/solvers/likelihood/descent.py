@@ -74,16 +74,16 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
             x, field, smoothing, free, memory.gradient, scores, mass
         )
     for _ in range(max_iter):
-        if counters[ENDED] > 0 or _largest(memory.gradient) <= tol:
+        if counters[ENDED] > 0 or largest(memory.gradient) <= tol:
             counters[ENDED] = 1
             break
-        fall = _direction(memory, direction)
+        fall = aim(memory, direction)
         if not fall < 0.0:
             counters[STORED] = 0
-            fall = _direction(memory, direction)
+            fall = aim(memory, direction)
         length = 1.0
         if counters[STORED] == 0 and memory.inverse.size == 0:
-            length = min(1.0, FIRST_MOVE / max(_largest(direction), 1e-300))
+            length = min(1.0, FIRST_MOVE / max(largest(direction), 1e-300))
         value, found = memory.value[0], False
         for _ in range(MAX_CUTS):
             for i in range(size):
@@ -92,7 +92,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
             if new <= value + SUFFICIENT * length * fall:
                 found = True
                 break
-            length *= _shorter(value, new, length * fall)
+            length *= shorter(value, new, length * fall)
         counters[STEPS] += 1
         if not found:
             # No step leads down: once more without the pairs, then it is the end.
@@ -100,7 +100,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
                 counters[ENDED] = 1
             counters[STORED] = 0
             continue
-        _keep(x, moved, fresh, memory)
+        keep(x, moved, fresh, memory)
         small = value - new <= decrease * max(abs(new), least)
         counters[STALLED] = counters[STALLED] + 1 if small else 0
         if counters[STALLED] >= STALLS:
@@ -110,7 +110,7 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
 
 
 @compiled
-def _shorter(value, new, fall):  # type: ignore[no-untyped-def]
+def shorter(value, new, fall):  # type: ignore[no-untyped-def]
     """Minimum of the parabola through both values and the slope, kept within sight."""
     if not new < np.inf:
         return 0.1
@@ -118,7 +118,8 @@ def _shorter(value, new, fall):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _largest(vector):  # type: ignore[no-untyped-def]
+def largest(vector):  # type: ignore[no-untyped-def]
+    """The largest size of a number."""
     found = 0.0
     for i in range(vector.size):
         found = max(found, abs(vector[i]))
@@ -140,7 +141,7 @@ def _dot(first, second):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _direction(memory, direction):  # type: ignore[no-untyped-def]
+def aim(memory, direction):  # type: ignore[no-untyped-def]
     """Minus the inverse Hessian estimate times the gradient; the slope along it."""
     gradient, steps, changes = memory.gradient, memory.steps, memory.changes
     inverses, stored = memory.inverses, memory.counters[STORED]
@@ -187,7 +188,7 @@ def _precondition(memory, vector):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _keep(x, moved, fresh, memory):  # type: ignore[no-untyped-def]
+def keep(x, moved, fresh, memory):  # type: ignore[no-untyped-def]
     """Go to ``moved``; keep the pair if it shows positive curvature."""
     k = memory.counters[STORED] % PAIRS
     step, change = memory.steps[k], memory.changes[k]
@@ -212,4 +213,7 @@ def ended(memory: Memory) -> bool:
     return bool(memory.counters[ENDED])
 
 
-__all__ = ["Field", "Memory", "Smoothing", "descend", "ended", "new_memory", "steps_of"]
+__all__ = [
+    "Field", "Memory", "Smoothing", "aim", "descend", "ended", "keep", "largest", "new_memory",
+    "shorter", "steps_of",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.solvers.likelihood.descent import Field, Smoothing
 from softsplit.solvers.likelihood.draft import Draft
@@ -31,31 +32,49 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 """A value and its derivative."""
 
 
-def affordable(n_numbers: int, field: Field, n_branches: int) -> bool:
+def affordable(n_numbers: int, n_rows: int, n_branches: int) -> bool:
     """Whether a Hessian by differences is cheap enough."""
-    work = field.features.shape[1] * n_branches * n_numbers
+    work = n_rows * n_branches * n_numbers
     return n_numbers <= MOST_NUMBERS and work <= MOST_WORK
 
 
 def sharpened(draft: Draft, field: Field, smoothing: Smoothing, tol: float) -> Draft:
     """The draft after Newton steps, until no derivative is larger than ``tol``."""
-    free = draft.free
-    index, begun = np.flatnonzero(free), draft.vector
-    n_branches, n_classes = draft.shape
-    if not affordable(len(index), field, n_branches):
+    index, moved = np.flatnonzero(draft.free), draft.vector
+    if not affordable(len(index), field.features.shape[1], len(draft.splits)):
         return draft
+    function = of_free_numbers(draft, over_field(draft, field, smoothing, draft.free))
+    moved[index] = newton_steps(function, moved[index], tol)
+    return draft.moved_to(moved)
+
+
+def over_field(
+    draft: Draft, field: Field, smoothing: Smoothing, free: NDArray[np.bool_]
+) -> Function:
+    """The log-loss over rows in memory, of all numbers of drafts of one shape."""
+    n_branches, n_classes = draft.shape
     scores = np.empty((n_branches, field.features.shape[1]))
     mass = np.empty((n_classes, n_branches + 1))
 
-    def function(numbers: FloatArray) -> tuple[float, FloatArray]:
-        x, gradient = begun.copy(), np.empty_like(begun)
-        x[index] = numbers
+    def function(x: FloatArray) -> tuple[float, FloatArray]:
+        gradient = np.empty_like(x)
         value = value_and_gradient(x, field, smoothing, free, gradient, scores, mass)
-        return float(value), gradient[index]
+        return float(value), gradient
 
-    moved = begun.copy()
-    moved[index] = newton_steps(function, begun[index], tol)
-    return draft.moved_to(moved)
+    return function
+
+
+def of_free_numbers(draft: Draft, function: Function) -> Function:
+    """The function of the free numbers alone; the others stay as they are in the draft."""
+    index, begun = np.flatnonzero(draft.free), draft.vector
+
+    def restricted(numbers: FloatArray) -> tuple[float, FloatArray]:
+        x = begun.copy()
+        x[index] = numbers
+        value, gradient = function(x)
+        return value, gradient[index]
+
+    return restricted
 
 
 def newton_steps(function: Function, x: FloatArray, tol: float) -> FloatArray:
@@ -65,15 +84,7 @@ def newton_steps(function: Function, x: FloatArray, tol: float) -> FloatArray:
         largest = float(np.max(np.abs(gradient), initial=0.0))
         if largest <= tol:
             break
-        hessian = np.empty((len(x), len(x)))
-        for number in range(len(x)):
-            moved = x.copy()
-            step = DIFFERENCE * max(1.0, abs(x[number]))
-            moved[number] += step
-            above = function(moved)[1]
-            moved[number] = x[number] - step
-            hessian[number] = (above - function(moved)[1]) / (2.0 * step)
-        moved = x - _solved(0.5 * (hessian + hessian.T), gradient)
+        moved = x - _solved(hessian(function, x), gradient)
         new, fresh = function(moved)
         rises = new > value + 1e-12 * abs(value)
         if rises or not float(np.max(np.abs(fresh))) < largest:
@@ -82,10 +93,34 @@ def newton_steps(function: Function, x: FloatArray, tol: float) -> FloatArray:
     return x
 
 
-def _solved(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """|hessian|^-1 gradient without the directions that are flat."""
-    sizes, directions = np.linalg.eigh(hessian)
-    curved = np.abs(sizes) > FLAT * np.max(np.abs(sizes), initial=1e-300)
-    along = directions[:, curved]
-    step: FloatArray = along @ ((along.T @ gradient) / np.abs(sizes[curved]))
+def hessian(function: Function, x: FloatArray) -> FloatArray:
+    """Second derivatives from differences of the first."""
+    found = np.empty((len(x), len(x)))
+    for number in range(len(x)):
+        moved = x.copy()
+        step = DIFFERENCE * max(1.0, abs(x[number]))
+        moved[number] += step
+        above = function(moved)[1]
+        moved[number] = x[number] - step
+        found[number] = (above - function(moved)[1]) / (2.0 * step)
+    return 0.5 * (found + found.T)
+
+
+def _solved(matrix: FloatArray, gradient: FloatArray) -> FloatArray:
+    """|matrix|^-1 gradient without the directions that are flat."""
+    along, sizes = _curved(matrix, FLAT)
+    step: FloatArray = along @ ((along.T @ gradient) / sizes)
     return step
+
+
+def inverse_size(matrix: FloatArray, flat: float = FLAT) -> FloatArray:
+    """|matrix|^-1 without the directions that are flat."""
+    along, sizes = _curved(matrix, flat)
+    return np.ascontiguousarray((along / sizes) @ along.T)
+
+
+def _curved(matrix: FloatArray, flat: float) -> tuple[FloatArray, FloatArray]:
+    """Directions with curvature, and its sizes."""
+    sizes, directions = np.linalg.eigh(matrix)
+    curved = np.abs(sizes) > flat * np.max(np.abs(sizes), initial=1e-300)
+    return directions[:, curved], np.abs(sizes[curved])

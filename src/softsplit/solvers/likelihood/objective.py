@@ -78,8 +78,8 @@ def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # ty
         scores, scores, field.starts, field.weights, leaves, 1.0, LOGARITHM, mass, np.empty(0)
     )
     _gather(scores, field.features, by_split)
-    _by_log_odds(leaves, mass, field.pseudo, by_leaf)
-    value += _shrink(splits, smoothing, by_split)
+    by_log_odds(leaves, mass, field.pseudo, by_leaf)
+    value += shrink(splits, smoothing, by_split)
     for i in range(x.size):
         if not free[i]:
             gradient[i] = 0.0
@@ -154,7 +154,8 @@ def _gather(slopes, features, by_split):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
+def by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
+    """Derivative by the log-odds of the leaves, from that by their distributions."""
     n_classes, n_leaves = leaves.shape
     count = 0.0
     for k in range(n_classes):
@@ -168,7 +169,7 @@ def _by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shrink(splits, smoothing, by_split):  # type: ignore[no-untyped-def]
+def shrink(splits, smoothing, by_split):  # type: ignore[no-untyped-def]
     """The terms of the weights; their derivative is added."""
     n_branches, width = splits.shape
     total = 0.0

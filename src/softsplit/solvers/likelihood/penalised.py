@@ -23,9 +23,8 @@ from softsplit.problem.penalties import PenaltyPair
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.newton import affordable, newton_steps
-from softsplit.solvers.likelihood.objective import value_and_gradient
 from softsplit.solvers.likelihood.rates import RateTerms
-from softsplit.solvers.likelihood.search import Descents, OutOfBudget
+from softsplit.solvers.likelihood.search import OutOfBudget, Whole
 from softsplit.support.arrays import FloatArray
 
 STEPS, LATER_STEPS = 500, 100
@@ -61,7 +60,7 @@ class Penalised:
 
     def __init__(
         self,
-        descents: Descents,
+        descents: Whole,
         draft: Draft,
         penalties: PenaltyPair,
         ridge: float,
@@ -71,12 +70,9 @@ class Penalised:
     ) -> None:
         self.descents, self.draft, self.penalties = descents, draft, penalties
         self.smoothing, self.rates = Smoothing(ridge), rates
-        self.field = descents.on(draft)
         self.best = draft.vector
-        n_branches, n_classes = draft.shape
         self._free = draft.free if support else np.ones(len(self.best), dtype=bool)
-        self._scores = np.empty((n_branches, self.field.features.shape[1]))
-        self._mass = np.empty((n_classes, n_branches + 1))
+        self._function = descents.function(draft, self.smoothing, self._free)
         self._calls = 0
 
     def smooth(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -84,14 +80,11 @@ class Penalised:
         self._calls += 1
         if self._calls % LOOK_EVERY == 0 and self.descents.budget.exhausted:
             raise OutOfBudget
-        gradient = np.empty_like(x)
-        value = value_and_gradient(
-            x, self.field, self.smoothing, self._free, gradient, self._scores, self._mass
-        )
+        value, gradient = self._function(x)
         if self.rates is not None:
             value += self.rates.add(x, gradient)
             gradient[~self._free] = 0.0
-        return float(value), gradient
+        return value, gradient
 
     def weights(self, x: FloatArray) -> FloatArray:
         """The weights of a point, (n_features, n_branches); a view."""
@@ -219,7 +212,8 @@ class Penalised:
         if found.fun <= lowest:
             self.best, start, lowest = spread(found.x), found.x, float(found.fun)
         inside = bool(np.all(start[least == 0.0] > 0.0))
-        if not tight or not inside or not affordable(n_variables, self.field, len(self._scores)):
+        n_branches, n_rows = len(self.draft.splits), self.descents.n_rows
+        if not tight or not inside or not affordable(n_variables, n_rows, n_branches):
             return
         small = 0.5 * tol / max(self.descents.problem.steepness, 1.0)
         sharp = newton_steps(total, start, small)

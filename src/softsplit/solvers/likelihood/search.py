@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
 from softsplit.problem.distributions import CountedDistributions
@@ -24,6 +26,8 @@ from softsplit.solvers.likelihood.descent import (
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.fisher import inverse_fisher, pays
 from softsplit.solvers.likelihood.growth import featureless_draft, grown
+from softsplit.solvers.likelihood.newton import Function, over_field
+from softsplit.solvers.likelihood.rates import FieldMasses, Masses
 from softsplit.support.arrays import FloatArray
 
 SLICE_SECONDS = 0.2
@@ -53,6 +57,24 @@ RACE_RIDGE = 0.1
 
 class OutOfBudget(Exception):
     """The time of a run is used up, or it was interrupted."""
+
+
+class Whole(Protocol):
+    """All rows of a problem, as far as steps under penalties and class rates ask for them."""
+
+    problem: TrainingProblem
+    budget: Budget
+    steps: int
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+
+    def function(self, draft: Draft, smoothing: Smoothing, free: NDArray[np.bool_]) -> Function:
+        """The log-loss with its terms, of all numbers of drafts of one shape."""
+
+    def masses(self, draft: Draft) -> Masses:
+        """The masses of drafts of one shape."""
 
 
 class Descents:
@@ -86,6 +108,19 @@ class Descents:
         return self.field._replace(
             features=np.ascontiguousarray(self.field.features[draft.columns])
         )
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+        return int(self.field.features.shape[1])
+
+    def function(self, draft: Draft, smoothing: Smoothing, free: NDArray[np.bool_]) -> Function:
+        """The log-loss with its terms, of all numbers of drafts of one shape."""
+        return over_field(draft, self.on(draft), smoothing, free)
+
+    def masses(self, draft: Draft) -> Masses:
+        """The masses of drafts of one shape."""
+        return FieldMasses(self.on(draft), draft.shape)
 
     def descend(
         self,

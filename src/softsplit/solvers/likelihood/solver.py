@@ -3,7 +3,8 @@
 From a start, or the winner of a race between several, features leave by elimination; of the path of
 trees the one is taken whose objective is least at the strengths that are asked for, and descends on
 all rows until its derivatives vanish. Under other penalties than the count proximal steps take the
-place of elimination. Features are looked for on at most SUPPORT_ROWS rows.
+place of elimination. Features are looked for on at most SUPPORT_ROWS rows; where there are more,
+or where they are not arrays of this process, the last descents go through the engine of the rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
+from softsplit.solvers.likelihood.engine_descent import EngineDescents
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
@@ -68,6 +70,10 @@ def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
     return found if met else path.within_rates(problem, found)
 
 
+AllRows = Descents | EngineDescents
+"""Descents over all rows of a problem."""
+
+
 class End(NamedTuple):
     """Where a descent has ended."""
 
@@ -90,9 +96,9 @@ class Elimination:
         rows = SUPPORT_ROWS
         if compared:
             rows = FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
-        few = problem.rows.sample(rows)
+        few = problem.rows.sample(rows).with_totals(problem.rows.class_totals)
         self.few = Descents(problem, budget, few)
-        self._all = self.few if few.n_rows >= problem.rows.n_rows else None
+        self._all: AllRows | None = self.few if few.n_rows >= problem.rows.n_rows else None
         self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._won: Draft | None = None
         self._stages: list[Stage] = []
@@ -160,7 +166,7 @@ class Elimination:
         return self._descended(problem, picked, whole, tight)
 
     def _descended(
-        self, problem: TrainingProblem, picked: Draft, whole: Descents, tight: bool
+        self, problem: TrainingProblem, picked: Draft, whole: AllRows, tight: bool
     ) -> End:
         """Where a tree leads on its own coefficients; each is descended once for each ridge."""
         tol = self.budget.tol * problem.cost_unit
@@ -172,19 +178,25 @@ class Elimination:
         if key in self._ends:
             return self._ends[key]
         begin = self._last.get(id(picked), picked)  # another ridge has been there
-        if tight and not affordable(int(begin.free.sum()), whole.field, len(begin.splits)):
-            decrease = FINE_DECREASE
-        draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
-        if tight and over:
-            draft = sharpened(draft, whole.on(draft), smoothing, small)
+        if isinstance(whole, EngineDescents):
+            near = small if tight else 0.0
+            draft, value, over = whole.descend(begin, smoothing, steps, decrease, near)
+        else:
+            if tight and not affordable(int(begin.free.sum()), whole.n_rows, len(begin.splits)):
+                decrease = FINE_DECREASE
+            draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
+            if tight and over:
+                draft = sharpened(draft, whole.on(draft), smoothing, small)
         self._last[id(picked)] = draft
         self._ends[key] = End(draft, value, self._status(over))
         return self._ends[key]
 
     def _penalised(
-        self, problem: TrainingProblem, whole: Descents, draft: Draft, tight: bool
+        self, problem: TrainingProblem, whole: AllRows, draft: Draft, tight: bool
     ) -> End:
-        """Where proximal steps lead."""
+        """Where proximal steps lead; with many rows, from where those on few of them do."""
+        if isinstance(whole, EngineDescents):
+            draft = self._penalised(problem, self.few, draft, tight).draft
         steps = Penalised(whole, draft, problem.penalties, problem.ridge)
         tol = self.budget.tol * problem.cost_unit
         draft, over = steps.descend(self.budget.max_iter, tol, tight=tight)
@@ -226,7 +238,7 @@ class Elimination:
         whole, counted = self._on_all_rows(), problem.penalties.counts
         tol = self.budget.tol * problem.cost_unit
         penalties = PenaltyPair.of(linear()) if counted else problem.penalties
-        terms = RateTerms(whole.on(draft), draft.shape, problem.minimum_rates)
+        terms = RateTerms(whole.masses(draft), problem.minimum_rates)
         steps = Penalised(whole, draft, penalties, problem.ridge, rates=terms, support=counted)
         over, met, worst = False, False, [np.inf] * RATE_PATIENCE
         for _ in range(RATE_ROUNDS):
@@ -248,9 +260,14 @@ class Elimination:
             return self.budget.verdict
         return Status.ACCEPTABLE if over or not self.budget.max_iter else Status.MAX_ITER
 
-    def _on_all_rows(self) -> Descents:
+    def _on_all_rows(self) -> AllRows:
+        """Descents over arrays of all rows where these are few; else over the engine."""
         if self._all is None:
-            self._all = Descents(self.problem, self.budget, self.problem.rows.sample())
+            problem, budget, rows = self.problem, self.budget, self.problem.rows
+            if rows.n_rows <= SUPPORT_ROWS and (all_ := rows.sample()).n_rows >= rows.n_rows:
+                self._all = Descents(problem, budget, all_)
+            else:
+                self._all = EngineDescents(problem, budget, self.few)
         return self._all
 
     def _picked(self, problem: TrainingProblem, tight: bool) -> Draft:

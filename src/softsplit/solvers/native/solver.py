@@ -111,13 +111,6 @@ class NativeSolver:
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
-    def supports(self, problem: TrainingProblem) -> str | None:
-        """Elimination goes over the rows themselves; for the expected cost sums will do."""
-        elsewhere = getattr(problem.rows, "samples", None) is None
-        if elsewhere and problem.by_likelihood:
-            return "trains by likelihood only where the rows are in the memory of this process"
-        return None
-
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
         if problem.by_likelihood:
