@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
@@ -44,8 +45,41 @@ IDLE = 1e-12
 
 
 @dataclass(frozen=True)
+class Placed:
+    """Rows behind an engine, with the scaling that they have there and a summary of them."""
+
+    scaling: Scaling
+    engine: RowEngine
+    summary: FeatureSummary
+
+
+class TrainingRows(Protocol):
+    """What a problem is made of: ``Rows``, or rows that are not in this process."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes in order."""
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """As of ``Rows``, and so are the next three."""
+
+    @property
+    def coding(self) -> Coding | None: ...
+
+    @property
+    def target(self) -> str | None: ...
+
+    @property
+    def groups(self) -> NDArray[np.intp] | None: ...
+
+    def placed(self, kind: str, engine: Any, class_weight: Any) -> Placed:
+        """The rows, scaled, behind an engine; weights of classes are factors on those of rows."""
+
+
+@dataclass(frozen=True)
 class Rows:
-    """Validated training rows.
+    """Validated training rows in this process.
 
     Attributes
     ----------
@@ -101,6 +135,18 @@ class Rows:
         """The same rows, where only some of the classes can be learned."""
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
+
+    def placed(self, kind: str, engine: Any, class_weight: Any) -> Placed:
+        """As of ``TrainingRows``."""
+        counted, weight = self.counted(), self.weight
+        scaling = fit_scaling(kind, counted.X, counted.weight)
+        if class_weight is not None:
+            weight = parse.weighted_rows(class_weight, weight, self.labels, self.classes)
+        samples = Samples.from_arrays(
+            self.X, self.labels, len(self.classes), weight, scaling.transform
+        )
+        summary = FeatureSummary.of(self.X, self.weight, samples.mean)
+        return Placed(scaling, make_engine(engine)(samples), summary)
 
 
 @dataclass(frozen=True)
@@ -267,37 +313,27 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
     )
 
 
-def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
+def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
     """Scale the rows and put the training problem together; one sentence if a setting is wrong."""
-    counted, n_classes = rows.counted(), len(rows.classes)
+    n_classes = len(rows.classes)
     settings = defaults.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
-    scaling = fit_scaling(kind, counted.X, counted.weight)
     likelihood = defaults.is_likelihood(settings.loss)
-    weight = rows.weight
-    if likelihood and settings.class_weight is not None:
-        weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
-    samples = Samples.from_arrays(rows.X, rows.labels, n_classes, weight, scaling.transform)
-    topology = parse.make_topology(settings.depth, n_classes)
-    engine = make_engine(settings.engine)(samples)
+    placed = rows.placed(kind, settings.engine, settings.class_weight if likelihood else None)
+    engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
+    totals = engine.class_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = parse.make_loss(
-        settings.loss,
-        settings.cost_matrix,
-        settings.class_weight,
-        rows.classes,
-        samples.class_totals,
-        row_unit,
+        settings.loss, settings.cost_matrix, settings.class_weight, rows.classes, totals, row_unit
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
-    total = float(samples.class_totals.sum())
     settings = defaults.auto_strengths(
         settings,
-        loss.featureless(samples.class_totals),
-        row_unit * defaults.luck(total / row_unit, samples.n_features),
+        loss.featureless(totals),
+        row_unit * defaults.luck(float(totals.sum()) / row_unit, engine.n_features),
     )
     penalties = parse.make_penalties(
         settings.penalty,
@@ -316,7 +352,7 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         penalties=penalties,
         minimum_rates=rates,
         steepness=(
-            defaults.UNITS[kind] * samples.n_features
+            defaults.UNITS[kind] * engine.n_features
             if likelihood
             else parse.make_steepness(settings.steepness)
         ),
@@ -324,7 +360,13 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         ridge=ridge * row_unit,
         groups=rows.groups,
     )
-    summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(
-        settings, rows.classes, rows.names, scaling, problem, summary, rows.coding, rows.target
+        settings,
+        rows.classes,
+        rows.names,
+        placed.scaling,
+        problem,
+        placed.summary,
+        rows.coding,
+        rows.target,
     )
