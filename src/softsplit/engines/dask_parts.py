@@ -65,7 +65,9 @@ class DaskParts:
         """The parts that have rows, in their order."""
         return [self._parts[number] for number in sorted(self._parts)]
 
-    def ask(self, work: Callable[..., Any], *question: Any, each: Sequence[Any] | None = None) -> Any:
+    def ask(
+        self, work: Callable[..., Any], *question: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
         """``work(part, *question)`` for every part, in their order; None is no answer.
 
         With ``each``, a part gets its entry there as one more argument.
@@ -192,7 +194,8 @@ class DaskParts:
     def _answering(self) -> Iterator[None]:
         """Say in one sentence that the scheduler is gone."""
         try:
-            yield
+            with self.client.as_current():  # the caller may have another one
+                yield
         except (OSError, CancelledError, RuntimeError) as error:
             if self.client.status == "running" and not isinstance(error, CancelledError):
                 raise

@@ -102,7 +102,7 @@ class Moments:
     def deviations(self) -> FloatArray:
         """Standard deviation of each feature."""
         each = zip(self.totals, self.means, self.squares, strict=True)
-        total, _, squares = reduce(_together, each)  # type: ignore[arg-type]
+        total, _, squares = reduce(_together, each)
         return np.sqrt(squares / total)
 
     def minmax(self) -> LinearScaling:

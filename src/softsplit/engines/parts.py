@@ -64,7 +64,13 @@ class Part:
 
     @classmethod
     def write(
-        cls, samples: Samples, classes: NDArray[Any], kind: str, number: int, home: str, folder: Path
+        cls,
+        samples: Samples,
+        classes: NDArray[Any],
+        kind: str,
+        number: int,
+        home: str,
+        folder: Path,
     ) -> Part:
         """Write the rows to a new file; it has its name when it is complete."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +117,7 @@ class Part:
 def _fill(file: Any, offset: int, line: NDArray[Any]) -> None:
     """Read a line of numbers from a place of a file."""
     file.seek(offset)
-    room = memoryview(line).cast("B")
+    room = line.view(np.uint8).data
     while len(room):
         n_read = file.readinto(room)
         if not n_read:
@@ -183,7 +189,12 @@ class Reading:
 
 
 def part_sums(
-    part: Part, reading: Reading, splits: FloatArray, table: FloatArray, outer: int, steepness: float
+    part: Part,
+    reading: Reading,
+    splits: FloatArray,
+    table: FloatArray,
+    outer: int,
+    steepness: float,
 ) -> Sums:
     """``evaluate`` of base.py over the rows of a part."""
     return added(

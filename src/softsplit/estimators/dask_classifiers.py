@@ -14,13 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
-from softsplit.estimators.dask_input import (
-    collections,
-    dask_needed,
-    is_dask,
-    stored_table,
-    working_client,
-)
+from softsplit.estimators.dask_client import dask_needed, working_client
+from softsplit.estimators.dask_input import collections, is_dask, stored_table
 from softsplit.support.messages import shown
 from softsplit.training.dask_table import DaskTable
 from softsplit.training.preparation import Rows, TrainingRows
@@ -62,7 +57,7 @@ class DaskTree(SoftTreeBase):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
         """A sample to compare settings on, and the table to train on."""
-        known = vars(self)
+        known: dict[str, Any] = self.__dict__
         for name in ("coding_", "feature_names_in_"):
             known.pop(name, None)
         if X.coding is not None:
@@ -89,7 +84,7 @@ class DaskTree(SoftTreeBase):
         return _by_partition(local.predict_proba, X, empty, local.classes_.tolist())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the samples whose class is predicted; the predictions are made on the cluster."""
+        """Share of the samples whose class is predicted, which is done on the cluster."""
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         dask, _ = dask_needed()
@@ -102,14 +97,16 @@ class DaskTree(SoftTreeBase):
         given = self.get_params(deep=False)
         del given["client"]
         made = self.local_class(**given)
-        vars(made).update({k: v for k, v in vars(self).items() if k not in (*given, "client")})
+        known = {k: v for k, v in vars(self).items() if k not in (*given, "client")}
+        made.__dict__.update(known)
         return made
 
     def __sklearn_clone__(self) -> Self:
         """A client is no part of a model, and cannot be copied: the clone has the same one."""
         given = self.get_params(deep=False)
         client = given.pop("client")
-        return type(self)(client=client, **{k: clone(v, safe=False) for k, v in given.items()})
+        made: Any = type(self)
+        return made(client=client, **{k: clone(v, safe=False) for k, v in given.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the client, which belongs to this process."""
@@ -161,7 +158,7 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
         return self
 
 
-class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):
+class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
 
     Settings are compared on a stratified sample of 50,000 rows in this process; the tree is

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
@@ -23,7 +21,6 @@ from softsplit.engines.parts import Part
 from softsplit.engines.samples import Samples
 from softsplit.support.inputs import has_gaps, holds_numbers, made_floats, refuse_mixed_labels
 from softsplit.support.messages import shown
-from softsplit.support.version import __version__
 from softsplit.training import settings
 from softsplit.training.dask_table import DaskTable
 from softsplit.variables import Coding, column_groups, learn
@@ -38,89 +35,6 @@ LABELS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers"}
 def is_dask(X: Any) -> bool:
     """Whether this is a dask collection; dask need not be there to tell."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "dask")
-
-
-def dask_needed() -> Any:
-    """dask and distributed, or one sentence."""
-    try:
-        import dask
-        import distributed
-    except ImportError:
-        raise ImportError(
-            "rows on Dask need dask and distributed; install them with pip install "
-            "'softsplit[dask]'."
-        ) from None
-    return dask, distributed
-
-
-# --- clusters -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def working_client(client: Any, n_jobs: int | None) -> Iterator[Any]:
-    """The client, the current one, or that of a cluster in this process that ends with this."""
-    _, distributed = dask_needed()
-    if client is None:
-        try:
-            client = distributed.default_client()
-        except ValueError:
-            client = None
-    if client is not None:
-        _check_client(client, distributed)
-        yield client
-        return
-    threads = n_jobs if n_jobs and n_jobs > 0 else cpu_count()
-    with (
-        distributed.LocalCluster(
-            n_workers=1,
-            threads_per_worker=threads,
-            processes=False,  # scripts need no guard against being imported, and nothing is sent
-            dashboard_address=None,
-            memory_limit=0,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as own,
-    ):
-        yield own
-
-
-def _check_client(client: Any, distributed: Any) -> None:
-    if not isinstance(client, distributed.Client):
-        raise ValueError(f"client must be a distributed.Client, got {shown(client)}.")
-    if client.asynchronous:
-        raise ValueError("client is asynchronous, and fit waits for it; give a plain Client.")
-    if client.status != "running":
-        raise ValueError(f"the Dask client is {client.status}; open a new one and fit again.")
-    if not client.nthreads():
-        raise ValueError(
-            "the Dask cluster has no workers; start some, wait with client.wait_for_workers(1), "
-            "and fit again."
-        )
-    here = versions()
-    try:
-        there = client.run(versions)
-    except ImportError:
-        raise ValueError(
-            "a worker of the Dask cluster cannot import softsplit; install the same version of "
-            "softsplit[dask] on every machine."
-        ) from None
-    for address, found in there.items():
-        for name, version in here.items():
-            if found[name] != version:
-                raise ValueError(
-                    f"worker {address} has {name} {found[name]} and this process {version}; install "
-                    "the same versions everywhere."
-                )
-
-
-def versions() -> dict[str, str]:
-    """Versions that must be the same in all processes: pickles and bits depend on them."""
-    _, distributed = dask_needed()
-    return {
-        "softsplit": __version__,
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        "distributed": distributed.__version__,
-        "numpy": np.__version__,
-    }
 
 
 # --- collections ----------------------------------------------------------------------------------
@@ -148,7 +62,7 @@ class Collections:
 
     def stores(self, coding: Coding | None) -> list[Store]:
         """What stores each partition."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         expected, store = self.expected._replace(coding=coding), delayed(store_part, pure=False)
         weights = self.weights or [None] * len(self.rows)
@@ -157,7 +71,7 @@ class Collections:
 
     def some(self) -> Any:
         """Rows from all partitions, delayed: enough to learn a coding from."""
-        from dask import delayed
+        from dask.delayed import delayed
 
         each = ceil(LEARNED_ROWS / len(self.rows))
         return [
@@ -179,7 +93,9 @@ def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, rows and columns, got {X.ndim}.")
         if np.isnan(X.shape[1]):
-            raise ValueError("the number of columns of X is unknown; X.compute_chunk_sizes() tells.")
+            raise ValueError(
+                "the number of columns of X is unknown; X.compute_chunk_sizes() tells."
+            )
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         expected, numbers = Expected(int(X.shape[1]), None, None), X.dtype.kind in "biuf"
     elif isinstance(X, dd.DataFrame):
@@ -334,7 +250,9 @@ def some_rows(X: Any, y: Any, number: int, count: int) -> tuple[Any, NDArray[Any
     with _named(number):
         labels = _labels(X, y)
         refuse_mixed_labels(labels)
-    chosen = np.unique(np.linspace(0, len(labels) - 1, count).astype(np.intp)) if len(X) else []
+    chosen: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+    if len(labels):
+        chosen = np.unique(np.linspace(0, len(labels) - 1, count).astype(np.intp))
     return (X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]), labels[chosen]
 
 
@@ -406,5 +324,3 @@ def _learned(client: Any, found: Collections, kinds: Any) -> Coding:
     refuse_mixed_labels(labels)
     classes, at = np.unique(labels, return_inverse=True)
     return learn(table, at, classes, np.ones(len(at)), kinds).coding
-
-

@@ -87,9 +87,9 @@ class DaskTable:
             factors = parse.class_factors(class_weight, totals, self.classes)
             totals = parse.make_weights(totals * factors, "class_weight times sample_weight")
         reading = Reading(self.classes, scaling, factors=factors)
-        weights = self.drawn.weights if factors is None else (
-            self.drawn.weights * np.repeat(factors, np.diff(self.drawn.starts))
-        )
+        weights, counts = self.drawn.weights, np.diff(self.drawn.starts)
+        if factors is not None:
+            weights = weights * np.repeat(factors, counts)
         scaled = reading.scaled(self.drawn.features)
         drawn = Samples(scaled, self.drawn.starts, weights, totals)
         rows = DaskRows(self.parts, reading, self.moments, drawn)
@@ -116,7 +116,11 @@ class DaskTable:
         return known.minmax() if kind == "minmax" else known.standard()
 
     def _quantile(self) -> QuantileScaling:
-        rows = np.hstack([self.drawn.features, self.moments.low[:, None], self.moments.high[:, None]])
+        if self.drawn.n_rows == self.n_rows:
+            return QuantileScaling.fit(self.drawn.features.T, self.drawn.weights)
+        rows = np.hstack(
+            [self.drawn.features, self.moments.low[:, None], self.moments.high[:, None]]
+        )
         weights = self.drawn.weights * np.repeat(
             self.moments.totals / np.add.reduceat(self.drawn.weights, self.drawn.starts[:-1]),
             np.diff(self.drawn.starts),
@@ -125,6 +129,8 @@ class DaskTable:
         knots = [rough.curve(j)[0] for j in range(rough.n_features)]
         answers = self.parts.ask(part_below, knots)
         return rough.counted(
-            [tuple(reduce(np.add, column) for column in zip(*one, strict=True))
-             for one in zip(*answers, strict=True)]
+            [
+                tuple(reduce(np.add, column) for column in zip(*one, strict=True))
+                for one in zip(*answers, strict=True)
+            ]
         )
