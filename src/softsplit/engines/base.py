@@ -45,7 +45,8 @@ class RowEngine(Protocol):
     the splits' lines; Newton steps are then made. One whose rows are arrays in this process has
     them as ``samples``, and one that compiled descents can run on is ``InMemory`` (compiled.py).
     With ``of_columns(columns)``, the same rows with some of their columns, a sparse tree reads no
-    others; ``rounding`` says how exact the value is, relative to it, where that is not 1e-12.
+    others; ``rounding`` says how exact the value is, relative to it, where that is not 1e-12;
+    ``in_threads(n)``, the same rows whose passes n threads share, lets it use ``n_jobs``.
     """
 
     @property
@@ -91,7 +92,23 @@ class RowEngine(Protocol):
         """The rows of one class alone."""
 
 
-def with_columns(rows: RowEngine, columns: NDArray[np.intp]) -> tuple[RowEngine, NDArray[np.intp]]:
+class SomeColumns(Protocol):
+    """What is asked of rows with some of their columns."""
+
+    @property
+    def n_features(self) -> int:
+        """Columns of a row."""
+
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        """The sums at the tree with these splits."""
+
+    def sample(self, limit: int | None = None) -> Samples:
+        """About ``limit`` rows in this process."""
+
+
+def with_columns(
+    rows: RowEngine, columns: NDArray[np.intp]
+) -> tuple[SomeColumns, NDArray[np.intp]]:
     """Rows that have these columns, and where they are in them.
 
     An engine may have ``of_columns(columns)``, the same rows with some of their columns; one that

@@ -8,7 +8,7 @@ small problem a call from Python costs more than the pass.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
+from softsplit.engines.row_sums import row_sums
 from softsplit.engines.samples import Samples
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, from_python
 
 ROWS = 16_384
-"""Rows evaluated at a time, so that a million of them need no array of scores."""
+"""Rows evaluated at a time."""
+
+MANY = 20_000
+"""Beyond this number of rows their sums are made by row_sums.py; up to it as compiled descents make
+them, to the bit."""
 
 NOTHING = np.zeros(0)
 NO_ROWS = np.zeros((0, 0))
@@ -123,9 +128,10 @@ def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 @dataclass(frozen=True)
 class CompiledRows(InMemory):
-    """Rows in the memory of this process."""
+    """Rows in the memory of this process; ``threads`` share a pass over many of them."""
 
     samples: Samples
+    threads: int = 1
     branches: None = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -165,17 +171,24 @@ class CompiledRows(InMemory):
 
     def reweighed(self, seed: int, power: float) -> CompiledRows:
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
-        return CompiledRows(self.samples.with_weights(self.samples.weights * shares**power))
+        weighed = self.samples.with_weights(self.samples.weights * shares**power)
+        return CompiledRows(weighed, self.threads)
 
     def of_class(self, k: int) -> CompiledRows:
-        return CompiledRows(self.samples.of_class(k))
+        return CompiledRows(self.samples.of_class(k), self.threads)
 
-    def of_columns(self, columns: NDArray[np.intp]) -> CompiledRows:
-        """The same rows with some of their columns."""
-        chosen = np.ascontiguousarray(self.samples.features[columns])
-        return CompiledRows(replace(self.samples, features=chosen))
+    def of_columns(self, columns: NDArray[np.intp]) -> ColumnRows:
+        """The same rows with some of their columns, not copied."""
+        return ColumnRows(self, columns)
+
+    def in_threads(self, threads: int) -> CompiledRows:
+        """The same rows, passes over which are shared by so many threads."""
+        return CompiledRows(self.samples, threads)
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        if self.n_rows > MANY:
+            columns = np.arange(self.n_features)
+            return row_sums(self.samples, columns, splits, table, outer, steepness, self.threads)
         table = np.ascontiguousarray(table)
         found = self._pass(splits, table, outer, steepness)
         if outer == IDENTITY:
@@ -245,3 +258,22 @@ class CompiledRows(InMemory):
 
     def mass(self, passes: Passes) -> FloatArray:
         return passes.mass
+
+
+@dataclass(frozen=True)
+class ColumnRows:
+    """Rows in memory with some of their columns, for sums and samples."""
+
+    whole: CompiledRows
+    columns: NDArray[np.intp]
+
+    @property
+    def n_features(self) -> int:
+        return len(self.columns)
+
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        whole = self.whole
+        return row_sums(whole.samples, self.columns, splits, table, outer, steepness, whole.threads)
+
+    def sample(self, limit: int | None = None) -> Samples:
+        return self.whole.samples.stratified(limit or self.whole.n_rows, columns=self.columns)

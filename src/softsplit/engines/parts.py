@@ -6,7 +6,7 @@ per feature, in the precision that they came in:
 
     features (n_features, n_rows)    weights (n_rows,), if they are not all 1
 
-Every pass reads CHUNK rows at a time, and only the columns that a tree uses. They are scaled on the
+Every pass reads PIECE rows at a time, and only the columns that a tree uses. They are scaled on the
 way: what a worker holds in memory is a few megabytes, whatever the size of its parts, and the
 operating system keeps as much of the files in memory as there is room for. Files are read, not
 mapped: mapped pages would count as memory of the worker, which Dask ends when it has too much.
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
-from softsplit.engines.registry import ENGINES
-from softsplit.engines.samples import CHUNK, Samples
+from softsplit.engines.row_sums import PIECE, row_sums
+from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import Scaling
 
@@ -156,15 +156,15 @@ class Reading:
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     def pieces(self, part: Part) -> Iterator[Samples]:
-        """The rows of a part in scaled units, CHUNK at a time."""
+        """The rows of a part in scaled units, PIECE at a time."""
         starts = self.starts(part)
         shares: FloatArray | None = None
         if self.drawn is not None:
             seed, power = self.drawn
             shares = np.random.default_rng([seed, part.number]).standard_exponential(part.n_rows)
             shares **= power
-        for begin in range(0, part.n_rows, CHUNK):
-            rows = slice(begin, begin + CHUNK)
+        for begin in range(0, part.n_rows, PIECE):
+            rows = slice(begin, begin + PIECE)
             features, weights = part.read(rows, self.columns)
             here = np.clip(starts - begin, 0, len(weights))
             if self.factors is not None:
@@ -197,8 +197,9 @@ def part_sums(
     steepness: float,
 ) -> Sums:
     """``evaluate`` of base.py over the rows of a part."""
+    columns = np.arange(splits.shape[1] - 1)
     return added(
-        ENGINES["memory"](piece).evaluate(splits, table, outer, steepness)
+        row_sums(piece, columns, splits, table, outer, steepness, 1)
         for piece in reading.pieces(part)
     )
 
@@ -229,8 +230,8 @@ def part_below(part: Part, knots: Sequence[FloatArray]) -> list[tuple[FloatArray
     Together they are the exact ranks of the knots among all values.
     """
     found = [(np.zeros(len(values)), np.zeros(len(values))) for values in knots]
-    for begin in range(0, part.n_rows, CHUNK):
-        features, weights = part.read(slice(begin, begin + CHUNK))
+    for begin in range(0, part.n_rows, PIECE):
+        features, weights = part.read(slice(begin, begin + PIECE))
         for (below, at), line, values in zip(found, features, knots, strict=True):
             order = np.argsort(line)
             line, totals = line[order], np.append(0.0, np.cumsum(weights[order]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from softsplit.support.compiling import compiled
 
 CHUNK = 16_384
 """Rows handled at a time where a copy of all of them would take too much memory."""
+
+SINGLE_ROWS = 20_000
+"""Up to this number rows are in double precision, whatever they were given in."""
 
 FEW = 200
 """Rows of a class that are enough to tell where it lies."""
@@ -34,7 +38,7 @@ class Samples:
     Attributes
     ----------
     features : array of shape (n_features, n_rows), C order
-        One contiguous line per feature.
+        One contiguous line per feature; in single precision only where they were to stay so.
     starts : int array of shape (n_classes + 1,)
         Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
     weights : array of shape (n_rows,)
@@ -68,8 +72,12 @@ class Samples:
     @property
     def mean(self) -> FloatArray:
         """Weighted mean of every feature, (n_features,)."""
-        mean: FloatArray = self.features @ (self.weights / self.weights.sum())
-        return mean
+        shares = self.weights / self.weights.sum()
+        if self.features.dtype == np.float64:
+            mean: FloatArray = self.features @ shares
+            return mean
+        pieces = range(0, self.n_rows, CHUNK)
+        return sum(self.features[:, i : i + CHUNK] @ shares[i : i + CHUNK] for i in pieces)
 
     @cached_property
     def gram(self) -> Gram:
@@ -84,29 +92,33 @@ class Samples:
         found = self.first(np.minimum(np.diff(self.starts), FEW))
         return replace(found, class_totals=np.add.reduceat(found.weights, found.starts[:-1]))
 
-    def stratified(self, limit: int, smallest: int = 30) -> Samples:
+    def stratified(
+        self, limit: int, smallest: int = 30, columns: NDArray[np.intp] | None = None
+    ) -> Samples:
         """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
 
         The first rows of a class are as good as random. Weights are scaled so that the class
-        totals stay as they are.
+        totals stay as they are. With ``columns``, they have no others.
         """
         counts = np.diff(self.starts)
         if self.n_rows <= limit:
-            return self
+            return self if columns is None else self.first(counts, columns)
         take = np.minimum(counts, np.maximum(smallest, counts * limit // self.n_rows))
-        found = self.first(take)
+        found = self.first(take, columns)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
         return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
 
-    def first(self, counts: NDArray[np.int64]) -> Samples:
-        """The first so many rows of each class."""
+    def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
+        """The first so many rows of each class; with ``columns``, only these of them."""
         pairs = zip(self.starts[:-1], counts, strict=True)
-        return self.part(np.concatenate([np.arange(low, low + size) for low, size in pairs]))
+        rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
+        return self.part(rows, columns)
 
-    def part(self, rows: NDArray[np.intp]) -> Samples:
-        """Chosen rows, in ascending order; the class totals stay those of all rows."""
+    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None) -> Samples:
+        """Chosen rows, in ascending order, in double precision; the class totals stay."""
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
-        features = np.ascontiguousarray(self.features[:, rows])
+        chosen = self.features[:, rows] if columns is None else self.features[np.ix_(columns, rows)]
+        features = np.ascontiguousarray(chosen, dtype=float)
         return Samples(features, starts, self.weights[rows], self.class_totals)
 
     def with_weights(self, weights: FloatArray) -> Samples:
@@ -139,12 +151,14 @@ class Samples:
         n_classes: int,
         sample_weight: FloatArray | None = None,
         transform: Callable[[FloatArray], FloatArray] | None = None,
+        stay_single: bool = False,
     ) -> Samples:
         """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
 
         Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
         applied to the rows as they are copied, so that no scaled copy of X is needed besides. The
-        result is the same, to the bit, for numbers given in single or in double precision.
+        result is the same, to the bit, for numbers given in single or in double precision, unless
+        rows of single precision that are more than SINGLE_ROWS are to ``stay_single``.
         """
         single = np.asarray(X).dtype == np.float32
         values: NDArray[np.floating] = np.ascontiguousarray(
@@ -160,7 +174,8 @@ class Samples:
             raise ValueError("sample weights must be numbers >= 0.")
         order = _canonical_order(values, classes, weight)
         first = _first_of_equal(values, classes, order)
-        features = _copy_rows(values, order[first], transform)
+        stay_single = stay_single and single and len(values) > SINGLE_ROWS
+        features = _copy_rows(values, order[first], transform, stay_single)
         labels = classes[order[first]]
         # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
@@ -177,9 +192,10 @@ def _copy_rows(
     X: NDArray[np.floating],
     rows: NDArray[np.intp],
     transform: Callable[[FloatArray], FloatArray] | None,
+    single: bool,
 ) -> FloatArray:
     """Chosen rows, transformed, one line per feature; copied in chunks."""
-    features = np.empty((X.shape[1], len(rows)))
+    features: Any = np.empty((X.shape[1], len(rows)), dtype=np.float32 if single else np.float64)
     for low in range(0, len(rows), CHUNK):
         block = X[rows[low : low + CHUNK]].astype(np.float64, copy=False)
         if transform is not None:

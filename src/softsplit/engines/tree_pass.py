@@ -57,8 +57,8 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_branches):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
-            _lift_values(left, right, table[group], size, values)
-            total += _chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
+            lift_values(left, right, table[group], size, values)
+            total += chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
             _spread(
                 left, right, table[group], size, values, reach, steepness, begin, slopes,
                 mass[group],
@@ -67,7 +67,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
 
 
 @compiled
-def _lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
+def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
     """V[branch] from the leaves up."""
     n_branches = left.shape[0]
     for t in range(n_branches - 1, -1, -1):
@@ -86,7 +86,7 @@ def _lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unt
 
 
 @compiled
-def _chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
+def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
     if outer == IDENTITY:  # most passes: no more than a product

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine, Sums, samples_of
 from softsplit.engines.block import CollapsedRows, GateCache
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.distributions import CountedDistributions, LeafPrior
@@ -170,6 +171,12 @@ class TrainingProblem:
             proximal=Proximal(proximal, anchor) if proximal > 0 else None,
             rows=self._whole if cache is None else CollapsedRows.of(cache, block),
         )
+
+    def on_sample(self, limit: int) -> TrainingProblem:
+        """The same problem on about ``limit`` of its rows, in memory; their weights add up to those
+        of all rows, class by class."""
+        few = self.rows.sample(limit).with_totals(self.rows.class_totals)
+        return replace(self, rows=CompiledRows(few))
 
     @property
     def _whole(self) -> RowEngine:

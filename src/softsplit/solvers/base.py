@@ -309,6 +309,14 @@ class Ruled(Protocol):
         """Name of the rule of the start with this number."""
 
 
+@runtime_checkable
+class Thrifty(Protocol):
+    """A solver that looks for trees on samples where rows are many, and then finishes the best."""
+
+    def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
+        """Sizes of the samples, growing; empty where trees are looked for on all rows."""
+
+
 class Path(Protocol):
     """What one start has led to: trees for problems that differ in strengths and ridge only."""
 

@@ -5,6 +5,7 @@ Another number of BLAS threads would change the last bits of a result.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,19 @@ def one_blas_thread() -> Iterator[None]:
 def n_workers(n_jobs: int | None, n_tasks: int) -> int:
     """What ``n_jobs`` asks for, as far as there is work; joblib would start them all."""
     return max(1, min(effective_n_jobs(n_jobs), n_tasks, MOST_PER_CORE * cpu_count()))
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Threads for work on many rows: what ``n_jobs`` asks for; where it is None, all cores.
+
+    As in libraries with OpenMP, whose variable OMP_NUM_THREADS, which joblib sets in its workers,
+    counts here too.
+    """
+    if n_jobs is not None:
+        return n_workers(n_jobs, MOST_PER_CORE * cpu_count())
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    cores = effective_n_jobs(-1)
+    return min(cores, int(allowed)) if allowed.isdigit() and int(allowed) > 0 else cores
 
 
 def in_threads(

@@ -23,7 +23,7 @@ from softsplit.engines.samples import Samples
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.training import settings as parse
-from softsplit.training.preparation import Placed, Rows
+from softsplit.training.preparation import ModelSettings, Placed, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding
 
@@ -79,12 +79,12 @@ class DaskTable:
             self.names, self.weighted, self.coding, self.target, self.groups,
         )  # fmt: skip
 
-    def placed(self, kind: str, engine: Any, class_weight: Any) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
         """As ``Rows.placed``; there is no choice of engines."""
         scaling = self.scaling(kind)
         totals, factors = self.moments.totals, None
-        if class_weight is not None:
-            factors = parse.class_factors(class_weight, totals, self.classes)
+        if likelihood and settings.class_weight is not None:
+            factors = parse.class_factors(settings.class_weight, totals, self.classes)
             totals = parse.make_weights(totals * factors, "class_weight times sample_weight")
         reading = Reading(self.classes, scaling, factors=factors)
         weights, counts = self.drawn.weights, np.diff(self.drawn.starts)

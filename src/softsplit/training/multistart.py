@@ -58,8 +58,11 @@ def multistart(
     budget: Budget | None = None,
     n_jobs: int | None = None,
     observer: Observer | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[Solution]:
     """Run ``solver`` from ``n_starts`` starts; one Solution each, in the order of the starts.
+
+    With ``numbers`` only those of them are made.
 
     The time limit of the budget covers all starts together. Those that would begin after it are
     left out, except the first.
@@ -67,16 +70,23 @@ def multistart(
     refuse_unsupported(solver, problem)
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    jobs = list(enumerate(sequence.spawn(n_starts)))
+    children = _children(sequence, n_starts)
+    jobs = [(i, children[i]) for i in (range(n_starts) if numbers is None else numbers)]
     observer = observer or Observer()
-    observer.starting(n_starts)
-    workers = n_workers(n_jobs, n_starts)
+    observer.starting(len(jobs))
+    workers = n_workers(n_jobs, len(jobs))
     with one_blas_thread():
         if workers == 1:
             return _one_after_another(problem, solver, jobs, budget, observer)
         if solver.releases_gil:
             return _side_by_side(problem, solver, jobs, budget, workers, observer)
         return _in_processes(problem, solver, jobs, budget, workers, observer)
+
+
+def _children(sequence: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
+    """The first children of a sequence; the same whenever they are asked for."""
+    fresh = np.random.SeedSequence(sequence.entropy, spawn_key=sequence.spawn_key)
+    return fresh.spawn(count)
 
 
 def _one_after_another(

@@ -73,8 +73,8 @@ class TrainingRows(Protocol):
     @property
     def groups(self) -> NDArray[np.intp] | None: ...
 
-    def placed(self, kind: str, engine: Any, class_weight: Any) -> Placed:
-        """The rows, scaled, behind an engine; weights of classes are factors on those of rows."""
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+        """The rows, scaled, behind an engine; by likelihood class weights are factors on theirs."""
 
 
 @dataclass(frozen=True)
@@ -136,17 +136,22 @@ class Rows:
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
 
-    def placed(self, kind: str, engine: Any, class_weight: Any) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
         """As of ``TrainingRows``."""
-        counted, weight = self.counted(), self.weight
+        counted, weight, given = self.counted(), self.weight, settings.class_weight
         scaling = fit_scaling(kind, counted.X, counted.weight)
-        if class_weight is not None:
-            weight = parse.weighted_rows(class_weight, weight, self.labels, self.classes)
+        if likelihood and given is not None:
+            weight = parse.weighted_rows(given, weight, self.labels, self.classes)
         samples = Samples.from_arrays(
-            self.X, self.labels, len(self.classes), weight, scaling.transform
+            self.X,
+            self.labels,
+            len(self.classes),
+            weight,
+            scaling.transform,
+            stay_single=likelihood,
         )
         summary = FeatureSummary.of(self.X, self.weight, samples.mean)
-        return Placed(scaling, make_engine(engine)(samples), summary)
+        return Placed(scaling, make_engine(settings.engine)(samples), summary)
 
 
 @dataclass(frozen=True)
@@ -319,7 +324,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
     settings = defaults.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
     likelihood = defaults.is_likelihood(settings.loss)
-    placed = rows.placed(kind, settings.engine, settings.class_weight if likelihood else None)
+    placed = rows.placed(kind, settings, likelihood=likelihood)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)

@@ -16,10 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Adaptable, Budget, Solution, Solver, Status
+from softsplit.solvers.base import (
+    Adaptable,
+    Budget,
+    Solution,
+    Solver,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training import settings
+from softsplit.training.growing import grow, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.training.observer import Observer
 from softsplit.training.preparation import Prepared
@@ -150,21 +158,27 @@ class Outcome:
 
 
 def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Outcome:
-    """The best tree of many starts, after a search around the best of them."""
+    """The best tree of many starts, after a search around the best of them.
+
+    Where rows are many, starts and search see samples of them (growing.py).
+    """
     problem, observer = prepared.problem, observer or Observer()
-    starts = multistart(
-        problem,
-        run.solver,
-        n_starts=run.n_starts,
-        seed=run.seed,
-        budget=run.budget,
-        n_jobs=run.n_jobs,
-        observer=observer,
-    )
+    settings: dict[str, Any] = {"seed": run.seed, "budget": run.budget, "observer": observer}
+    sizes = samples_for(problem, run.solver)
+    starts: list[Solution] = []
     try:
-        best = hop(problem, run.solver, starts, seed=run.seed, budget=run.budget, observer=observer)
+        if sizes:
+            refuse_unsupported(run.solver, problem)
+            best, starts = grow(
+                problem, run.solver, sizes, n_starts=run.n_starts, n_jobs=run.n_jobs, **settings
+            )
+        else:
+            starts = multistart(
+                problem, run.solver, n_starts=run.n_starts, n_jobs=run.n_jobs, **settings
+            )
+            best = hop(problem, run.solver, starts, **settings)
     except NoFeasibleTreeError as error:
-        if run.budget.exhausted:
+        if run.budget.exhausted or not starts:
             raise
         raise _name_rates(error, problem, starts, prepared.classes) from None
     return Outcome.of(best, starts, run)

@@ -84,6 +84,13 @@ class Scaling(Protocol):
         """The numbers that, with the kind, make the scaling: see ``scaling_from``."""
 
 
+MANY, PIECE = 50_000, 16_384
+"""Rows beyond which means are added up without sorting, and rows handled at a time then."""
+
+EXACT_BITS, WEIGHT_BITS = 52.0, 26.0
+"""Integers up to 2^52 add up exactly; weights that are none are rounded to so many bits in all."""
+
+
 @dataclass(frozen=True)
 class LinearScaling:
     """(x - low) / span, column by column; a constant column has span infinity."""
@@ -104,6 +111,8 @@ class LinearScaling:
     def standard(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
         """Mean and deviation of the columns of ``X``, from their values between 0 and 1."""
         frame = cls.minmax(X)
+        if len(X) > MANY:
+            return _standard_of_many(frame, X, weight)
         low, span = frame.low.copy(), frame.span.copy()
         for j in np.flatnonzero(np.isfinite(frame.span)):
             values, totals = _distinct(X[:, j], weight)
@@ -309,7 +318,7 @@ def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
     One column in double precision at a time, so that X itself may be large and single.
     """
     values = column.astype(np.float64) + 0.0  # -0.0 becomes 0.0
-    if weight is None:
+    if weight is None or np.all(weight == 1.0):
         found, counts = np.unique(values, return_counts=True)
         return found, counts.astype(float)
     # Equal values are added up in the order of their weights: sums of fractions depend on it.
@@ -317,6 +326,38 @@ def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
     values = values[order]
     first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     return values[first], np.add.reduceat(weight[order], first)
+
+
+def _standard_of_many(
+    frame: LinearScaling, X: FloatArray, weight: FloatArray | None
+) -> LinearScaling:
+    """Mean and deviation of many rows, a piece at a time, without sorting columns.
+
+    Values between 0 and 1 are rounded to multiples of a power of two, small enough for all sums to
+    be exact: they are the same for rows in any order.
+    """
+    weight = np.ones(len(X)) if weight is None else weight
+    if np.any(weight != np.rint(weight)):
+        weight = np.rint(weight * 2.0 ** np.floor(WEIGHT_BITS - np.log2(weight.sum())))
+    total = float(weight.sum())
+    unit = 2.0 ** np.floor(EXACT_BITS - np.log2(total))
+
+    def mean(centre: FloatArray | float, power: int) -> FloatArray:
+        sums = np.zeros(X.shape[1])
+        for begin in range(0, len(X), PIECE):
+            rows = slice(begin, begin + PIECE)
+            values = (frame.transform(X[rows].astype(float)) - centre) ** power
+            sums += weight[rows] @ np.rint(values * unit)
+        return sums / (unit * total)
+
+    means = mean(0.0, 1)
+    deviations = np.sqrt(mean(means, 2))
+    varies = np.isfinite(frame.span)
+    low = frame.low.copy()
+    low[varies] += ((means - 0.5 * DEVIATIONS * deviations) * frame.span)[varies]
+    with np.errstate(invalid="ignore"):
+        span = np.where(varies, frame.span * DEVIATIONS * deviations, np.inf)
+    return LinearScaling(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
 
 
 def _ranked(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:

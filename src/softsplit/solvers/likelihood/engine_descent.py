@@ -2,9 +2,10 @@
 
 A tree that has descended on a sample is near the end already: on all N rows its numbers are off by
 what a sample of n rows leaves open, and the curvature there is known from the sample to a few
-percent. So the descent begins from the inverse Hessian of the sample (whose weights add up to those
-of all rows), and L-BFGS mends the rest: each step is an evaluation, and each takes off a digit or
-more.
+percent. So a step on all rows is a Newton step with the Hessian of a sample (whose weights add up
+to those of all rows), which pairs of earlier steps mend as in L-BFGS: each is an evaluation, and
+each takes off a digit or so. The sample grows: what some 20,000 rows leave open is settled on
+MIDDLE_ROWS rows before all rows are asked.
 
 The change of units is that of draft.py. With m columns and unit = steepness / n_features an engine
 of those columns is asked at steepness unit m, where weights are the same and
@@ -18,6 +19,8 @@ slope: the value must be level to ``rounding``, and the slope along the step sma
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,51 +28,49 @@ from softsplit.engines.base import Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
+from softsplit.solvers.likelihood.curvature import hessian
 from softsplit.solvers.likelihood.descent import (
     FIRST_MOVE,
     MAX_CUTS,
-    NO_INVERSE,
-    STALLS,
-    STORED,
     SUFFICIENT,
-    Memory,
+    Field,
     Smoothing,
-    aim,
-    keep,
-    largest,
-    new_memory,
     shorter,
 )
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.fisher import inverse_fisher
-from softsplit.solvers.likelihood.newton import (
-    Function,
-    affordable,
-    hessian,
-    inverse_size,
-    of_free_numbers,
-    over_field,
-)
+from softsplit.solvers.likelihood.newton import Function, inverse_size, over_field
 from softsplit.solvers.likelihood.objective import by_log_odds, shrink, softmax
-from softsplit.solvers.likelihood.search import Descents, OutOfBudget
+from softsplit.solvers.likelihood.search import Descents
 from softsplit.support.arrays import FloatArray
 
-MOST_FISHER_NUMBERS = 600
-"""Free numbers for which the Fisher information is worked out, where a Hessian takes too long."""
+MIDDLE_ROWS = 100_000
+"""Rows of the sample from which the curvature is taken."""
 
-NEAR_STEPS, NEAR_DECREASE = 300, 1e-8
-"""The descent on the sample before: what it leaves is less than the sample leaves open."""
+MOST_NUMBERS = 1200
+"""Free numbers of which a Hessian is worked out."""
 
-FLAT = 1e-7
-"""Curvature below this part of the largest is not known from a sample."""
+NEAR_STEPS, NEAR_DECREASE = 300, 1e-7
+"""The descent on the first sample: what it leaves is less than the sample leaves open."""
+
+FLAT = 1e-11
+"""Curvature below this part of the largest is none, in units in which every number has the same."""
+
+MIDDLE_DECREASE = 1e-6
+"""A descent on a sample ends where two steps in a row lower its value by less than this part."""
 
 ROUNDING = 1e-12
 """Relative rounding of the value of an engine that does not say otherwise."""
 
-PATIENCE = 6
-
-CURVED = 0.9
+FLATTER = 0.9
 """A step at the same level must lower the size of the slope along it by this factor."""
+
+SLOW, FAR, RENEWALS = 0.2, 1e-7, 8
+"""Where a step lowers the largest derivative by less than the factor SLOW, and the value by more
+than the part FAR, the Hessian is taken anew, RENEWALS times at most. Nearer to the end pairs of
+steps know more than a sample: a direction that it leaves open has another curvature on all rows."""
+
+PAIRS = 60
+STALLS, PATIENCE = 2, 12
 
 
 class EngineFunction:
@@ -169,29 +170,69 @@ class EngineDescents:
         which the largest derivative has not been halved either.
         """
         draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
-        free = draft.free
-        function = self.function(draft, smoothing, free)
-        memory = new_memory(free, self._inverse(draft, smoothing))
-        x, direction = draft.vector, np.empty(len(free))
-        value, memory.gradient[:] = function(x)
-        steepest, stalled = largest(memory.gradient), 0
-        least = min(1.0, float(self.problem.rows.class_totals.sum()))
-        for _ in range(min(max_iter, self.budget.max_iter or max_iter)):
-            if largest(memory.gradient) <= tol:
+        limit = min(max_iter, self.budget.max_iter or max_iter)
+        middle = self._middle(draft)
+        near = over_field(draft, middle, smoothing, draft.free)
+        whole = len(middle.weights) >= self.n_rows
+        if whole:
+            return self._descend(near, draft, middle, smoothing, limit, decrease, tol)
+        if middle.weights is not self.few.field.weights:
+            rough = max(decrease, MIDDLE_DECREASE)
+            draft, _, _ = self._descend(near, draft, middle, smoothing, limit, rough, 0.0)
+        everywhere = self.function(draft, smoothing, draft.free)
+        return self._descend(everywhere, draft, middle, smoothing, limit, decrease, tol)
+
+    def _middle(self, draft: Draft) -> Field:
+        """A sample of the rows of the columns of a draft, standardised."""
+        rows, columns = with_columns(self.problem.rows, draft.columns)
+        samples = rows.sample(MIDDLE_ROWS).with_totals(self.problem.rows.class_totals)
+        if samples.n_rows <= self.few.n_rows:
+            return self.few.on(draft)
+        unit = self.problem.steepness / self.problem.n_features
+        features = unit * (samples.features[columns].astype(float, copy=False) - 0.5)
+        return self.few.field._replace(
+            features=features, starts=samples.starts, weights=samples.weights
+        )
+
+    def _descend(
+        self,
+        function: Function,
+        draft: Draft,
+        sample: Field,
+        smoothing: Smoothing,
+        max_iter: int,
+        decrease: float,
+        tol: float,
+    ) -> tuple[Draft, float, bool]:
+        """A descent of a function whose curvature is that on a sample."""
+        free, x = np.flatnonzero(draft.free), draft.vector
+        curved = len(free) <= MOST_NUMBERS
+        model, far, renewals, stalled = Model(), True, RENEWALS, 0
+        value, gradient = function(x)
+        steep = steepest = _largest(gradient)
+        least = min(1.0, float(sample.weights.sum()))
+        for _ in range(max_iter):
+            if steep <= tol:
                 return draft.moved_to(x), value, True
-            step = self._step(function, x, value, memory, direction)
+            if curved and renewals and far:
+                here = hessian(draft.moved_to(x), sample, smoothing.ridge)
+                model, renewals = Model(_inverse(here)), renewals - 1
+            steepest = min(steepest, steep)
+            step = self._step(function, x, free, value, gradient, model)
             self.steps += 1
             if step is None:
-                if memory.counters[STORED] == 0 or self.budget.exhausted:
+                if not model.pairs or self.budget.exhausted:
                     return draft.moved_to(x), value, not self.budget.exhausted
-                memory.counters[STORED] = 0
+                model.pairs.clear()
                 continue
             moved, new, fresh = step
-            keep(x, moved, fresh, memory)
-            small = value - new <= decrease * max(abs(new), least)
-            nearer = tol > 0.0 and largest(fresh) <= 0.5 * steepest
+            model.learn((moved - x)[free], (fresh - gradient)[free])
+            fall = value - new
+            small = fall <= decrease * max(abs(new), least)
+            x, value, gradient, steep = moved, new, fresh, _largest(fresh)
+            far = fall > FAR * abs(new) and steep > SLOW * steepest
+            nearer = tol > 0.0 and steep <= 0.5 * steepest
             stalled = stalled + 1 if small and not nearer else 0
-            steepest, value = min(steepest, largest(fresh)), new
             if stalled >= (PATIENCE if tol > 0.0 else STALLS):
                 return draft.moved_to(x), value, True
         return draft.moved_to(x), value, False
@@ -200,41 +241,71 @@ class EngineDescents:
         self,
         function: Function,
         x: FloatArray,
+        free: NDArray[np.intp],
         value: float,
-        memory: Memory,
-        direction: FloatArray,
+        gradient: FloatArray,
+        model: Model,
     ) -> tuple[FloatArray, float, FloatArray] | None:
         """A point further down with its value and derivative; None if there is none, or no time."""
-        fall = aim(memory, direction)
+        direction = np.zeros_like(x)
+        direction[free] = model.direction(gradient[free])
+        fall = float(gradient @ direction)
         if not fall < 0.0:
-            memory.counters[STORED] = 0
-            fall = aim(memory, direction)
+            model.pairs.clear()
+            direction[free] = model.direction(gradient[free])
+            fall = float(gradient @ direction)
         length = 1.0
-        if memory.counters[STORED] == 0 and memory.inverse.size == 0:
-            length = min(1.0, FIRST_MOVE / max(largest(direction), 1e-300))
+        if model.inverse is None and not model.pairs:
+            length = min(1.0, FIRST_MOVE / max(_largest(direction), 1e-300))
         for _ in range(MAX_CUTS):
             if self.budget.exhausted:
                 return None
             moved = x + length * direction
             new, fresh = function(moved)
             level = new <= value + self._rounding * abs(value)
-            flatter = abs(float(fresh @ direction)) <= CURVED * abs(fall)
+            flatter = abs(float(fresh @ direction)) <= FLATTER * abs(fall)
             if new <= value + SUFFICIENT * length * fall or (level and flatter):
                 return moved, new, fresh
             length *= shorter(value, new, length * fall)
         return None
 
-    def _inverse(self, draft: Draft, smoothing: Smoothing) -> FloatArray:
-        """The inverse Hessian on the sample, or that of its Fisher information."""
-        n_free, n_rows = int(np.sum(draft.free)), self.few.n_rows
-        field = self.few.on(draft)
-        if affordable(n_free, n_rows, len(draft.splits)):
-            smooth = over_field(draft, field, smoothing, draft.free)
-            matrix = hessian(of_free_numbers(draft, smooth), draft.vector[draft.free])
-            return inverse_size(matrix, FLAT)
-        if n_free <= MOST_FISHER_NUMBERS:
-            if self.budget.exhausted:
-                raise OutOfBudget
-            found = inverse_fisher(draft.vector, field, smoothing.ridge, draft.free, draft.shape)
-            return np.ascontiguousarray(found)
-        return NO_INVERSE
+
+@dataclass
+class Model:
+    """What a descent knows of the curvature: an inverse to begin from, and pairs of steps."""
+
+    inverse: FloatArray | None = None
+    pairs: list[tuple[FloatArray, FloatArray, float]] = field(default_factory=list)
+
+    def direction(self, gradient: FloatArray) -> FloatArray:
+        """Minus the inverse Hessian estimate times the gradient."""
+        found, shares = -gradient, []
+        for step, change, curvature in reversed(self.pairs):
+            shares.append(float(step @ found) / curvature)
+            found = found - shares[-1] * change
+        if self.inverse is not None:
+            found = self.inverse @ found
+        elif self.pairs:
+            _, change, curvature = self.pairs[-1]
+            found = found * (curvature / float(change @ change))
+        for (step, change, curvature), share in zip(self.pairs, reversed(shares), strict=True):
+            found = found + (share - float(change @ found) / curvature) * step
+        return found
+
+    def learn(self, step: FloatArray, change: FloatArray) -> None:
+        """Keep a pair if it shows positive curvature."""
+        curvature = float(step @ change)
+        if curvature > 1e-10 * np.sqrt(float(step @ step) * float(change @ change)):
+            self.pairs = [*self.pairs, (step, change, curvature)][-PAIRS:]
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """|matrix|^-1 in units in which its diagonal is one: leaves that few rows reach have a
+    curvature of their own, which is no flatness."""
+    sizes = np.abs(np.diag(matrix))
+    units = 1.0 / np.sqrt(np.maximum(sizes, 1e-14 * np.max(sizes, initial=1e-300)))
+    return np.outer(units, units) * inverse_size(matrix * np.outer(units, units), FLAT)
+
+
+def _largest(vector: FloatArray) -> float:
+    return float(np.max(np.abs(vector), initial=0.0))

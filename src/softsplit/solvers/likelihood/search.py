@@ -95,9 +95,8 @@ class Descents:
         self.problem, self.budget = problem, budget
         self.total = float(samples.weights.sum())
         self.unit = problem.row_unit
-        self.field = Field(
-            unit * (samples.features - 0.5), samples.starts, samples.weights, rule.pseudo_counts
-        )
+        features = unit * (samples.features.astype(float, copy=False) - 0.5)
+        self.field = Field(features, samples.starts, samples.weights, rule.pseudo_counts)
         self.steps = 0
         self._pace = 0.0
 

@@ -22,6 +22,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
 from softsplit.solvers.likelihood import solver as likelihood
+from softsplit.solvers.likelihood.search import SUPPORT_ROWS
 from softsplit.solvers.native.moves import Point, Warmed
 from softsplit.solvers.native.run import DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import Hops
@@ -41,6 +42,10 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
 
 HALF_AS_MANY = 2e5
 """Rows x branches x (features + 10) of a problem that gets half of the most hops."""
+
+SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
+"""Rows on which trees are looked for where there are more than MANY_ROWS (by likelihood, more than
+features are looked for on)."""
 
 LEAF_ROUNDS = 3
 SAME_LEAVES = 1e-6
@@ -110,6 +115,11 @@ class NativeSolver:
             budget.stop()
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
+
+    def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
+        """Two samples where rows are many."""
+        many = SUPPORT_ROWS if problem.by_likelihood else MANY_ROWS
+        return SAMPLES if problem.rows.n_rows > many else ()
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood; the first is raced against a tree that is grown."""

@@ -1,0 +1,77 @@
+"""Few rows first: starts race on samples that grow, and the best tree is finished on all rows.
+
+All starts are made on the first sample, the best few of them again on the next, which is larger,
+and so on; a search follows on the last one, and the best tree of all descends on all rows. Samples
+are the first rows of each class in canonical order, which are as good as random, and their weights
+add up to those of all rows, so that objectives are alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Thrifty
+from softsplit.support.parallel import n_threads, one_blas_thread
+from softsplit.training.multistart import hop, multistart
+from softsplit.training.observer import Observer
+
+PROMOTED = 3
+"""Starts that are made again on the next sample."""
+
+
+ROUGH = 1e-3
+"""Tolerance on samples: the last digits there are not those of all rows."""
+
+
+def samples_for(problem: TrainingProblem, solver: Solver) -> Sequence[int]:
+    """Sizes of the samples on which a solver looks for trees; none where it takes all rows."""
+    if not isinstance(solver, Thrifty) or problem.block is not None:
+        return ()
+    return [size for size in solver.samples(problem) if size < problem.rows.n_rows]
+
+
+def grow(
+    problem: TrainingProblem,
+    solver: Solver,
+    sizes: Sequence[int],
+    *,
+    n_starts: int,
+    seed: int | np.random.SeedSequence,
+    budget: Budget,
+    n_jobs: int | None = None,
+    observer: Observer | None = None,
+) -> tuple[Solution, list[Solution]]:
+    """The best tree on all rows, and where each start has ended, on the largest sample it saw.
+
+    Rows are many: where ``n_jobs`` is None all cores are used.
+    """
+    observer, threads = observer or Observer(), n_threads(n_jobs)
+    rough = replace(budget, tol=max(budget.tol, ROUGH))
+    found: dict[int, Solution] = {}
+    numbers = list(range(n_starts))
+    for size in sizes:
+        few = problem.on_sample(size)
+        ends = multistart(
+            few, solver, n_starts=n_starts, seed=seed, budget=rough, n_jobs=threads,
+            observer=observer if size == sizes[0] else None, numbers=numbers,
+        )  # fmt: skip
+        found.update(zip(numbers, ends, strict=False))
+        if budget.exhausted:
+            break
+        ranked = sorted(
+            (number for number in numbers if number in found),
+            key=lambda number: (not found[number].status.usable, found[number].objective),
+        )
+        numbers = sorted(ranked[:PROMOTED])
+    last = [found[number] for number in numbers if number in found]
+    best = hop(few, solver, last, seed=seed, budget=rough, observer=observer)
+    rows = problem.rows
+    if hasattr(rows, "in_threads"):
+        problem = replace(problem, rows=rows.in_threads(threads))
+    with one_blas_thread():
+        whole = solver.solve(problem, Start(best.parameters), budget)
+    return whole, [found[number] for number in sorted(found)]
