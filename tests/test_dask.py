@@ -49,6 +49,9 @@ def client():
 def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
     monkeypatch.setattr("softsplit.solvers.likelihood.solver.SUPPORT_ROWS", 600)
+    monkeypatch.setattr("softsplit.solvers.likelihood.engine_descent.MIDDLE_ROWS", 900)
+    monkeypatch.setattr("softsplit.solvers.native.solver.SUPPORT_ROWS", 600)
+    monkeypatch.setattr("softsplit.solvers.native.solver.SAMPLES", (300, 600))
 
 
 def rows(n=2500, n_features=5, n_classes=3, seed=0):
