@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from softsplit.data import load_dataset, read_dataset
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+    from softsplit.estimators.dask_classifiers import (
+        DaskSoftTreeClassifier,
+        DaskSoftTreeClassifierCV,
+    )
     from softsplit.estimators.path import strength_path
     from softsplit.estimators.proximal import select_proximal
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 former_names.answer()
 
 __all__ = [
+    "DaskSoftTreeClassifier",
+    "DaskSoftTreeClassifierCV",
     "NodeDecomposition",
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
@@ -44,6 +50,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "DaskSoftTreeClassifier": "softsplit.estimators.dask_classifiers",
+    "DaskSoftTreeClassifierCV": "softsplit.estimators.dask_classifiers",
     "NodeDecomposition": "softsplit.solvers.decomposition",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",

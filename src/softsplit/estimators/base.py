@@ -34,7 +34,7 @@ from softsplit.support.inputs import (
     refuse_mixed_labels,
 )
 from softsplit.training import settings
-from softsplit.training.preparation import ModelSettings, Prepared, Rows
+from softsplit.training.preparation import ModelSettings, Prepared, Rows, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.variables import CodedRows, column_groups, learn
 
@@ -88,6 +88,11 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.kinds = kinds
         self.groups = groups
         self.device = device
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
+        """Validated rows to compare settings on, and those to train on, here the same."""
+        rows = training_rows(self, X, y, sample_weight)
+        return rows, rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,6 @@ from softsplit.estimators.base import (
     SoftTreeBase,
     keep,
     model_settings,
-    training_rows,
     training_run,
 )
 from softsplit.estimators.fitted import validated_rows
@@ -255,7 +254,7 @@ class SoftTreeClassifier(SoftTreeBase):
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
-            prepared = prepare(model_settings(self, X), training_rows(self, X, y, sample_weight))
+            prepared = prepare(model_settings(self, X), self._rows(X, y, sample_weight)[1])
             run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)

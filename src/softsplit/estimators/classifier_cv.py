@@ -16,7 +16,6 @@ from softsplit.estimators.base import (
     SoftTreeBase,
     described_as_in,
     model_settings,
-    training_rows,
     training_run,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
@@ -57,7 +56,7 @@ from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.training.preparation import Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
 
 
@@ -258,12 +257,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         )
         likelihood = is_likelihood(self.loss)
         run = training_run(self)
-        rows = training_rows(self, X, y, sample_weight)
+        rows, all_rows = self._rows(X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
-        whole = prepare(model_settings(self, X, **first), rows)
-        axes["depth"] = make_depths(
-            self.depths, len(rows.classes), whole.n_rows, likelihood=likelihood
-        )
+        whole = prepare(model_settings(self, X, **first), all_rows)
+        n_rows = min(whole.n_rows, len(rows.labels))
+        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         unit = strength_unit(whole.problem)
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
@@ -277,12 +275,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
             chosen = self._choose(search, axes)
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
             try:
-                self._refit(*chosen, search, rows, run)
+                self._refit(*chosen, search, all_rows, run)
             except KeyboardInterrupt:  # outside the solver, which sees to it itself
                 if trainer.run.budget.stopped:
                     raise  # the second one: it is to end now
                 run.budget.stop()
-                self._refit(*chosen, search, rows, run)
+                self._refit(*chosen, search, all_rows, run)
 
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
@@ -357,7 +355,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return None if factors is None else call_costs(factors)
 
     def _refit(
-        self, candidate: Candidate, fraction: float, search: Search, rows: Rows, run: Run
+        self, candidate: Candidate, fraction: float, search: Search, rows: TrainingRows, run: Run
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 

@@ -42,13 +42,26 @@ class FeatureSummary:
         counted = X if np.all(weight > 0) else X[weight > 0]
         low = counted.min(axis=0).astype(float) + 0.0  # -0.0 becomes 0.0
         high = counted.max(axis=0).astype(float) + 0.0
-        return cls(low, high, scaled_mean, _kinds(counted, low, high))
+        return cls.known(low, high, scaled_mean, _whole(counted, _countable(low, high)))
+
+    @classmethod
+    def known(
+        cls, low: FloatArray, high: FloatArray, scaled_mean: FloatArray, whole: NDArray[np.bool_]
+    ) -> FeatureSummary:
+        """From what is known of all rows: ends, means, and which features hold integers alone."""
+        whole = whole & _countable(low, high)
+        binary = whole & (low >= 0) & (high <= 1)
+        kinds = np.where(binary, BINARY, np.where(whole, INTEGER, NUMBER))
+        return cls(low + 0.0, high + 0.0, scaled_mean, kinds)
 
 
-def _kinds(X: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.str_]:
-    whole = np.maximum(np.abs(low), np.abs(high)) <= LARGEST_INTEGER
+def _countable(low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(np.maximum(np.abs(low), np.abs(high)) <= LARGEST_INTEGER)
+
+
+def _whole(X: FloatArray, whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the features that are named ``whole`` hold integers alone."""
     for begin in range(0, len(X), ROWS_AT_ONCE):
         rows = X[begin : begin + ROWS_AT_ONCE, whole]
         whole[np.flatnonzero(whole)[np.any(rows != np.rint(rows), axis=0)]] = False
-    binary = whole & (low >= 0) & (high <= 1)
-    return np.where(binary, BINARY, np.where(whole, INTEGER, NUMBER))
+    return whole

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import check_engine, make_engine
 from softsplit.engines.samples import Samples
@@ -44,8 +45,41 @@ IDLE = 1e-12
 
 
 @dataclass(frozen=True)
+class Placed:
+    """Rows behind an engine, with the scaling that they have there and a summary of them."""
+
+    scaling: Scaling
+    engine: RowEngine
+    summary: FeatureSummary
+
+
+class TrainingRows(Protocol):
+    """What a problem is made of: ``Rows``, or rows that are not in this process."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes in order."""
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """As of ``Rows``, and so are the next three."""
+
+    @property
+    def coding(self) -> Coding | None: ...
+
+    @property
+    def target(self) -> str | None: ...
+
+    @property
+    def groups(self) -> NDArray[np.intp] | None: ...
+
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+        """The rows, scaled, behind an engine; by likelihood class weights are factors on theirs."""
+
+
+@dataclass(frozen=True)
 class Rows:
-    """Validated training rows.
+    """Validated training rows in this process.
 
     Attributes
     ----------
@@ -101,6 +135,25 @@ class Rows:
         """The same rows, where only some of the classes can be learned."""
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
+
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+        """As of ``TrainingRows``."""
+        counted, weight, given = self.counted(), self.weight, settings.class_weight
+        scaling = fit_scaling(kind, counted.X, counted.weight)
+        if likelihood and given is not None:
+            weight = parse.weighted_rows(given, weight, self.labels, self.classes)
+        samples = Samples.from_arrays(
+            self.X,
+            self.labels,
+            len(self.classes),
+            weight,
+            scaling.transform,
+            stay_single=likelihood,
+        )
+        summary = FeatureSummary.of(self.X, self.weight, samples.mean)
+        single = self.X.dtype == np.float32
+        engine = make_engine(settings.engine, settings.device, single=single)(samples)
+        return Placed(scaling, engine, summary)
 
 
 @dataclass(frozen=True)
@@ -262,40 +315,27 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
     return problem.with_penalties(problem.penalties.with_strengths(local, global_))
 
 
-def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
+def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
     """Scale the rows and put the training problem together; one sentence if a setting is wrong."""
-    counted, n_classes = rows.counted(), len(rows.classes)
+    n_classes = len(rows.classes)
     settings = defaults.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
-    scaling = fit_scaling(kind, counted.X, counted.weight)
     likelihood = defaults.is_likelihood(settings.loss)
-    weight = rows.weight
-    if likelihood and settings.class_weight is not None:
-        weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
-    samples = Samples.from_arrays(
-        rows.X, rows.labels, n_classes, weight, scaling.transform, stay_single=likelihood
-    )
-    topology = parse.make_topology(settings.depth, n_classes)
-    single = rows.X.dtype == np.float32
-    engine = make_engine(settings.engine, settings.device, single=single)(samples)
+    placed = rows.placed(kind, settings, likelihood=likelihood)
+    engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
+    totals = engine.class_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = parse.make_loss(
-        settings.loss,
-        settings.cost_matrix,
-        settings.class_weight,
-        rows.classes,
-        samples.class_totals,
-        row_unit,
+        settings.loss, settings.cost_matrix, settings.class_weight, rows.classes, totals, row_unit
     )
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
-    total = float(samples.class_totals.sum())
     settings = defaults.auto_strengths(
         settings,
-        loss.featureless(samples.class_totals),
-        row_unit * defaults.luck(total / row_unit, samples.n_features),
+        loss.featureless(totals),
+        row_unit * defaults.luck(float(totals.sum()) / row_unit, engine.n_features),
     )
     penalties = parse.make_penalties(
         settings.penalty,
@@ -314,14 +354,20 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
         penalties=penalties.of_groups(None if rows.groups is None else Groups(rows.groups)),
         minimum_rates=rates,
         steepness=(
-            defaults.UNITS[kind] * samples.n_features
+            defaults.UNITS[kind] * engine.n_features
             if likelihood
             else parse.make_steepness(settings.steepness)
         ),
         bound=np.inf if likelihood else 1.0,
         ridge=ridge * row_unit,
     )
-    summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
     return Prepared(
-        settings, rows.classes, rows.names, scaling, problem, summary, rows.coding, rows.target
+        settings,
+        rows.classes,
+        rows.names,
+        placed.scaling,
+        problem,
+        placed.summary,
+        rows.coding,
+        rows.target,
     )

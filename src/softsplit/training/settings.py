@@ -242,6 +242,13 @@ def weighted_rows(
 ) -> FloatArray:
     """Weights of rows times those of their classes, for losses that know no costs."""
     totals = np.bincount(labels, weight, len(classes)).astype(float)
+    factors = class_factors(class_weight, totals, classes)
+    with np.errstate(over="ignore"):
+        return make_weights(weight * factors[labels], "class_weight times sample_weight")
+
+
+def class_factors(class_weight: Any, totals: FloatArray, classes: NDArray[Any]) -> FloatArray:
+    """Factors on the weights of the rows of each class, none of them zero."""
     factors = class_weights(class_weight, classes, totals)
     if np.any(factors == 0):
         none = classes.tolist()[int(np.argmin(factors))]
@@ -249,8 +256,7 @@ def weighted_rows(
             f"class_weight gives class {none!r} no weight, and nothing can be learned of it; leave "
             "its rows out, or set loss='cost'."
         )
-    with np.errstate(over="ignore"):
-        return make_weights(weight * factors[labels], "class_weight times sample_weight")
+    return factors
 
 
 def make_rates(min_class_rate: Any, classes: NDArray[Any]) -> FloatArray:

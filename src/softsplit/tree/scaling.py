@@ -24,7 +24,7 @@ A scaling is a kind and a few plain arrays, so that it can be written to a file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -73,6 +73,9 @@ class Scaling(Protocol):
 
     def to_original(self, feature: int, scaled: float) -> float:
         """The value of a feature that is mapped to ``scaled``, or comes closest."""
+
+    def of_columns(self, columns: NDArray[np.intp]) -> Scaling:
+        """The scaling of some of the columns."""
 
     def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
         """coef (n_branches, n_features) and intercept (n_branches,) as the module says."""
@@ -149,6 +152,9 @@ class LinearScaling:
         coef = (parameters.weights / self.span[:, None]).T / parameters.n_features
         return coef, -parameters.thresholds - coef @ self.low
 
+    def of_columns(self, columns: NDArray[np.intp]) -> LinearScaling:
+        return LinearScaling(self.low[columns], self.span[columns], self.kind)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"low": self.low, "span": self.span}
 
@@ -172,13 +178,27 @@ class QuantileScaling:
     def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
         """Knots at values of the training data that lie about evenly in rank."""
         _ends(X)
-        columns = [_ranked(*_distinct(X[:, j], weight)) for j in range(X.shape[1])]
-        lengths = [len(knots) for knots, _ in columns]
+        return cls.joined([_ranked(*_distinct(X[:, j], weight)) for j in range(X.shape[1])])
+
+    @classmethod
+    def joined(cls, curves: Sequence[tuple[FloatArray, FloatArray]]) -> QuantileScaling:
+        """From knots and ranks of each feature."""
+        lengths = [len(knots) for knots, _ in curves]
         return cls(
-            np.concatenate([knots for knots, _ in columns]),
-            np.concatenate([ranks for _, ranks in columns]),
+            np.concatenate([knots for knots, _ in curves]),
+            np.concatenate([ranks for _, ranks in curves]),
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         )
+
+    def counted(self, totals: Sequence[tuple[FloatArray, FloatArray]]) -> QuantileScaling:
+        """The same knots with the ranks that follow from the weight below and at each of them."""
+        curves = []
+        for j, (below, at) in enumerate(totals):
+            middle = below + 0.5 * at
+            width = middle[-1] - middle[0]
+            ranks = (middle - middle[0]) / width if width > 0 else np.zeros(len(middle))
+            curves.append((self.curve(j)[0], ranks))
+        return self.joined(curves)
 
     @property
     def n_features(self) -> int:
@@ -211,6 +231,9 @@ class QuantileScaling:
         varies = np.diff(self.starts) > 1
         coef = np.where(varies, parameters.weights.T / parameters.n_features, 0.0)
         return coef, -parameters.thresholds
+
+    def of_columns(self, columns: NDArray[np.intp]) -> QuantileScaling:
+        return self.joined([self.curve(int(j)) for j in columns])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"knots": self.knots, "ranks": self.ranks, "starts": self.starts}

@@ -222,9 +222,7 @@ def _pinned(slab: Pieces, device: Any) -> Pieces:
     """A slab whose tensors, where they are on the host of a GPU, can be copied in the background."""
     if device.type != "cuda" or slab.features.is_cuda:
         return slab
-    return replace(
-        slab, features=slab.features.pin_memory(), weights=slab.weights.pin_memory()
-    )
+    return replace(slab, features=slab.features.pin_memory(), weights=slab.weights.pin_memory())
 
 
 def _sent(slab: Pieces, device: Any, stream: Any) -> Pieces:

@@ -65,9 +65,7 @@ def step(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
     x, gradient, alpha = state.x, state.gradient, state.alpha
     inverse = (1.0 / alpha).to(x.dtype)
     moved = x - gradient * inverse[:, None]
-    batch.weights(moved).copy_(
-        penalty.prox(batch.weights(moved), batch.weights(x), 1.0 / alpha)
-    )
+    batch.weights(moved).copy_(penalty.prox(batch.weights(moved), batch.weights(x), 1.0 / alpha))
     value, fresh = batch.value_and_gradient(moved)
     total = value + penalty.value(batch.weights(moved))
     change = moved - x

@@ -24,7 +24,7 @@ from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, 
 from softsplit.solvers.ends import EndPoints
 from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS
-from softsplit.solvers.native.moves import Point, Warmed
+from softsplit.solvers.native.moves import Point
 from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import Hops
 from softsplit.solvers.native.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
