@@ -42,3 +42,16 @@ def told_sides(model: TreeModel, branch: int) -> tuple[str, str]:
         for word, k in zip(words, classes, strict=True)
     )
     return left, right
+
+
+def direction(model: TreeModel, column: int) -> str | None:
+    """The class that higher values of a column speak for, if that is the same wherever it is used.
+
+    Parameters
+    ----------
+    column : int
+        A column of the problem.
+    """
+    weights = model.parameters.weights[column]
+    found = {leanings(model, int(t))[int(weights[t] < 0)] for t in np.flatnonzero(weights)}
+    return visible(model.labels[found.pop()]) if len(found) == 1 else None
