@@ -373,12 +373,9 @@ def test_rows_of_weight_zero_change_no_choice(wine, small):
     order = rng.permutation(len(rows))
     weight = np.append(np.ones(len(X)), np.zeros(50))[order]
     kept = order[weight > 0]
-    alone = SoftTreeClassifierCV(**small | {"depths": [2], "scales": ["minmax"]}).fit(
-        X[kept], y[kept]
-    )
-    beside = SoftTreeClassifierCV(**small | {"depths": [2], "scales": ["minmax"]}).fit(
-        rows[order], labels[order], weight
-    )
+    few = small | {"depths": [2], "scales": ["minmax"]}
+    alone = SoftTreeClassifierCV(**few).fit(X[kept], y[kept])
+    beside = SoftTreeClassifierCV(**few).fit(rows[order], labels[order], weight)
     assert_array_equal(alone.cv_results_["mean_test_score"], beside.cv_results_["mean_test_score"])
     assert_array_equal(alone.predict_proba(X), beside.predict_proba(X))
 

@@ -220,10 +220,11 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     called, if not as the most probable one."""
-    return [*_gap_notes(model), *_call_notes(model)]
+    return [*_gap_notes(model), *call_notes(model)]
 
 
-def _call_notes(model: TreeModel) -> list[str]:
+def call_notes(model: TreeModel) -> list[str]:
+    """When classes are called, if not as the most probable one."""
     if model.call_costs is None or model.distributions is not None:
         return []
     labels = model.labels

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from softsplit.reading.answers import answers
 from softsplit.reading.equations import common_label, number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
@@ -41,6 +42,10 @@ UNITS = (1.0, 1.1, 1.25, 1.5, 2.0)
 """Units that are tried, as multiples of the finest."""
 TAILS = (0.0, 0.01)
 """Shares of the rows beyond each end of the range that is given points."""
+
+
+SUMS = 10
+"""About so many sums are told with what they say."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,9 @@ class QuestionCard:
         return made
 
     def chances(self) -> list[tuple[int, float]]:
-        """Probability of yes at sums around the limit."""
-        reach = max(1, round(3 / self.unit / 3))
-        sums = sorted({min(max(self.limit + k * reach, 0), self.most) for k in range(-3, 4)})
+        """Probability that the answer is yes, at sums from none to all of the points."""
+        step = max(1, -(-self.most // SUMS))
+        sums = sorted({*range(0, self.most + 1, step), min(max(self.limit, 0), self.most)})
         return [(s, float(_sigmoid(np.array([self.unit * s + self.offset]))[0])) for s in sums]
 
 
@@ -186,6 +191,7 @@ class ScoreCard:
 
     def __str__(self) -> str:
         lines: list[str] = []
+        yes, no = answers(self.model.labels)
 
         def write(node: int, indent: str, lead: str) -> None:
             label = common_label(self.model, node)
@@ -196,20 +202,34 @@ class ScoreCard:
             card = self.questions[place]
             said = f"question {place + 1}, {card.limit} points or more of {card.most}?"
             lines.append(f"{indent}{lead}{said}")
-            write(2 * node + 1, indent + "    ", "yes: ")
-            write(2 * node + 2, indent + "    ", "no: ")
+            write(2 * node + 1, indent + "    ", f"{yes}: ")
+            write(2 * node + 2, indent + "    ", f"{no}: ")
 
         write(0, "", "")
         for place, card in enumerate(self.questions, start=1):
-            lines += ["", f"question {place}: add the points; yes from {card.limit} on"]
+            lines += ["", f"question {place}: add the points; {yes} from {card.limit} on"]
             for variable in card.variables:
                 lines.append(f"    {visible(variable.name)}")
                 lines += [f"        {p:>4}  {values}" for values, p in variable.bands()]
             chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in card.chances())
-            lines.append(f"    probability of yes: {chances}")
+            lines.append(f"    probability of the answer {yes}: {chances}")
+            for total, shares, called in self.outcomes():
+                told = zip(self.model.labels, shares, strict=True)
+                parts = ", ".join(f"{visible(label)} {100 * p:.3g} %" for label, p in told)
+                lines.append(f"    {total} points: {parts}; called {called}")
         if self.lost is not None and self.accuracy is not None:
             lines += ["", self.told_loss()]
         return "\n".join(lines)
+
+    def outcomes(self) -> list[tuple[int, FloatArray, str]]:
+        """Of one question: sums, how probable each class is there, and the one that is called."""
+        if len(self.model.parameters.thresholds) != 1 or not self.questions:
+            return []
+        sums, left = (np.array(part) for part in zip(*self.questions[0].chances(), strict=True))
+        reach = np.array([left, 1.0 - left])
+        shares, votes = self.model.leaf_shares @ reach, self.model.leaf_votes @ reach
+        calls = [visible(self.model.labels[k]) for k in np.argmax(votes, axis=0)]
+        return list(zip(sums.tolist(), shares.T, calls, strict=True))
 
     def told_loss(self) -> str:
         """What rounding costs, in a sentence."""

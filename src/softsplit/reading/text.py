@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from softsplit.reading.answers import answers
 from softsplit.reading.equations import (
     Split,
     common_label,
@@ -60,6 +61,7 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
     """Nested list of the splits, a table of coefficients, and one of ranks if there are any."""
     items: list[str] = []
     splits: list[Split] = []
+    yes, no = answers(model.labels)
 
     def write(node: int, indent: str, lead: str) -> None:
         label = common_label(model, node)
@@ -76,8 +78,8 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
             text = escape(split.condition(precision, max_terms))
             sure = split.certainty(precision)
             items.append(f"{indent}- {lead}**split {len(splits)}:** {text} ({sure})?")
-        write(2 * node + 1, indent + "  ", "yes: " if split.features else "left: ")
-        write(2 * node + 2, indent + "  ", "no: " if split.features else "right: ")
+        write(2 * node + 1, indent + "  ", f"{yes}: " if split.features else "left: ")
+        write(2 * node + 2, indent + "  ", f"{no}: " if split.features else "right: ")
 
     write(0, "", "")
     parts = ["\n".join(items)]
@@ -106,7 +108,10 @@ def _coefficient_table(
         row += ["" if cell is None else number(cell, precision) for cell in cells]
         rows.append(row if importances is None else [*row, f"{importances[j]:.3f}"])
     bounds = [rf"\{split.sign} {number(split.threshold, precision)}" for split in splits]
-    rows.append(["**yes if the sum is**", *bounds] + ([""] if importances is not None else []))
+    rows.append(
+        [f"**{answers(model.labels)[0]} if the sum is**", *bounds]
+        + ([""] if importances is not None else [])
+    )
     return _table(head, rows)
 
 

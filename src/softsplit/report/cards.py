@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from softsplit.reading.answers import answers
 from softsplit.reading.score_card import QuestionCard, ScoreCard
 from softsplit.report.elements import add, add_table
+from softsplit.report.labels import shortened
 from softsplit.support.messages import visible
 
 
@@ -17,13 +19,23 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
     add(
         parent, "p", {},
         "The same tree by hand: look up the points of each value and add them; the answer to a "
-        "question is yes from a sum on.",
+        "question follows from the sum.",
     )  # fmt: skip
     if card.accuracy is not None:
         told = f"With these whole points it is {card.told_loss()} (training rows)."
         add(parent, "p", {"id": "card-loss"}, told)
+    yes = answers(card.model.labels)[0]
     for place, question in enumerate(card.questions, start=1):
-        _question(parent, place, question)
+        _question(parent, place, question, yes)
+        chances = question.chances()
+        rows = [[str(s), f"{100 * p:.0f} %"] for s, p in chances]
+        head, outcomes = ["sum", f"answer {yes}"], card.outcomes()
+        if outcomes:  # one question: the sum says which class it is
+            head += [shortened(label, 20) for label in card.model.labels] + ["called"]
+            shares = [[*(f"{100 * p:.3g} %" for p in line), call] for _, line, call in outcomes]
+            rows = [row + more for row, more in zip(rows, shares, strict=True)]
+        if question.variables:
+            add_table(parent, "What a sum says", head, rows, range(len(head)))
     part = add(parent, "details")
     add(part, "summary", {}, "As CSV")
     box = add(part, "div", {"class": "code"})
@@ -32,8 +44,8 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
     add(box, "button", {"type": "button", "class": "copy"}, "Copy")
 
 
-def _question(parent: ET.Element, place: int, question: QuestionCard) -> None:
-    add(parent, "h3", {}, f"Question {place}: yes from {question.limit} points on")
+def _question(parent: ET.Element, place: int, question: QuestionCard, yes: str) -> None:
+    add(parent, "h3", {}, f"Question {place}: {yes} from {question.limit} points on")
     if not question.variables:
         add(parent, "p", {}, "It gives no points: the answer is the same for all rows.")
         return
@@ -43,5 +55,3 @@ def _question(parent: ET.Element, place: int, question: QuestionCard) -> None:
             rows.append([visible(variable.name) if i == 0 else "", values, str(points)])
     head = ["variable", "value", "points"]
     add_table(parent, f"Points at question {place}", head, rows, (2,))
-    chances = [[str(s), f"{100 * p:.0f} %"] for s, p in question.chances()]
-    add_table(parent, "Probability of yes", ["sum", "yes"], chances, (0, 1))

@@ -144,13 +144,13 @@
       const place = tree.questions.indexOf(t);
       if (place >= 0) {
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
-        parts.push(node("p", `Question ${place + 1}: ${left ? "yes" : "no"}, ${percent(sure)} sure`, "head"));
+        parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts too, for the rest" : ""}`, "head"));
         const list = node("ul", undefined, "pulls");
         tree.weights[t].map((w, j) => [tree.steepness * w * (found.z[j] - tree.means[j]), j])
           .filter(([pull]) => pull !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
           .forEach(([pull, j]) => {
-            const side = pull > 0 ? "yes" : "no";
-            list.append(node("li", `${tree.names[j]} pulls to ${side} by ${Math.abs(pull).toPrecision(3)}`));
+            const side = tree.sides[t][pull > 0 ? 0 : 1];
+            list.append(node("li", `${tree.names[j]} pulls to ${side}, by ${Math.abs(pull).toPrecision(3)}`));
           });
         parts.push(list);
       }
@@ -177,6 +177,7 @@
     const bad = tree.fields.findIndex((field, i) => input(i).value === "" || !Number.isFinite(given(field, i)));
     if (bad >= 0) {
       tell("case-answer", [`Give a number for ${tree.fields[bad].name}.`]);
+      ["case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
       return;
     }
     const x = row();

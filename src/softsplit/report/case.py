@@ -12,7 +12,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import number
+from softsplit.reading.answers import answers, told_sides
+from softsplit.reading.equations import call_notes, number
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
@@ -47,6 +48,8 @@ def case_values(subject: Subject) -> dict[str, Any] | None:
         "thresholds": parameters.thresholds.tolist(),
         "steepness": float(model.steepness),
         "questions": question_nodes(model),
+        "answers": answers(model.labels),
+        "sides": [told_sides(model, t) for t in range(len(parameters.thresholds))],
         "shares": model.leaf_shares.T.tolist(),
         "votes": model.leaf_votes.T.tolist(),
         "unsure": model.largest_unsure if model.levels else None,
@@ -163,6 +166,8 @@ def add_case(parent: ET.Element, subject: Subject, values: dict[str, Any]) -> No
     add(form, "button", {"type": "reset"}, "Back to the typical row")
     said = add(parent, "div", {"class": "case-said"})
     add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
+    for note in call_notes(subject.drawn(subject.chosen)):
+        add(said, "p", {"class": "quiet"}, f"{note[0].upper()}{note[1:]}.")
     add(said, "ul", {"id": "case-proba", "class": "bars"})
     add(said, "h3", {}, "Why")
     add(said, "div", {"id": "case-why"})

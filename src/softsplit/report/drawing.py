@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.reading.answers import answers
 from softsplit.reading.boxes import levels, spread
 from softsplit.reading.equations import (
     Split,
@@ -91,7 +92,7 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
         },
     )  # fmt: skip
     for box in root.walk():
-        for child, word in zip(box.children, ("yes", "no"), strict=False):
+        for child, word in zip(box.children, answers(model.labels), strict=False):
             _edge(svg, box, child, word, flow)
     for box in root.walk():
         _draw(svg, model, box, flow, anchor)
@@ -138,7 +139,7 @@ def _terms(split: Split) -> list[str]:
 
 
 def _pull(name: str, upwards: bool) -> str:
-    """What speaks for yes: high or low values, or that something holds or does not."""
+    """What speaks for the left side: high or low values, or that something holds or does not."""
     if name.startswith("["):
         return name.strip("[]") if upwards else f"not: {name.strip('[]')}"
     return f"{'high' if upwards else 'low'} {name}"
@@ -258,10 +259,10 @@ def _draw(svg: ET.Element, model: TreeModel, box: Box, flow: Flow | None, anchor
             place["class"] = "note"
         add(group, "text", place, line)
     if flow is not None and not box.colour:
-        _spread(group, box, flow.scores[box.node])
+        _spread(group, box, flow.scores[box.node], answers(model.labels))
 
 
-def _spread(group: ET.Element, box: Box, scores: FloatArray) -> None:
+def _spread(group: ET.Element, box: Box, scores: FloatArray, words: tuple[str, str]) -> None:
     """How the rows at a question are spread over its answers, by class; left is surely yes."""
     left = box.middle - SPREAD_WIDTH / 2
     foot = box.y + PAD_Y + len(box.lines) * LINE + SPREAD_HEIGHT
@@ -287,9 +288,9 @@ def _spread(group: ET.Element, box: Box, scores: FloatArray) -> None:
     add(group, "line", axis | {"y1": f"{foot:.1f}", "y2": f"{foot:.1f}"})
     y = f"{foot + 13:.1f}"
     for x, word, side in (
-        (left, "sure: yes", "start"),
+        (left, f"sure: {words[0]}", "start"),
         (box.middle, "unsure", "middle"),
-        (left + SPREAD_WIDTH, "sure: no", "end"),
+        (left + SPREAD_WIDTH, f"sure: {words[1]}", "end"),
     ):
         add(group, "text", {"class": f"tick {side}", "x": f"{x:.1f}", "y": y}, word)
 

@@ -54,8 +54,8 @@ def add_figures(parent: ET.Element, subject: Subject) -> None:
         parent, "p", {"class": "quiet"},
         "Accuracy: share of right answers. Balanced accuracy: the same within each class, then the "
         "mean. Areas: 1 is perfect; by chance the ROC area is 0.5, the precision-recall area the "
-        "share of the class. Log-loss: 0 is perfect, small is good. Gradient boosting is there as "
-        "a ceiling: it cannot be read.",
+        "share of the class. Log-loss: 0 is perfect, small is good. Gradient boosting cannot be "
+        "read; it is there to show what a large model makes of these rows.",
     )  # fmt: skip
 
 
@@ -119,7 +119,10 @@ def verdict(subject: Subject) -> str:
             "these columns may not tell the classes apart, or the rows are too few."
         )
     what = f"by {subject.measure}"
-    said = f"The tree is clearly better than the most frequent class and {_beside(rival, what)}."
+    said = (
+        "The tree is clearly better than calling all rows by the most frequent class and "
+        f"{_beside(rival, what)}."
+    )
     ceiling = subject.against("boosting")
     if ceiling is not None and ceiling.high < 0:
         said += (
@@ -239,13 +242,15 @@ def add_threshold(parent: ET.Element, subject: Subject) -> None:
     add(box, "input", slider)
     add(box, "p", {"id": "threshold-said", "role": "status", "class": "headline"}, "")
     costs = add(box, "div", {"class": "costs"})
-    for key, text in (
-        ("miss-cost", f"A missed {name} costs"),
-        ("alarm-cost", "A false alarm costs"),
+    own = subject.tree.tree_.call_threshold(values["position"])  # what its costs come to
+    miss = (1.0 - own) / own if own > 0 else 1.0
+    for key, text, price in (
+        ("miss-cost", f"A missed {name} costs", max(miss, 1.0)),
+        ("alarm-cost", "A false alarm costs", max(1.0 / miss, 1.0)),
     ):
         field = add(costs, "div")
         add(field, "label", {"for": key}, text)
-        given = {"type": "number", "id": key, "min": "0", "step": "any", "value": "1"}
+        given = {"type": "number", "id": key, "min": "0", "step": "any", "value": f"{price:.4g}"}
         add(field, "input", given | {"inputmode": "decimal", "autocomplete": "off"})
     add(costs, "button", {"type": "button", "id": "cheapest"}, "Go to the cheapest")
     add(box, "p", {"id": "cost-said"}, "")

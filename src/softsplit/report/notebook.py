@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.reading.answers import answers
 from softsplit.reading.equations import number
 from softsplit.reading.explanation import BranchReading, Explanation
 from softsplit.reading.holder import holder_of
@@ -65,7 +66,7 @@ def explanation_html(explanation: Explanation) -> str:
     _bars(box, [(label, share) for label, share in chances[:MOST_BARS]])
     by_branch = {reading.branch: reading for reading in explanation.branches}
     for place, branch in enumerate(explanation.path, start=1):
-        _question(box, place, by_branch[branch])
+        _question(box, place, by_branch[branch], answers(explanation.probabilities))
     add(box, "p", {}, f"So it ends at: {explanation.leaf_label}.")
     if explanation.changes:
         add(box, "p", {"class": "head"}, "What would change the answer")
@@ -135,19 +136,22 @@ def _bars(parent: ET.Element, shares: list[tuple[Any, float]]) -> None:
         add(item, "span", {"class": "number"}, f"{100 * share:.3g} %")
 
 
-def _question(parent: ET.Element, place: int, reading: BranchReading) -> None:
+def _question(
+    parent: ET.Element, place: int, reading: BranchReading, words: tuple[str, str]
+) -> None:
     """One question on the way, and what each feature adds to its answer."""
-    answer, sure = ("yes", reading.left) if reading.goes_left else ("no", 1 - reading.left)
+    answer = words[0] if reading.goes_left else words[1]
+    sure = reading.left if reading.goes_left else 1 - reading.left
     line = add(parent, "p", {"class": "head"}, f"Question {place}: ")
     add(line, "code", {}, reading.condition)
     add(parent, "p", {}, f"{answer}, with {100 * sure:.3g} %")
     if not reading.contributions:
         return
     rows = [
-        [visible(term.name), _told(term.value), _towards(term.log_odds)]
+        [visible(term.name), _told(term.value), _towards(term.log_odds, words)]
         for term in reading.contributions
     ]
-    rows.append(["an average row", "", _towards(reading.base_log_odds)])
+    rows.append(["an average row", "", _towards(reading.base_log_odds, words)])
     head = ["feature", "value", "pulls towards"]
     add_table(parent, "What decides it (log-odds)", head, rows, (1, 2))
 
@@ -157,5 +161,5 @@ def _told(value: float | str) -> str:
     return visible(value) if isinstance(value, str) else number(value, 6)
 
 
-def _towards(log_odds: float) -> str:
-    return f"{'yes' if log_odds > 0 else 'no'} by {number(abs(log_odds), 3)}"
+def _towards(log_odds: float, words: tuple[str, str]) -> str:
+    return f"{words[0] if log_odds > 0 else words[1]} by {number(abs(log_odds), 3)}"

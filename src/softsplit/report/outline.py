@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from softsplit.reading.answers import answers
 from softsplit.reading.equations import common_label, rank_places, read_split, tree_notes
 from softsplit.reading.model import TreeModel
 from softsplit.report.drawing import threshold_text
@@ -30,11 +31,12 @@ def tree_outline(model: TreeModel) -> ET.Element:
             add(item, "span", {}, f"? ({threshold_text(split)})")
         else:
             share = 100 * split.left_share
-            add(item, "span", {}, f"{lead}yes in {share:.3g} of 100, whatever the row")
+            add(item, "span", {}, f"{lead}{yes} in {share:.3g} of 100, whatever the row")
         inner = add(item, "ul")
-        write(inner, 2 * node + 1, "yes: ")
-        write(inner, 2 * node + 2, "no: ")
+        write(inner, 2 * node + 1, f"{yes}: ")
+        write(inner, 2 * node + 2, f"{no}: ")
 
+    yes, no = answers(model.labels)
     outer = element("div", {"class": "outline"})
     write(add(outer, "ul"), 0, "")
     if ranked:

@@ -8,7 +8,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.answers import direction
 from softsplit.reading.equations import number
+from softsplit.reading.model import TreeModel
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element
 from softsplit.report.flow import rows_flow
@@ -17,6 +19,7 @@ from softsplit.report.outline import tree_outline
 from softsplit.report.scales import add_questions
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
+from softsplit.variables.variable import CATEGORY
 
 SHOWN_FEATURES = 20
 SHOWN_CLASSES = 12
@@ -125,9 +128,10 @@ def _features(parent: ET.Element, subject: Subject, point: int) -> None:
     listed = add(parent, "ul", {"class": "bars"})
     for j in used[:SHOWN_FEATURES]:
         item = add(listed, "li")
-        add(
-            item, "span", {"class": "bar-name", "title": visible(names[j])}, shortened(names[j], 60)
-        )
+        name = {"class": "bar-name", "title": visible(names[j])}
+        name_box = add(item, "span", name, shortened(names[j], 60))
+        if told := _direction(tree.tree_, j):
+            add(name_box, "span", {"class": "quiet aside"}, f" {told}")
         if shares is not None:
             value = f"{float(shares[j]):.3f}"
             add(item, "meter", {"min": "0", "max": "1", "value": value, "aria-hidden": "true"})
@@ -138,6 +142,18 @@ def _features(parent: ET.Element, subject: Subject, point: int) -> None:
         parent, "p", {"class": "quiet"},
         "Shares say how much each feature moves the answers on the training rows.",
     )  # fmt: skip
+
+
+def _direction(model: TreeModel, place: int) -> str | None:
+    """Which class higher values of a column of the table speak for; None if there is no such."""
+    columns = [place]
+    if model.coding is not None:
+        variable = model.coding.places.index(place)
+        if model.coding.variables[variable].kind == CATEGORY:
+            return None
+        columns = model.coding.columns_of(variable).tolist()
+    label = direction(model, columns[0])
+    return None if label is None else f"(higher speaks for {shortened(label, 30)})"
 
 
 def _confusion(parent: ET.Element, subject: Subject, point: int) -> None:

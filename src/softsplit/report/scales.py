@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from softsplit.reading.answers import told_sides
 from softsplit.reading.equations import Split, number, read_split
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY
@@ -32,7 +33,7 @@ def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
     for place, node in enumerate(question_nodes(model), start=1):
         split = read_split(model, node)
         part = add(parent, "details", {"id": f"{anchor}{place}", "class": "question"})
-        said = f"Question {place}: {counted(len(split.features), 'feature')}"
+        said = f"Question {place}: {counted(len(split.features), 'term')}"
         add(part, "summary", {}, said)
         if not split.features:
             add(part, "p", {}, f"Yes in {100 * split.left_share:.3g} of 100, whatever the row.")
@@ -82,18 +83,24 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
         {
             "class": "scales", "viewBox": f"0 0 {WIDTH:.0f} {height:.0f}", "role": "img",
             "width": f"{WIDTH:.0f}", "height": f"{height:.0f}",
-            "aria-label": f"Scales of {counted(len(shown), 'feature')}, also as a table below",
+            "aria-label": f"Scales of {counted(len(shown), 'term')}, also as a table below",
         },
     )  # fmt: skip
+    sides = [shortened(side, 44) for side in told_sides(model, split.branch)]
     middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
     half = (WIDTH - LEFT - RIGHT) / 2
 
     def across(pull: float) -> float:
         return middle - half * pull / reach
 
-    add(svg, "text", {"class": "end", "x": f"{LEFT:.0f}", "y": "16"}, "\N{LEFTWARDS ARROW} to yes")
+    add(
+        svg,
+        "text",
+        {"class": "end", "x": f"{LEFT:.0f}", "y": "16"},
+        f"\N{LEFTWARDS ARROW} {sides[0]}",
+    )
     place = {"class": "end last", "x": f"{WIDTH - RIGHT:.0f}", "y": "16"}
-    add(svg, "text", place, "to no \N{RIGHTWARDS ARROW}")
+    add(svg, "text", place, f"{sides[1]} \N{RIGHTWARDS ARROW}")
     foot = f"{height - ROW:.0f}"
     line = {"class": "middle", "x1": f"{middle:.1f}", "x2": f"{middle:.1f}", "y1": "22"}
     add(svg, "line", line | {"y2": foot})
@@ -158,15 +165,15 @@ def tick_values(model: TreeModel, feature: int) -> list[float]:
 
 def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
     """All features of a question, however many."""
-    rows = []
+    rows, sides = [], told_sides(model, split.branch)
     for j in split.features:
         low, high = model.summary.low[j], model.summary.high[j]
         at_low, at_high = _ends(model, split.branch, j)
-        towards = "higher values pull to yes" if at_high > at_low else "higher values pull to no"
+        towards = f"higher values: {sides[0] if at_high > at_low else sides[1]}"
         size = number(abs(at_high - at_low), 3)
         rows.append([visible(model.feature_names[j]), f"{number(low)} to {number(high)}", towards,
                      size])  # fmt: skip
     part = add(parent, "details")
-    add(part, "summary", {}, f"{counted(len(rows), 'feature')} of this question as a table")
+    add(part, "summary", {}, f"{counted(len(rows), 'term')} of this question as a table")
     head = ["feature", "training values", "direction", "length of its scale (log-odds)"]
     add_table(part, "What the question weighs", head, rows, (3,))

@@ -105,7 +105,11 @@ def add_explorer(parent: ET.Element, subject: Subject) -> None:
 def rule_sentence(subject: Subject) -> str:
     """Why this tree and no other, and what the others are."""
     why = dict(subject.story).get("Settings", "it is the tree that was given")
-    said = f"Why this one: {why}."
+    said = (
+        f"Why tree {subject.chosen + 1}: {why}."
+        if len(subject.trees) > 1
+        else f"Why this one: {why}."
+    )
     if len(subject.trees) == 1:
         return said
     found = [subject.lead(subject.merits(i)) for i in range(len(subject.trees))]

@@ -7,18 +7,18 @@ from xml.etree import ElementTree as ET
 from softsplit.report.elements import add
 
 GLOSSARY = {
-    "question": "What a box of the tree asks of a row: is a weighted sum of some features above a "
-    "number? Rows with yes go left, rows with no go right. Also called a split.",
-    "sure": "An answer is sure if 95 or more of 100 such rows go the same way. Between sure yes "
-    "and sure no a row is unsure and counts on both sides, in parts.",
+    "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
+    "(or below) a number? Where it is, a row goes left, else right. Also called a split.",
+    "sure": "An answer is sure if 95 or more of 100 such rows go the same way. In between "
+    "a row is unsure and counts on both sides, in parts.",
     "leaf": "Where a row ends. A leaf says how probable each class is there, and which class a row "
     "is called.",
     "feature": "A column of numbers that the tree may use. A text column gives a feature for each "
     "of its levels, 1 where the row has that level and 0 elsewhere.",
     "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
     "many, strong keeps few.",
-    "steepness": "How quickly a question passes from no to yes around its number: the steeper, the "
-    "fewer rows are unsure.",
+    "steepness": "How quickly a question passes from one answer to the other around its number: "
+    "the steeper, the fewer rows are unsure.",
     "left out": "Rows that a model has not seen in training. Figures on rows left out are what to "
     "expect of new rows.",
     "interval": "From where to where a figure may lie, given that it was counted on so many rows: "

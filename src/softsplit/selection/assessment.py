@@ -191,7 +191,8 @@ def assess(
         found = train_baseline(name, rows.X[train], labels[train], rows.X[test], weights, seed)
         plain[name].proba[test] = found.proba
         plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
-        used[name][fold] = found.features
+        homes = found.used if rows.coding is None else rows.coding.homes[found.used]
+        used[name][fold] = len(np.unique(homes))  # of a table, its variables
 
     try:
         with one_blas_thread():

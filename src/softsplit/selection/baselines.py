@@ -42,10 +42,10 @@ parts the classes the last digits of its coefficients can take minutes."""
 
 @dataclass(frozen=True)
 class Trained:
-    """A baseline after training: what it says of rows, and the features that it uses."""
+    """A baseline after training: what it says of rows, and which columns it uses."""
 
     proba: FloatArray
-    features: float
+    used: NDArray[np.intp]
 
 
 def train_baseline(
@@ -66,7 +66,7 @@ def train_baseline(
     seen = np.unique(labels)
     if name == "majority" or len(seen) < 2:
         shares = np.bincount(labels, minlength=n_classes) * weights
-        return Trained(np.tile(shares / shares.sum(), (len(test), 1)), 0.0)
+        return Trained(np.tile(shares / shares.sum(), (len(test), 1)), np.zeros(0, dtype=np.intp))
     # Classes that are not there have no code: scikit-learn wants 0, 1, ... without gaps.
     codes = np.searchsorted(seen, labels)
     counted = None
@@ -81,18 +81,18 @@ def train_baseline(
         model, used = make(X, codes, counted, seed)
         proba = np.zeros((len(test), n_classes))
         proba[:, seen] = model.predict_proba(test)
-    return Trained(proba, float(used))
+    return Trained(proba, used)
 
 
-def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     name = "onevsrestclassifier__estimator__"
     model = _sparse_logistic(counted, seed)
     strength = _chosen(model, f"{name}C", LOGISTIC_GRID, 1.0, X, codes, seed)
     tol = EXACT if len(codes) <= EXACT_ROWS else LOOSE
     model.set_params(**{f"{name}C": strength, f"{name}tol": tol}).fit(X, codes)
     coefficients = [e.coef_ for e in model[-1].estimators_ if hasattr(e, "coef_")]
-    used = np.any(np.vstack(coefficients) != 0, axis=0).sum() if coefficients else 0
-    return model, used
+    used = [np.flatnonzero(np.any(one != 0, axis=0)) for one in coefficients]
+    return model, np.unique(np.concatenate(used or [np.zeros(0, dtype=np.intp)]))
 
 
 def _sparse_logistic(counted: Any, seed: int) -> Any:
@@ -106,21 +106,21 @@ def _sparse_logistic(counted: Any, seed: int) -> Any:
     return make_pipeline(StandardScaler(), OneVsRestClassifier(model))
 
 
-def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = DecisionTreeClassifier(class_weight=counted, random_state=seed, min_samples_leaf=3)
     model.set_params(
         max_leaf_nodes=_chosen(model, "max_leaf_nodes", LEAVES, 12, X, codes, seed)
     ).fit(X, codes)
     asked = model.tree_.feature[model.tree_.feature >= 0]
-    return model, len(np.unique(asked))
+    return model, np.unique(asked)
 
 
-def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, float]:
+def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
     # Of few rows threads spend their time waiting for one another, the more so beside other folds.
     with threadpool_limits(1 if len(codes) <= EXACT_ROWS else None):
-        return model.fit(X, codes), int(varies.sum())
+        return model.fit(X, codes), np.flatnonzero(varies)
 
 
 def _chosen(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.reading.answers import answers
 from softsplit.reading.holder import holder_of
 from softsplit.reading.model import TreeModel
 from softsplit.report.plots.canvas import INK, PALE, class_colours, ink_on, matplotlib_pyplot
@@ -88,7 +89,7 @@ class TreeDisplay:
         scale = _prepared(ax, layout)
         colours = class_colours(len(self.model.classes))
         for box in layout.root.walk():
-            for child, word in zip(box.children, ("yes", "no"), strict=False):
+            for child, word in zip(box.children, answers(self.model.labels), strict=False):
                 self._edge(box, child, word, colours, scale)
         for box in layout.root.walk():
             self._box(box, colours, scale)
@@ -138,7 +139,7 @@ class TreeDisplay:
             self.ax_.plot(*ends, color=PALE, lw=1.2 * scale, zorder=1)
         else:
             self._bands(box, child, colours)
-        side = -1 if word == "yes" else 1
+        side = -1 if child is box.children[0] else 1
         x = 0.5 * (box.middle + child.middle) + 0.06 * side
         y = 0.5 * (box.y + child.top)
         pale = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}

@@ -1,0 +1,38 @@
+"""The words for the two answers of a split, where classes have such names themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softsplit import SoftTreeClassifier, report
+from softsplit.reading.answers import answers, leanings
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["ill", "well"], ("yes", "no")),
+        (["Yes", "maybe"], ("true", "false")),
+        ([True, False], ("yes", "no")),
+        (["no", "true"], ("holds", "fails")),
+    ],
+)
+def test_no_answer_is_called_like_a_class(labels, words):
+    assert answers(labels) == words
+
+
+def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=120) > 0, "yes", "no")
+    tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
+    left, right = leanings(tree.tree_, 0)
+    shares = tree.tree_.leaf_shares
+    assert shares[left, 0] > shares[left, 1] and shares[right, 1] > shares[right, 0]
+    report(tree, X, y, path=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "true, towards" in page and "sure: true" in page
+    assert "pulls to yes" not in page and "sure: yes" not in page
+    card = str(tree.score_card(X, y, points=5))
+    assert "true from" in card and "called yes" in card and "called no" in card
