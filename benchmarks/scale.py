@@ -37,7 +37,7 @@ CV_METHODS = ("choice", "boosting", "l1")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=sorted(PARTS) + ["one"])
+    parser.add_argument("part", choices=[*sorted(PARTS), "one"])
     parser.add_argument("--rows", type=float, default=1e6)
     parser.add_argument("--sizes", type=float, nargs="+", default=[1e4, 1e5, 1e6, 1e7])
     parser.add_argument("--methods", nargs="+", default=None)
