@@ -40,7 +40,7 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
-LEAST_CHANCE = 0.01
+LEAST_CHANCE = 0.04
 """The chance of a better tree that a hop is worth on a small problem, after a single start."""
 
 TWICE_THAT = 2e5
@@ -49,6 +49,7 @@ TWICE_THAT = 2e5
 MOST_RACING = 100
 """Trees in the race of a start, whatever the effort."""
 
+LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
 LEAF_ROUNDS = 3
 SAME_LEAVES = 1e-6
 """Leaf classes that differ by no more are the same."""
@@ -84,7 +85,7 @@ class NativeSolver:
 
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
-    look_again: LogWarmUp | None = LogWarmUp(rounds=1, max_iter=15)
+    look_again: LogWarmUp | None = LOOK_AGAIN
     search: Hops = field(default_factory=Hops)
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
