@@ -203,7 +203,7 @@ def sized(rows, features=30, depth=3):
 def test_the_larger_a_problem_the_more_a_hop_must_promise():
     solver = NativeSolver()
     least = [solver.worthwhile(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
-    assert least[0] < 0.012
+    assert least[0] < 0.05
     assert least[-1] > 1.0  # no hop at all
     assert least == sorted(least)
     assert solver.worthwhile(sized(150, depth=8)) > solver.worthwhile(sized(150, depth=2))
@@ -306,7 +306,7 @@ def test_only_usable_and_different_solutions_are_hopped_from(solutions):
     assert [s.objective for s in front] == [s.objective for s in (one, two, three, four)]
     assert ends.least == pytest.approx(0.06 / 7)  # the more starts, the longer the search
     told = best.search
-    assert (told.n_starts, told.n_hops, told.n_ends, told.n_best) == (7, 0, 5, 1)
+    assert (told.n_starts, told.n_hops, told.n_ends, told.n_given_up) == (7, 0, 4, 2)
 
 
 def test_draws_depend_on_the_seed_alone(solutions):

@@ -72,6 +72,12 @@ class Samples:
         """Class index of every row, shape (n_rows,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
 
+    @cached_property
+    def class_means(self) -> FloatArray:
+        """Weighted mean of each class, (n_classes, n_features)."""
+        sums = np.add.reduceat(self.features * self.weights, self.starts[:-1], axis=1)
+        return np.ascontiguousarray(sums.T / self.class_totals[:, None])
+
     @property
     def mean(self) -> FloatArray:
         """Weighted mean of every feature, (n_features,)."""

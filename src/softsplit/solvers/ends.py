@@ -13,8 +13,9 @@ in the order of their objectives. So the next descent ends below the best with
     chance = unseen / (w + 1) = w / (n (n - 1))
 
 which is 1 / (n - 1) if no two descents have ended alike, the chance of a record, and less the more
-often they did. The formula takes descents for independent draws, and hops are not: this says when
-more of the same is hardly worth its time, and proves nothing.
+often they did. Descents that were given up have no end; with them the chance of a record is a
+bound. The formula takes descents for independent draws, and hops are not: this says when more of
+the same is hardly worth its time, and proves nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SAME = 1e-4
 """Trees whose objectives differ by no more than this part count as one."""
 
 GIVEN_UP = float("inf")
-"""The objective of a descent that was given up: those are one tree, and it is not the best."""
+"""The objective of a descent that was given up, high above the best tree."""
 
 
 class Stop(Enum):
@@ -50,7 +51,9 @@ class Search:
     n_starts, n_hops : int
         Descents from starts, and from trees that were moved.
     n_ends : int
-        Different trees in which they ended; descents that were given up count as one.
+        Different trees in which they ended.
+    n_given_up : int
+        Descents that were given up, since they would not have led low enough.
     n_best : int
         How many of them ended in the best.
     chance : float
@@ -64,6 +67,7 @@ class Search:
     n_starts: int
     n_hops: int
     n_ends: int
+    n_given_up: int
     n_best: int
     chance: float
     unseen: float
@@ -72,9 +76,11 @@ class Search:
     def __str__(self) -> str:
         hops = f" and {self.n_hops} hops" if self.n_hops else ""
         ends = "one tree" if self.n_ends == 1 else f"{self.n_ends} different trees"
+        given_up = f"; {self.n_given_up} were given up" if self.n_given_up else ""
         return (
             f"{self.n_starts} start{'s' * (self.n_starts != 1)}{hops} ended in {ends}, "
-            f"{self.n_best} of them in the best; {self.stop.value} (chance {_percent(self.chance)})"
+            f"{self.n_best} of them in the best{given_up}; {self.stop.value} "
+            f"(chance {_percent(self.chance)})"
         )
 
 
@@ -95,7 +101,7 @@ class EndPoints:
 
     def __init__(self, least: float = 0.0, resolution: float = 0.0) -> None:
         self.least, self.resolution = least, resolution
-        self.n_starts = self.n_hops = 0
+        self.n_starts = self.n_hops = self.n_given_up = 0
         self.stop = Stop.NO_SEARCH
         self._objectives: list[float] = []  # in ascending order, those of different trees
         self._counts: list[int] = []
@@ -111,6 +117,9 @@ class EndPoints:
         self._count(objective)
 
     def _count(self, objective: float) -> None:
+        if objective == GIVEN_UP:
+            self.n_given_up += 1
+            return
         at = bisect_left(self._objectives, objective)
         for near in (at, at - 1):
             if 0 <= near < len(self._counts) and self.alike(self._objectives[near], objective):
@@ -131,8 +140,10 @@ class EndPoints:
     @property
     def chance(self) -> float:
         """Chance that the next descent ends below the best."""
-        n, w = self.n_starts + self.n_hops, len(self._counts)
-        return w / (n * (n - 1)) if n > 1 else 1.0
+        made = self.n_starts + self.n_hops
+        n, w = made - self.n_given_up, len(self._counts)
+        record = 1.0 / (made - 1) if made > 1 else 1.0
+        return min(record, w / (n * (n - 1))) if n > 1 else record
 
     @property
     def unlikely(self) -> bool:
@@ -145,6 +156,7 @@ class EndPoints:
             self.n_starts,
             self.n_hops,
             len(self._counts),
+            self.n_given_up,
             self._counts[0] if self._counts else 0,
             self.chance,
             self.unseen,

@@ -97,6 +97,15 @@ class Limits(NamedTuple):
     newton_from: int  # first iteration that tries a Newton direction
     least: float = 1e-8  # absolute decrease, in cost units, below which it counts as stalled
 
+    def parted(self, steps: int) -> tuple[Limits, Limits]:
+        """Limits of the first so many iterations, and of the rest."""
+        first = min(steps, self.max_iter)
+        rest = self._replace(
+            max_iter=self.max_iter - first,
+            newton_from=NEVER if self.newton_from == NEVER else max(0, self.newton_from - first),
+        )
+        return self._replace(max_iter=first), rest
+
 
 @compiled
 def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]

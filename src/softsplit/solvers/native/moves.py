@@ -16,7 +16,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Draw
 from softsplit.solvers.native.descent import Limits
 from softsplit.solvers.native.run import LOOK, DescentRun
-from softsplit.solvers.native.stages import ROUGH, LogWarmUp
+from softsplit.solvers.native.stages import LEAD_IN, ROUGH, LogWarmUp, lead_in
 from softsplit.solvers.starts.grouping import grouped_trees, replanted_tree
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
@@ -33,10 +33,6 @@ BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
 
 FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
 """The same as BRIEF without Newton steps."""
-
-
-LEAD_IN = ROUGH._replace(max_iter=15)
-"""The descent at each of the strengths or steepnesses that lead a fresh tree in."""
 
 
 REFIT_RIDGE = 1e-4
@@ -91,10 +87,7 @@ class Replant:
         else:
             tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
         theta = problem.pin(tree).splits
-        for steepness in self.steepness:
-            if steepness < problem.steepness:
-                run.forget(steepness)
-                run.descend(theta, leaves, LEAD_IN, steepness=steepness)
+        lead_in(run, theta, leaves, self.steepness)
         run.forget(problem.steepness)
         for strength in self.strengths:
             run.descend(theta, leaves, LEAD_IN, strength=strength)

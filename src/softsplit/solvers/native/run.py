@@ -131,6 +131,8 @@ class DescentRun:
         )
         self.passes: Passes | None = None
         self._last: tuple[Passes, PassesReference] | None = None
+        self._penalties: dict[float, Sparse] = {}
+        self._scaled: dict[Limits, Limits] = {}
         self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
 
@@ -257,13 +259,23 @@ class DescentRun:
         return float(value)
 
     def _sparse(self, fraction: float) -> Sparse:
-        local, global_ = self.problem.penalties.local, self.problem.penalties.global_
-        one, two = local.surrogate, global_.surrogate
-        return Sparse(
-            one.kind, one.first, one.second, float(fraction * local.strength),
-            two.kind, two.first, two.second, float(fraction * global_.strength),
-            float(self.problem.bound), *self._rows_of_weights,
-        )  # fmt: skip
+        """Both penalties at a part of their strengths; made once for each."""
+        if fraction not in self._penalties:
+            local, global_ = self.problem.penalties.local, self.problem.penalties.global_
+            one, two = local.surrogate, global_.surrogate
+            self._penalties[fraction] = Sparse(
+                one.kind, one.first, one.second, float(fraction * local.strength),
+                two.kind, two.first, two.second, float(fraction * global_.strength),
+                float(self.problem.bound), *self._rows_of_weights,
+            )  # fmt: skip
+        return self._penalties[fraction]
+
+    def _in_cost_units(self, limits: Limits) -> Limits:
+        """Limits whose tolerances are those of this problem; made once for each."""
+        if limits not in self._scaled:
+            unit = self.problem.cost_unit
+            self._scaled[limits] = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
+        return self._scaled[limits]
 
     def _referenced(self, passes: Passes) -> PassesReference:
         """What compiled functions take of ``passes``; the last one is kept."""
@@ -280,11 +292,13 @@ class DescentRun:
         limits: Limits,
     ) -> float:
         """A descent in slices, with a look at the clock between them."""
-        left, unit = limits.max_iter, self.problem.cost_unit
-        limits = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
+        left, limits = limits.max_iter, self._in_cost_units(limits)
         counters = self.state.counters
         counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
         reference = None if passes is None else self._referenced(passes)
+        if left == 0 and reference is not None:
+            descend(theta, reference, terms, sparse, limits, self._reference)
+            return float(self.state.numbers[VALUE])
         n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
         # Newton steps may cost far more than others: the first is then timed by itself.
         newton_guess = SLOW_NEWTON * theta.size**2 * (n_rows + theta.size)

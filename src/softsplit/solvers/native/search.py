@@ -46,6 +46,9 @@ class Descents(NamedTuple):
 WITH_NEWTON = Descents(BRIEF, AT_ONCE)
 WITHOUT_AT_FIRST = Descents(FIRST_ORDER, CLOSE)
 
+GLIMPSE = 15
+"""Steps of the second descent after which it may be given up."""
+
 MANY = 100
 """Coefficients from which on fifty first-order steps cost less than fifteen Newton steps."""
 
@@ -80,6 +83,9 @@ class Hops:
     many: Descents = WITHOUT_AT_FIRST
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
+
+    slow: float = 3.0
+    """So is one that has so many times as far to go as it came in the first steps of the second."""
 
     def improve(
         self,
@@ -127,7 +133,7 @@ class Hops:
         return front[lowest]
 
     def descend(self, run: DescentRun, point: Point, aim: float) -> tuple[float, Point]:
-        """Where a descent from ``point`` ends; it is given up if it stays far above ``aim``."""
+        """Where a descent from ``point`` ends; it is given up if it will not come near ``aim``."""
         theta, leaves = point
         run.forget(run.problem.steepness)
         leaves, _ = better_leaves(run, theta, leaves)
@@ -135,8 +141,14 @@ class Hops:
         value = run.descend(theta, leaves, descents.first)
         if value > aim + self.hopeless * abs(aim):
             return GIVEN_UP, point
-        leaves, _ = better_leaves(run, theta, leaves)
-        return run.descend(theta, leaves, descents.second), (theta, leaves)
+        leaves, before = better_leaves(run, theta, leaves)
+        begin, rest = descents.second.parted(GLIMPSE)
+        value = run.descend(theta, leaves, begin)
+        if not run.ended and rest.max_iter:
+            if value - aim > self.slow * (before - value):
+                return GIVEN_UP, point
+            value = run.descend(theta, leaves, rest)
+        return value, (theta, leaves)
 
 
 def _whence(number: int, lowest: int, count: int) -> int:

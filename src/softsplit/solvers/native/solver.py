@@ -41,7 +41,7 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "uniform": COLD,
 }
 
-LEAST_CHANCE = 0.01
+LEAST_CHANCE = 0.04
 """The chance of a better tree that a hop is worth on a small problem, after a single start."""
 
 TWICE_THAT = 2e5
@@ -54,6 +54,7 @@ SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
 """Rows on which trees are looked for where there are more than MANY_ROWS (by likelihood, more than
 features are looked for on)."""
 
+LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
 LEAF_ROUNDS = 3
 SAME_LEAVES = 1e-6
 """Leaf classes that differ by no more are the same."""
@@ -89,7 +90,7 @@ class NativeSolver:
 
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
-    look_again: LogWarmUp | None = LogWarmUp(rounds=1, max_iter=15)
+    look_again: LogWarmUp | None = LOOK_AGAIN
     search: Hops = field(default_factory=Hops)
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)

@@ -34,6 +34,9 @@ ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
 GLANCE = ROUGH._replace(max_iter=8)
 """Enough to see a start that leads nowhere."""
 
+LEAD_IN = ROUGH._replace(max_iter=15)
+"""The descent at each of the strengths or steepnesses that lead a tree in."""
+
 CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
 """Down to where the objective hardly falls any more: enough to compare trees."""
 
@@ -135,11 +138,26 @@ class LogWarmUp:
         )
 
 
+def lead_in(
+    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray, steepness: Sequence[float]
+) -> None:
+    """Short descents at growing steepness: splits see rows far from them before they settle."""
+    for gentle in steepness:
+        if gentle < run.problem.steepness:
+            run.forget(gentle)
+            run.descend(theta, leaf_classes, LEAD_IN, steepness=gentle)
+
+
 @dataclass(frozen=True)
 class Race:
-    """Short descents from several trees; the one with the lowest objective wins."""
+    """Short descents from several trees; the one with the lowest objective wins.
+
+    A tree of several branches runs twice, as it is and led in at each ``steepness``: which of the
+    two leads further depends on the penalties.
+    """
 
     limits: Limits = GLANCE
+    steepness: tuple[float, ...] = (128.0, 256.0)
 
     def winner(
         self, run: DescentRun, trees: Sequence[TreeParameters]
@@ -148,13 +166,26 @@ class Race:
         runs: list[tuple[float, FloatArray, FloatArray]] = []
         with suppress(OutOfBudget):
             for tree in trees:
+                self._run(run, tree.splits, tree.leaf_classes, runs)
+            for tree in trees if run.problem.topology.depth > 1 else ():
                 theta = tree.splits
-                leaves, value = better_leaves(run, theta, tree.leaf_classes)
-                runs.append((value, theta, leaves))
-                run.forget(run.problem.steepness)
-                runs[-1] = (run.descend(theta, leaves, self.limits), theta, leaves)
+                lead_in(run, theta, tree.leaf_classes, self.steepness)
+                self._run(run, theta, tree.leaf_classes, runs)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
+
+    def _run(
+        self,
+        run: DescentRun,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        runs: list[tuple[float, FloatArray, FloatArray]],
+    ) -> None:
+        """A short descent; how far it comes goes to ``runs``, also if the budget ends in it."""
+        leaves, value = better_leaves(run, theta, leaf_classes)
+        runs.append((value, theta, leaves))
+        run.forget(run.problem.steepness)
+        runs[-1] = (run.descend(theta, leaves, self.limits), theta, leaves)
 
 
 @dataclass(frozen=True)

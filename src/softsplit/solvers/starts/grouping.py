@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.samples import Samples
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
@@ -55,7 +54,7 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
     chosen = _choose_rows(problem)
-    apart = _distances(_class_means(problem.rows.few))
+    apart = _distances(problem.rows.few.class_means)
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
@@ -177,13 +176,6 @@ def _choose_rows(problem: TrainingProblem) -> Chosen:
     worst = problem.loss.call_costs(problem.n_classes).max(axis=1)
     prices = (worst / max(worst.max(), 1e-300))[samples.labels]
     return Chosen(samples.features, samples.labels, samples.weights, prices)
-
-
-def _class_means(samples: Samples) -> FloatArray:
-    """Weighted mean of each class, (n_classes, n_features)."""
-    weighted = samples.features * samples.weights
-    sums = np.add.reduceat(weighted, samples.starts[:-1], axis=1)
-    return np.ascontiguousarray(sums.T / samples.class_totals[:, None])
 
 
 def _distances(means: FloatArray) -> Distances:
