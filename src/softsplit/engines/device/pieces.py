@@ -120,9 +120,7 @@ class Pieces:
         edges = [0, *(i for i in range(1, len(classes)) if classes[i] != classes[i - 1])]
         ends = [*edges[1:], len(classes)]
         size = self.piece_rows
-        return [
-            (classes[a], a * size, b * size) for a, b in zip(edges, ends, strict=True)
-        ]
+        return [(classes[a], a * size, b * size) for a, b in zip(edges, ends, strict=True)]
 
     @cached_property
     def _membership(self) -> torch.Tensor:

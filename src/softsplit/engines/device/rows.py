@@ -219,12 +219,10 @@ def _rows_of(samples: Samples, low: int, high: int) -> Samples:
 
 
 def _pinned(slab: Pieces, device: Any) -> Pieces:
-    """A slab whose tensors, where they are on the host of a GPU, can be copied in the background."""
+    """A slab that can be copied in the background, where it is on the host of a GPU."""
     if device.type != "cuda" or slab.features.is_cuda:
         return slab
-    return replace(
-        slab, features=slab.features.pin_memory(), weights=slab.weights.pin_memory()
-    )
+    return replace(slab, features=slab.features.pin_memory(), weights=slab.weights.pin_memory())
 
 
 def _sent(slab: Pieces, device: Any, stream: Any) -> Pieces:

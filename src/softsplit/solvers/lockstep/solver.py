@@ -65,9 +65,7 @@ class Group:
     otherwise: Status
 
     def solution(self, number: int) -> Solution:
-        tree = TreeParameters(
-            self.weights[number], self.thresholds[number], self.leaves[number]
-        )
+        tree = TreeParameters(self.weights[number], self.thresholds[number], self.leaves[number])
         status = Status.ACCEPTABLE if self.ended[number] else self.otherwise
         cost = float(self.costs[number])
         return Solution.unmeasured(self.problems[number], tree, cost, status)
