@@ -13,6 +13,10 @@ from softsplit.engines.device.backend import find_device  # noqa: E402
 from softsplit.engines.device.rows import DeviceRows  # noqa: E402
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
+from softsplit.experiments.cells import chains_of  # noqa: E402
+from softsplit.experiments.runner import run_experiment  # noqa: E402
+from softsplit.experiments.spec import parse_spec  # noqa: E402
+from softsplit.experiments.store import Store  # noqa: E402
 from softsplit.problem.loss import LogLoss  # noqa: E402
 from softsplit.problem.penalties import (  # noqa: E402
     PenaltyPair,
@@ -213,3 +217,44 @@ def test_a_path_in_lockstep_is_no_worse_than_a_walk():
     made = strength_path(X, y, estimator=tree, strengths=grid, device="cpu").to_frame()
     assert np.all(made["objective"] <= 1.02 * walked["objective"])
     assert list(made["global_strength"]) == grid
+
+
+SPEC = """
+name = "device"
+title = "All trees at once"
+datasets = ["iris"]
+models = ["L1+Linf", "L0glob"]
+starts = 2
+only_folds = [0, 1]
+
+[grid]
+strengths = [0.5, 4.0]
+walk = "fresh"
+
+[training]
+loss = "log"
+depth = 2
+device = "cpu"
+"""
+
+
+def test_an_experiment_in_lockstep(tmp_path):
+    spec = parse_spec(SPEC, "device.toml")
+    with Store(tmp_path / "device.sqlite") as store:
+        done = run_experiment(spec, store)
+        assert done.n_done == done.n_cells == 2 * 2 * (4 + 2)
+        frame = store.frame({chain.protocol for chain in chains_of(spec)})
+    assert set(frame["status"]) <= {"OPTIMAL", "ACCEPTABLE"}
+    assert np.all(frame["test_accuracy"] > 0.8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('walk = "fresh"', 'walk = "warm"', "needs grid.walk"),
+        ('loss = "log"', 'loss = "cost"', "needs loss"),
+    ],
+)
+def test_specs_that_no_device_can_run(old, new, said):
+    with pytest.raises(ValueError, match=said):
+        parse_spec(SPEC.replace(old, new), "device.toml")
