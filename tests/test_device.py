@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch (softsplit[gpu]) is not ins
 from softsplit import SoftTreeClassifier, strength_path  # noqa: E402
 from softsplit.engines.compiled import CompiledRows  # noqa: E402
 from softsplit.engines.device.backend import find_device  # noqa: E402
+from softsplit.engines.device.grouping import grouped_samples  # noqa: E402
 from softsplit.engines.device.rows import DeviceRows  # noqa: E402
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
@@ -33,6 +34,7 @@ from softsplit.solvers.likelihood.penalised import Penalised  # noqa: E402
 from softsplit.solvers.likelihood.search import Descents  # noqa: E402
 from softsplit.solvers.lockstep.solver import Task, solve_together  # noqa: E402
 from softsplit.tree.parameters import Topology, TreeParameters  # noqa: E402
+from softsplit.tree.scaling import fit_scaling  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -95,6 +97,22 @@ def test_slabs_make_no_difference():
             other.evaluate(splits, table, IDENTITY, 9.0),
             1e-12,
         )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_made_on_a_device_are_the_same_to_the_bit(weighted):
+    rng = np.random.default_rng(5)
+    X = rng.integers(-2, 3, size=(25_000, 4)).astype(np.float32) * 0.37
+    X[::2] += rng.normal(size=(12_500, 4)).astype(np.float32)
+    X[::7] = -0.0
+    y = rng.integers(0, 3, len(X))
+    weight = rng.choice([0.0, 0.5, 1.0, 0.3], len(X)) if weighted else np.ones(len(X))
+    scaling = fit_scaling("standard", X[weight > 0], weight[weight > 0])
+    expected = Samples.from_arrays(X, y, 3, weight, scaling.transform, stay_single=True)
+    found = grouped_samples(X, y, 3, weight, scaling, CPU, stay_single=True)
+    assert found.features.dtype == np.float32 and found.n_rows < np.sum(weight > 0)
+    for part in ("features", "starts", "weights", "class_totals"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
 
 
 def test_metric_is_that_of_the_compiled_engine():

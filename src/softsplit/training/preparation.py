@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.registry import check_engine, make_engine
-from softsplit.engines.samples import Samples
+from softsplit.engines.registry import check_engine, make_engine, make_samples
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Penalty, PenaltyPair
@@ -278,9 +277,10 @@ def prepare(settings: ModelSettings, rows: Rows) -> Prepared:
     weight = rows.weight
     if likelihood and settings.class_weight is not None:
         weight = parse.weighted_rows(settings.class_weight, weight, rows.labels, rows.classes)
-    samples = Samples.from_arrays(
-        rows.X, rows.labels, n_classes, weight, scaling.transform, stay_single=likelihood
-    )
+    samples = make_samples(
+        rows.X, rows.labels, n_classes, weight, scaling,
+        device=settings.device, stay_single=likelihood,
+    )  # fmt: skip
     topology = parse.make_topology(settings.depth, n_classes)
     single = rows.X.dtype == np.float32
     engine = make_engine(settings.engine, settings.device, single=single)(samples)
