@@ -89,7 +89,8 @@ class DevicePool:
         if first.solver == PEER:
             job = self._jobs.pop(0)
             return [(job, run_job(job, self._context))]
-        mine, others = [], []
+        mine: list[Job] = []
+        others: list[Job] = []
         for job in self._jobs:
             chain = job.chain
             alike = (chain.dataset, chain.model, chain.solver) == (
