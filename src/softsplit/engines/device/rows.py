@@ -146,18 +146,23 @@ class DeviceRows:
                 part = batch_sums(slab, trees, outer)
                 whole = part if whole is None else BatchSums(*map(torch.add, whole, part))
             assert whole is not None
-            value, by_line, mass, by_table = (one[0].cpu().numpy() for one in whole)
+            # One way there and one back: each costs as much as a pass over a million rows.
+            found = torch.cat([one.reshape(-1) for one in whole]).cpu().numpy()
+        ends = np.cumsum([1, lines.size, table.size, table.size])
+        value, by_line = found[0], found[1 : ends[1]].reshape(lines.shape)
+        mass, by_table = (part.reshape(table.shape) for part in np.split(found[ends[1] :], 2))
         by_split = np.column_stack([by_line[:, :-1] * per_weight, -steepness * by_line[:, -1]])
         return Sums(float(value), by_split, mass, by_table)
 
     def _tree(self, lines: FloatArray, table: FloatArray) -> Trees:
-        none = torch.zeros(1, dtype=torch.int32, device=self.device)
-        return Trees(
-            torch.from_numpy(lines)[None].to(self.device),
-            torch.from_numpy(np.ascontiguousarray(table))[None].to(self.device),
-            none,
-            none,
-        )
+        sent = torch.from_numpy(np.concatenate([lines.ravel(), table.ravel()])).to(self.device)
+        splits = sent[: lines.size].view(1, *lines.shape)
+        return Trees(splits, sent[lines.size :].view(1, *table.shape), self._none, self._none)
+
+    @cached_property
+    def _none(self) -> torch.Tensor:
+        """The number of the only table there is."""
+        return torch.zeros(1, dtype=torch.int32, device=self.device)
 
     def _on_device(self) -> Iterator[Pieces]:
         """The slabs one after another, where they are read; the next one is under way."""
