@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -83,6 +83,11 @@ bench-load: $(VENV)/.test ## 2,000 fits in one process, predictions of ten milli
 
 bench-mutation: $(VENV)/.test ## faults put into the mathematics, which the tests must notice: PART=routing, ...
 	$(BIN)/python benchmarks/mutation.py $(PART) $(ARGS)
+
+# PyTorch is gigabytes: it is no part of the environment that the tests need.
+bench-device: $(VENV)/.test ## rows on a GPU, trees in lockstep: PART=evaluate, stream, fit or grid
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) --editable '.[gpu]'
+	$(BIN)/python benchmarks/device.py $(or $(PART),evaluate) $(ARGS)
 
 # Compiled code is seen only when it runs as plain Python, which most tests are too long for.
 KERNEL_TESTS := tests/test_routing.py tests/test_penalties.py tests/test_sparsity.py

@@ -7,11 +7,34 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch (softsplit[gpu]) is not installed")
 
+from softsplit import SoftTreeClassifier, strength_path  # noqa: E402
 from softsplit.engines.compiled import CompiledRows  # noqa: E402
 from softsplit.engines.device.backend import find_device  # noqa: E402
+from softsplit.engines.device.grouping import grouped_samples  # noqa: E402
 from softsplit.engines.device.rows import DeviceRows  # noqa: E402
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
+from softsplit.experiments.cells import chains_of  # noqa: E402
+from softsplit.experiments.runner import run_experiment  # noqa: E402
+from softsplit.experiments.spec import parse_spec  # noqa: E402
+from softsplit.experiments.store import Store  # noqa: E402
+from softsplit.problem.loss import LogLoss  # noqa: E402
+from softsplit.problem.penalties import (  # noqa: E402
+    PenaltyPair,
+    counting,
+    exponential,
+    linear,
+    logarithmic,
+    power,
+)
+from softsplit.problem.problem import TrainingProblem  # noqa: E402
+from softsplit.solvers.base import Budget, UnsupportedProblem  # noqa: E402
+from softsplit.solvers.likelihood.draft import Draft  # noqa: E402
+from softsplit.solvers.likelihood.penalised import Penalised  # noqa: E402
+from softsplit.solvers.likelihood.search import Descents  # noqa: E402
+from softsplit.solvers.lockstep.solver import Task, solve_together  # noqa: E402
+from softsplit.tree.parameters import Topology, TreeParameters  # noqa: E402
+from softsplit.tree.scaling import fit_scaling  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -23,12 +46,6 @@ def draw(seed, n_rows=500, n_features=5, n_classes=3, depth=2):
     samples = Samples.from_arrays(X, y, n_classes, rng.uniform(0.5, 2.0, n_rows))
     splits = rng.normal(size=(2**depth - 1, n_features + 1))
     return samples, splits, rng.dirichlet(np.ones(n_classes), 2**depth).T.copy()
-
-
-def single(samples):
-    return Samples(
-        samples.features.astype(np.float32), samples.starts, samples.weights, samples.class_totals
-    )
 
 
 def close(found, expected, tol):
@@ -43,7 +60,11 @@ def test_sums_are_those_of_the_compiled_engine(depth, outer):
     samples, splits, table = draw(0, depth=depth)
     expected = CompiledRows(samples).evaluate(splits, table, outer, 20.0)
     close(DeviceRows.of(samples, CPU).evaluate(splits, table, outer, 20.0), expected, 1e-12)
-    close(DeviceRows.of(single(samples), CPU).evaluate(splits, table, outer, 20.0), expected, 1e-4)
+    close(
+        DeviceRows.of(samples, CPU, single=True).evaluate(splits, table, outer, 20.0),
+        expected,
+        1e-4,
+    )
 
 
 def test_gradient_is_that_of_finite_differences():
@@ -78,6 +99,22 @@ def test_slabs_make_no_difference():
         )
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_made_on_a_device_are_the_same_to_the_bit(weighted):
+    rng = np.random.default_rng(5)
+    X = rng.integers(-2, 3, size=(25_000, 4)).astype(np.float32) * 0.37
+    X[::2] += rng.normal(size=(12_500, 4)).astype(np.float32)
+    X[::7] = -0.0
+    y = rng.integers(0, 3, len(X))
+    weight = rng.choice([0.0, 0.5, 1.0, 0.3], len(X)) if weighted else np.ones(len(X))
+    scaling = fit_scaling("standard", X[weight > 0], weight[weight > 0])
+    expected = Samples.from_arrays(X, y, 3, weight, scaling.transform, stay_single=True)
+    found = grouped_samples(X, y, 3, weight, scaling, CPU, stay_single=True)
+    assert found.features.dtype == np.float32 and found.n_rows < np.sum(weight > 0)
+    for part in ("features", "starts", "weights", "class_totals"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(expected, part))
+
+
 def test_metric_is_that_of_the_compiled_engine():
     samples, _, _ = draw(3)
     found, expected = DeviceRows.of(samples, CPU).metric(), CompiledRows(samples).metric()
@@ -90,3 +127,152 @@ def test_devices_that_are_not_there(name):
     with pytest.raises((ValueError, RuntimeError), match="device") as said:
         find_device(name)
     assert str(said.value).endswith(".") and "\n" not in str(said.value)
+
+
+def problem(samples, local=0.0, global_=0.0, surrogate=None):
+    """Log-loss of a tree of two levels."""
+    rows = CompiledRows(samples)
+    return TrainingProblem(
+        rows=rows,
+        topology=Topology(2),
+        loss=LogLoss.counted(rows.class_totals),
+        penalties=PenaltyPair.of(surrogate or linear(), local, global_),
+        minimum_rates=np.zeros(rows.n_classes),
+        steepness=3.0 * rows.n_features,
+        bound=np.inf,
+        ridge=1.0,
+    )
+
+
+def learnable(seed, n_rows=200):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n_rows, 5))
+    y = np.argmax(X[:, :3] + 0.1 * rng.gumbel(size=(n_rows, 3)), axis=1)
+    return Samples.from_arrays(X, y, 3)
+
+
+def starts(one, count):
+    rng = np.random.default_rng(0)
+    return [
+        TreeParameters(
+            rng.normal(size=(5, 3)), rng.uniform(size=3), rng.dirichlet(np.ones(3), 4).T.copy()
+        )
+        for _ in range(count)
+    ]
+
+
+def test_trees_in_lockstep_end_where_the_compiled_solver_does():
+    folds = [learnable(0), learnable(1, 150)]
+    strengths = [(0.0, 0.0), (0.5, 0.0), (0.0, 2.0), (1.0, 1.0)]
+    tasks = [
+        Task(problem(samples, *pair), start)
+        for samples in folds
+        for start in starts(samples, 2)
+        for pair in strengths
+    ]
+    ends = solve_together(tasks, "cpu", Budget())
+    ratios = []
+    for task, end, objective in zip(tasks, ends, ends.objectives, strict=True):
+        assert end.objective == pytest.approx(task.problem.objective(end.parameters), rel=1e-9)
+        assert objective == pytest.approx(end.objective, rel=1e-9)
+        descents = Descents(task.problem, Budget(), task.problem.samples)
+        steps = Penalised(
+            descents,
+            Draft.of(task.start, task.problem),
+            task.problem.penalties,
+            task.problem.ridge,
+        )
+        draft, _ = steps.descend(None, 1e-6, tight=False)
+        ratios.append(end.objective / task.problem.objective(draft.tree(task.problem)))
+    assert np.median(ratios) <= 1.0005
+
+
+def test_strong_penalties_in_lockstep_leave_no_feature():
+    strong = problem(learnable(2), 0.0, 1e3)
+    end = solve_together([Task(strong, starts(strong, 1)[0])], "cpu", Budget())[0]
+    assert not np.any(end.parameters.weights)
+    assert end.cost == pytest.approx(strong.cost(end.parameters), rel=1e-9)
+
+
+@pytest.mark.parametrize("surrogate", [exponential(5.0), logarithmic(0.1), power(0.5, 0.1)])
+def test_steps_of_concave_penalties_descend(surrogate):
+    one = problem(learnable(3), 0.5, 0.5, surrogate)
+    start = starts(one, 1)[0]
+    end = solve_together([Task(one, start)], "cpu", Budget(max_iter=50))[0]
+    assert one.objective(end.parameters) < one.objective(start)
+
+
+def test_lockstep_refuses_what_it_cannot_do():
+    counted = problem(learnable(4), 1.0, 1.0, counting())
+    with pytest.raises(UnsupportedProblem, match="needs a penalty with a slope"):
+        solve_together([Task(counted, starts(counted, 1)[0])], "cpu", Budget())
+
+
+def table(n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    return X, np.argmax(X[:, :3] + 0.3 * rng.gumbel(size=(n_rows, 3)), axis=1)
+
+
+def test_estimators_on_a_device():
+    X, y = table()
+    known = {"n_starts": 1, "random_state": 0, "depth": 2}
+    here = SoftTreeClassifier(**known).fit(X, y)
+    there = SoftTreeClassifier(**known, device="cpu").fit(torch.tensor(X), torch.tensor(y))
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-9)
+    np.testing.assert_allclose(
+        there.predict_proba(torch.tensor(X)), here.predict_proba(X), atol=1e-6
+    )
+    with pytest.raises(ValueError, match="give one of them"):
+        SoftTreeClassifier(device="cpu", engine=CompiledRows).fit(X, y)
+
+
+def test_a_path_in_lockstep_is_no_worse_than_a_walk():
+    X, y = table()
+    tree = SoftTreeClassifier(depth=2, penalty="l1", n_starts=3, random_state=0)
+    grid = [1.0, 4.0, 16.0]
+    walked = strength_path(X, y, estimator=tree, strengths=grid).to_frame()
+    made = strength_path(X, y, estimator=tree, strengths=grid, device="cpu").to_frame()
+    assert np.all(made["objective"] <= 1.02 * walked["objective"])
+    assert list(made["global_strength"]) == grid
+
+
+SPEC = """
+name = "device"
+title = "All trees at once"
+datasets = ["iris"]
+models = ["L1+Linf", "L0glob"]
+starts = 2
+only_folds = [0, 1]
+
+[grid]
+strengths = [0.5, 4.0]
+walk = "fresh"
+
+[training]
+loss = "log"
+depth = 2
+device = "cpu"
+"""
+
+
+def test_an_experiment_in_lockstep(tmp_path):
+    spec = parse_spec(SPEC, "device.toml")
+    with Store(tmp_path / "device.sqlite") as store:
+        done = run_experiment(spec, store)
+        assert done.n_done == done.n_cells == 2 * 2 * (4 + 2)
+        frame = store.frame({chain.protocol for chain in chains_of(spec)})
+    assert set(frame["status"]) <= {"OPTIMAL", "ACCEPTABLE"}
+    assert np.all(frame["test_accuracy"] > 0.8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('walk = "fresh"', 'walk = "warm"', "needs grid.walk"),
+        ('loss = "log"', 'loss = "cost"', "needs loss"),
+    ],
+)
+def test_specs_that_no_device_can_run(old, new, said):
+    with pytest.raises(ValueError, match=said):
+        parse_spec(SPEC.replace(old, new), "device.toml")

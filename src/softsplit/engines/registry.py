@@ -6,19 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.device.backend import find_device, row_maker
+from softsplit.engines.device.backend import find_device, row_maker, sample_maker
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.tree.scaling import LinearScaling, Scaling
 
 EngineMaker = Callable[[Samples], RowEngine]
 
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
 """All engines that an estimator knows by name."""
 
+
+MANY = 100_000
+"""Rows beyond which they are put in order on a device."""
 
 PARTS = (
     "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "few", "evaluate",
@@ -48,6 +54,29 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
         f"engine must be {' or '.join(map(repr, ENGINES))}, or a function that makes an engine of "
         f"training rows, got {shown(engine)}."
     )
+
+
+def make_samples(
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    n_classes: int,
+    weight: FloatArray,
+    scaling: Scaling,
+    *,
+    device: Any = None,
+    stay_single: bool = False,
+) -> Samples:
+    """Scaled rows in canonical form; many of them are put in order on the device, if there is one.
+
+    Those are the same samples, to the bit.
+    """
+    if device is not None and len(X) > MANY and isinstance(scaling, LinearScaling):
+        make = sample_maker()
+        made: Samples = make(
+            X, y, n_classes, weight, scaling, find_device(device), stay_single=stay_single
+        )
+        return made
+    return Samples.from_arrays(X, y, n_classes, weight, scaling.transform, stay_single=stay_single)
 
 
 def check_engine(rows: RowEngine, n_branches: int) -> None:

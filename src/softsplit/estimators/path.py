@@ -32,6 +32,7 @@ from softsplit.training import settings
 from softsplit.training.defaults import LOCAL_PART, is_auto
 from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
+from softsplit.training.together import can_train_together, train_together
 from softsplit.training.walk import walk
 
 
@@ -156,21 +157,28 @@ def strength_path(
     follows = LOCAL_PART if counts and is_auto(base.local_strength) else 0.0
     pairs = grid_pairs(grid, scope, prepared.problem, follows)
     wanted = sum(map(len, pairs))
+    on_device = prepared.settings.device
+    if on_device is not None:
+        at_once = [prepared.with_strengths(*pair).problem for row in pairs for pair in row]
+        if can_train_together(at_once):
+            pairs = [[pair for row in pairs for pair in row]]
+        else:
+            on_device = None
     with never_lost(), watched(base.verbose, run.budget, wanted) as observer:
         for row in pairs:
             if points and run.budget.exhausted:
                 break
             along = [prepared.with_strengths(*pair) for pair in row]
-            found = walk(
-                [point.problem for point in along],
-                run.solver,
-                keep=keep,
-                n_starts=run.n_starts,
-                seed=run.seed,
-                budget=run.budget,
-                n_jobs=run.n_jobs,
-                observer=observer,
-            )
+            problems = [point.problem for point in along]
+            common: dict[str, Any] = {
+                "n_starts": run.n_starts, "seed": run.seed, "budget": run.budget,
+            }  # fmt: skip
+            if on_device is not None:
+                found = train_together(problems, run.solver, on_device, **common)
+            else:
+                found = walk(
+                    problems, run.solver, keep=keep, n_jobs=run.n_jobs, observer=observer, **common
+                )
             zero = run.solver.zero_threshold
             points += [
                 PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))

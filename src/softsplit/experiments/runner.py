@@ -21,7 +21,7 @@ from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
 from softsplit.experiments.context import Context, data_digest, load_data
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
-from softsplit.experiments.pools import InlinePool, Pool, ProcessPool
+from softsplit.experiments.pools import DevicePool, InlinePool, Pool, ProcessPool
 from softsplit.experiments.rows import Row
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import RunRecord, Store
@@ -160,6 +160,8 @@ def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
         from softsplit.experiments.cluster import DaskPool
 
         return DaskPool(context, dask)
+    if context.spec.training.device is not None:
+        return DevicePool(context)
     return InlinePool(context) if n_jobs == 1 else ProcessPool(context, n_jobs)
 
 

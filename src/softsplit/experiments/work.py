@@ -7,7 +7,7 @@ on from a start of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,6 +29,7 @@ from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import start_rule
 from softsplit.training.settings import make_solver
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
+from softsplit.training.together import lockstep
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 SLICE = 1.0
@@ -89,14 +90,47 @@ def run_job(job: Job, context: Context) -> list[Row]:
     return rows
 
 
-def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> Outcome:
-    prepared = context.prepared(chain)
-    if chain.solver == PEER:
-        return run_peer(chain, prepared, context.spec)
+def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
+    """Rows of all missing steps of some jobs, whose trees are trained at once on a device.
+
+    The time of a tree is its share of that of all.
+    """
+    spec, solver = context.spec, solver_named("native")
+    lock, cells, tasks = lockstep(), [], []
+    drawn = time.perf_counter()
+    for job in jobs:
+        prepared = context.prepared(job.chain)
+        start = _draw(job.chain, prepared.problem, solver, context).parameters
+        for index in job.missing:
+            problem = _penalised(job.chain, index, prepared.problem, context)
+            cells.append((job.chain, index, problem, prepared))
+            tasks.append(lock.Task(problem, start))
+    began = time.perf_counter()
+    budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
+    ends = lock.solve_together(tasks, spec.training.device, budget)
+    share = (time.perf_counter() - began) / len(tasks)
+    rows: dict[Chain, list[Row]] = {job.chain: [] for job in jobs}
+    with one_blas_thread():
+        for (chain, index, problem, prepared), end in zip(cells, ends, strict=True):
+            found = Solution.measure(
+                problem, end.parameters, end.status,
+                tol=budget.tol, n_iter=0, seconds=share, solver="lockstep",
+            )  # fmt: skip
+            outcome = replace(
+                _measure(found, solver, prepared),
+                seconds=share,
+                start_seconds=(began - drawn) / len(tasks),
+            )
+            rows[chain].append(Row(chain.cell(index), index, outcome))
+    return [rows[job.chain] for job in jobs]
+
+
+def _penalised(
+    chain: Chain, index: int, problem: TrainingProblem, context: Context
+) -> TrainingProblem:
+    """The problem with the penalties of a step."""
     spec, step = context.spec, chain.steps[index]
-    solver = solver_named(chain.solver)
-    warm_up(chain.solver, spec.training.loss)
-    problem = prepared.problem.with_penalties(
+    return problem.with_penalties(
         spec.model(chain.model).penalties(
             step.local,
             step.global_,
@@ -104,6 +138,16 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
             offset=spec.training.offset,
         )
     )
+
+
+def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> Outcome:
+    prepared = context.prepared(chain)
+    if chain.solver == PEER:
+        return run_peer(chain, prepared, context.spec)
+    spec, step = context.spec, chain.steps[index]
+    solver = solver_named(chain.solver)
+    warm_up(chain.solver, spec.training.loss)
+    problem = _penalised(chain, index, prepared.problem, context)
     refuse_unsupported(solver, problem)
     drawn = time.perf_counter()
     start = (

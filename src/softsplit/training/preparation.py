@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.registry import check_engine, make_engine
-from softsplit.engines.samples import Samples
+from softsplit.engines.registry import check_engine, make_engine, make_samples
 from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
@@ -142,14 +141,10 @@ class Rows:
         scaling = fit_scaling(kind, counted.X, counted.weight)
         if likelihood and given is not None:
             weight = parse.weighted_rows(given, weight, self.labels, self.classes)
-        samples = Samples.from_arrays(
-            self.X,
-            self.labels,
-            len(self.classes),
-            weight,
-            scaling.transform,
-            stay_single=likelihood,
-        )
+        samples = make_samples(
+            self.X, self.labels, len(self.classes), weight, scaling,
+            device=settings.device, stay_single=likelihood,
+        )  # fmt: skip
         summary = FeatureSummary.of(self.X, self.weight, samples.mean)
         single = self.X.dtype == np.float32
         engine = make_engine(settings.engine, settings.device, single=single)(samples)

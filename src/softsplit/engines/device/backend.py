@@ -56,6 +56,11 @@ def row_maker(device: Any, single: bool) -> Any:
     return partial(rows.of, device=device, single=single)
 
 
+def sample_maker() -> Any:
+    """The function that makes samples of many rows on a device."""
+    return import_module("softsplit.engines.device.grouping").grouped_samples
+
+
 @contextmanager
 def enough_memory(what: str) -> Iterator[None]:
     """Turn the lack of device memory into one sentence."""

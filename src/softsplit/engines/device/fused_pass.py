@@ -13,6 +13,10 @@ The feature after the last one is 1, so that intercepts are weights. Each progra
 and these are added up in double precision, in the order of the pieces.
 """
 
+# Tuples that grow are how the kernel language writes loops that are unrolled.
+# ruff: noqa: RUF005
+# mypy: disable-error-code="assignment,misc"
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -36,8 +40,8 @@ class Plan(NamedTuple):
     stages: int
 
 
-PLAN = Plan(64, 1, 1)
-"""The fastest of those that were tried (benchmarks/device.py)."""
+SHALLOW, DEEP = Plan(64, 2, 1), Plan(32, 1, 1)
+"""The fastest of those that were tried on an H200, for up to two levels and for more."""
 
 SMALLEST = tl.constexpr(1e-37)
 """Floor under the logarithm in single precision."""
@@ -197,9 +201,16 @@ def padded(n_features: int) -> int:
 
 
 def launch(
-    pieces: Pieces, trees: Trees, outer: int, found: torch.Tensor, *, mass: bool, plan: Plan = PLAN
+    pieces: Pieces,
+    trees: Trees,
+    outer: int,
+    found: torch.Tensor,
+    *,
+    mass: bool,
+    plan: Plan | None = None,
 ) -> None:
     """Let the kernel write all its sums to ``found``, (n_trees, n_pieces, size)."""
+    plan = plan or (SHALLOW if trees.depth <= 2 else DEEP)
     width = padded(pieces.n_features)
     splits = torch.nn.functional.pad(trees.splits, (0, width - pieces.n_features - 1))
     rows = max(16, plan.rows * 32 // max(width, 32))
@@ -213,15 +224,13 @@ def launch(
     )  # fmt: skip
 
 
-def fused_sums(
-    pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True, plan: Plan = PLAN
-) -> BatchSums:
+def fused_sums(pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True) -> BatchSums:
     """The sums of every tree over its rows; without ``mass`` that part is of no meaning."""
     width = padded(pieces.n_features)
     n_branches, n_leaves = trees.n_branches, trees.n_branches + 1
     size = n_branches * width + 2 * n_leaves + 1
     found = torch.empty((trees.n_trees, pieces.n_pieces, size), device=pieces.features.device)
-    launch(pieces, trees, outer, found, mass=mass, plan=plan)
+    launch(pieces, trees, outer, found, mass=mass)
     whole = found.sum(dim=1, dtype=torch.float64)
     by_split = whole[:, : n_branches * width].view(-1, n_branches, width)
     by_class = pieces.by_class(found[:, :, n_branches * width : -1])

@@ -25,7 +25,7 @@ from softsplit.support.arrays import FloatArray
 TILE = 128
 """Rows that go through a tree together."""
 
-PIECE = 2048
+PIECE = 1024
 """Most rows of a piece: their sums are added up in the precision of the rows."""
 
 LARGEST = 2**31 - 1

@@ -61,11 +61,7 @@ def _over_table(pieces: Pieces, number: int, trees: Trees, outer: int) -> BatchS
         for begin in range(low, high, at_once):
             rows = slice(begin, min(begin + at_once, high))
             x = features[:, rows]
-            weights = (
-                pieces.weights[trees.weightings.long()][:, rows]
-                if n_trees > 1
-                else (pieces.weights[int(trees.weightings[0]), rows][None])
-            )
+            weights = pieces.weights[:, rows][trees.weightings.long()]
             scores = torch.addmm(flat[:, -1:], flat[:, :-1], x).view(n_trees, n_branches, -1)
             total, slopes, leaf_mass, leaf_table = _nodes(scores, leaves, weights, outer)
             value += total

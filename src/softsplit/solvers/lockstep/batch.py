@@ -2,9 +2,9 @@
 
 All numbers of a tree lie in one line, in the order of solvers/likelihood/objective.py: splits
 (n_branches, n_features + 1), intercept last, then the log-odds of the leaves (n_classes, n_leaves).
-Features have mean 0 and deviation 1 in each table, which is what makes plain steps short of nothing:
-a weight of problem/ is w_jt = r_j u_jt. With c the distributions of the leaves and T the derivative
-of the log-loss by them,
+Features have mean 0 and deviation 1 in each table, without which plain steps are short: a weight of
+a draft is w_jt = r_j u_jt. With c the distributions of the leaves and T the derivative of the
+log-loss by them,
 
     f = - sum_i weight_i log sum_l P_il c_{y_i l} - sum_kl pseudo_k log c_kl + ridge / 2 sum w_jt^2
     d f / d v_kl = c_kl (T_kl - sum_k' c_k'l T_k'l + sum pseudo) - pseudo_k

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,10 +27,10 @@ GENTLEST, STEEPEST = 1e-8, 1e12
 FIRST_MOVE = 0.2
 """Largest change of a number in the first step."""
 
-ROUND = 25
-"""Steps after which trees that have ended leave."""
+ROUND, RECORDED = 25, 5
+"""Steps after which trees that have ended leave; steps of a recording, which is played again."""
 
-SMALLER = 0.85
+SMALLER = 0.8
 """The batch is made anew where so few of its trees are left: what is recorded costs a moment."""
 
 
@@ -89,24 +90,28 @@ def step(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
 
 
 def _round(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> Callable[[], None]:
-    """ROUND steps as a function; on a GPU they are recorded."""
+    """ROUND steps as a function; on a GPU some are recorded."""
 
-    def steps(count: int = ROUND) -> None:
+    def steps(count: int) -> None:
         for _ in range(count):
             step(state, batch, penalty, tol)
 
     if not state.x.is_cuda:
-        return steps
+        return partial(steps, ROUND)
     side: Any = torch.cuda.Stream(state.x.device)
     side.wait_stream(torch.cuda.current_stream(state.x.device))
     with torch.cuda.stream(side):
-        steps(2)  # kernels are compiled, and libraries begun, before anything is recorded
+        steps(1)  # kernels are compiled, and libraries begun, before anything is recorded
     torch.cuda.current_stream(state.x.device).wait_stream(side)
     graph: Any = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        steps()
-    replay: Callable[[], None] = graph.replay
-    return replay
+        steps(RECORDED)
+
+    def play() -> None:
+        for _ in range(ROUND // RECORDED):
+            graph.replay()
+
+    return play
 
 
 def descend(
