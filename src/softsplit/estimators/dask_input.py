@@ -95,6 +95,9 @@ def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
             f"X must be a dask array or a dask frame, got {type(X).__name__}; rows in memory are "
             "trained on by the estimator without Dask."
         )
+    twins = [name for name in expected.names or () if expected.names.count(name) > 1]
+    if twins:
+        raise ValueError(f"X has two columns named {shown(twins[0])}; rename one of them.")
     if not expected.n_features:
         raise ValueError("X has no columns; a table is needed.")
     given = [X, _checked("y", y, X)]
