@@ -19,7 +19,13 @@ from softsplit.engines.dask_parts import DaskParts, Store, own_folder
 from softsplit.engines.moments import Moments
 from softsplit.engines.parts import Part
 from softsplit.engines.samples import Samples
-from softsplit.support.inputs import has_gaps, holds_numbers, made_floats, refuse_mixed_labels
+from softsplit.support.inputs import (
+    has_gaps,
+    holds_numbers,
+    made_floats,
+    refuse_mixed_labels,
+    refuse_twins,
+)
 from softsplit.support.messages import shown
 from softsplit.training import settings
 from softsplit.training.dask_table import DaskTable
@@ -95,9 +101,7 @@ def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
             f"X must be a dask array or a dask frame, got {type(X).__name__}; rows in memory are "
             "trained on by the estimator without Dask."
         )
-    twins = [name for name in expected.names or () if expected.names.count(name) > 1]
-    if twins:
-        raise ValueError(f"X has two columns named {shown(twins[0])}; rename one of them.")
+    refuse_twins(expected.names or ())
     if not expected.n_features:
         raise ValueError("X has no columns; a table is needed.")
     given = [X, _checked("y", y, X)]
