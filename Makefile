@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -77,6 +77,9 @@ bench-faults: $(VENV)/.test ## killed, starved, damaged and interrupted runs (ha
 
 bench-hostile: $(VENV)/.test ## 100,000 damaged files for the readers (half an hour)
 	$(BIN)/python benchmarks/hostile_files.py $(ARGS)
+
+bench-dask: $(VENV)/.test ## tables on a local Dask cluster (half an hour, 15 GB of disk): PART=large, overhead or workers
+	$(BIN)/python benchmarks/dask_rows.py $(or $(PART),large) $(ARGS)
 
 bench-load: $(VENV)/.test ## 2,000 fits in one process, predictions of ten million rows: PART=fits or predict
 	$(BIN)/python benchmarks/load.py $(PART) $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -14,8 +15,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from typer.testing import CliRunner
 
-from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, load_model
+from softsplit.cli import app
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.moments import Moments
 from softsplit.engines.outer import LOGARITHM
@@ -330,3 +333,36 @@ def test_bad_weights_parameters_and_clients_are_named_in_one_sentence(client, mo
         patch.setitem(sys.modules, "distributed", None)
         with pytest.raises(ImportError, match=r"pip install 'softsplit\[dask\]'"):
             far.fit(X, y)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["fit", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
+    monkeypatch.setattr("softsplit.cli.fit_dask.PATIENCE", 0.5)
+    X, y = rows(600)
+    table = frames(X, y, 1).compute().drop(columns="w")
+    (tmp_path / "parts").mkdir()
+    for part in range(3):
+        table[200 * part : 200 * (part + 1)].to_parquet(tmp_path / "parts" / f"{part}.parquet")
+    data, model = tmp_path / "parts" / "*.parquet", tmp_path / "tree.json"
+    quick = ["--depth", 1, "--scale", "standard", "--strength", 5, "--jobs", 1, "--seed", 0]
+    result = invoke(data, "--dask", "-t", "y", "-m", model, *quick, "--json", "-q", "--drop", "c4")
+    assert result.exit_code == 0, result.output
+    told, tree = json.loads(result.stdout), load_model(model)
+    assert told["features"] == 4 and told["classes"] == ["may be", "no", "yes"]
+    assert tree.tree_.target == "y"
+    assert tree.score(table.drop(columns=["y", "c4"]), table["y"]) > 0.4
+    result = invoke(tmp_path / "parts", "-t", "y", *quick, "--dask")
+    assert result.exit_code == 0 and "features used" in result.stdout
+    assert "partitions of" in result.stderr and "a cluster in this process" in result.stderr
+    for arguments, said in [
+        ([data, "-t", "z", "--dask"], r"there is no column 'z' in"),
+        ([data, "-t", "y", "--dask", "--report", tmp_path / "r.html"], "--report cannot be had"),
+        ([tmp_path / "none*", "-t", "y", "--dask"], "there is no file"),
+        ([data, "-t", "y", "--drop", "q", "--dask"], "there is no column 'q' in"),
+        ([data, "-t", "y", "--dask", "127.0.0.1:9", "--jobs", 1], "no Dask scheduler answers at"),
+    ]:
+        result = invoke(*arguments)
+        assert result.exit_code == 2 and said in result.stderr, result.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -12,6 +13,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.support.messages import visible
 
 USAGE = 2
@@ -25,6 +27,9 @@ EXIT_CODES = "Exit codes: 0 done, 2 something is wrong with the request or the d
 SHOW_TRACEBACK = "SOFTSPLIT_TRACEBACK"
 """Environment variable for developers: any value shows where an error arose."""
 
+
+ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d+")
+"""Of a scheduler of Dask."""
 
 LONGEST = 600
 """Characters of an error that are still a sentence."""
@@ -70,6 +75,7 @@ class PlainErrors(TyperGroup):
         **extra: Any,
     ) -> Any:
         try:
+            args = with_address(sys.argv[1:] if args is None else args)
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not standalone_mode or os.environ.get(SHOW_TRACEBACK):
@@ -78,6 +84,15 @@ class PlainErrors(TyperGroup):
         if not standalone_mode:
             return code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def with_address(args: Sequence[str]) -> list[str]:
+    """The arguments with an address behind --dask of ``fit``, where none follows it."""
+    made: list[str] = []
+    for one, following in zip(args, [*args[1:], ""], strict=True):
+        alone = one == "--dask" and args[0] == "fit" and not ADDRESS.fullmatch(following)
+        made.append(f"--dask={ON_THIS_MACHINE}" if alone else one)
+    return made
 
 
 def fail(message: str, code: int = USAGE) -> NoReturn:

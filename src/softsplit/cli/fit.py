@@ -10,6 +10,7 @@ import typer
 
 from softsplit.cli import class_rules, options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.fit_dask import exit_code, fit_dask, refuse
 from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import grouped, option_advice, read, training_rows
 from softsplit.cli.outputs import (
@@ -35,6 +36,7 @@ EPILOG = (
 
 
 def fit(
+    context: typer.Context,
     data: options.Data,
     target: options.Target,
     model: Annotated[
@@ -63,6 +65,7 @@ def fit(
     effort: options.Effort = "balanced",
     jobs: options.Jobs = None,
     seed: options.Seed = 0,
+    dask: options.Dask = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -74,6 +77,38 @@ def fit(
     """
     began = time.perf_counter()
     check_files({"--model": model, "--report": report}, table=data)
+    if dask is not None:
+        refuse(
+            {
+                "--report": report,  "--groups": groups, "--encoding": encoding, "--cost": cost,
+                "--min-rate": min_rate, "--loss cost": loss is options.Loss.cost,
+                "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
+            }
+        )  # fmt: skip
+        source = context.get_parameter_source("time_limit")
+        usual = source is not None and source.name == "DEFAULT"  # no limit that was not asked for
+        interrupted = fit_dask(
+            data,
+            target,
+            dask,
+            {"drop": drop, "keep": keep, "categorical": categorical, "date": date},
+            {
+                "depths": "auto" if depth is None else [depth],
+                "scales": "auto" if scale is None else [scale.value],
+                "scopes": "auto" if scope is None else [scope.value],
+                "strengths": None if strength is None else [strength],
+                "selection": selection.value,
+                "class_weight": "balanced" if class_weight else None,
+                "scoring": metric,
+                "time_limit": None if usual else time_limit or None,
+                "n_jobs": jobs or -1,
+                "random_state": seed,
+            },
+            model=model,
+            quiet=quiet,
+            as_json=as_json,
+        )
+        raise typer.Exit(exit_code(interrupted))
     table = read(data, encoding, quiet)
     rows = training_rows(
         table, target, quiet, drop=drop, keep=keep, category=categorical, date=date

@@ -42,6 +42,9 @@ class Selection(StrEnum):
     best = "best"
 
 
+ON_THIS_MACHINE = "here"
+"""What --dask is where no address follows it."""
+
 DATA = "The data"
 TREE = "The tree"
 RUN = "The run"
@@ -235,6 +238,16 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, help="Threads; default: all.", rich_help_panel=RUN),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of all random choices.", rich_help_panel=RUN)]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="[ADDRESS]",
+        help="Train on a Dask cluster, that of the scheduler at this address, or one in this "
+        "process: DATA may be a folder or a pattern of Parquet or CSV files, larger than memory.",
+        rich_help_panel=RUN,
+    ),
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=RUN)
 ]

@@ -76,7 +76,7 @@ class Moments:
 
     def _plus(self, other: Moments) -> Moments:
         classes = np.unique(np.concatenate([self.classes, other.classes]))
-        one, two = self._spread(classes), other._spread(classes)
+        one, two = self.spread(classes), other.spread(classes)
         totals, means, squares = _together(one, two)
         counts = np.zeros(len(classes), dtype=np.int64)
         for part in (self, other):
@@ -86,7 +86,7 @@ class Moments:
             np.maximum(self.high, other.high), self.whole & other.whole, means, squares,
         )  # fmt: skip
 
-    def _spread(self, classes: NDArray[Any]) -> Moment:
+    def spread(self, classes: NDArray[Any]) -> Moment:
         """Weights, means and squares by the classes of a larger table."""
         at, shape = np.searchsorted(classes, self.classes), (len(classes), len(self.low))
         totals, means, squares = np.zeros((len(classes), 1)), np.zeros(shape), np.zeros(shape)

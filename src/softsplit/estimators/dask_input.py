@@ -19,7 +19,13 @@ from softsplit.engines.dask_parts import DaskParts, Store, own_folder
 from softsplit.engines.moments import Moments
 from softsplit.engines.parts import Part
 from softsplit.engines.samples import Samples
-from softsplit.support.inputs import has_gaps, holds_numbers, made_floats, refuse_mixed_labels
+from softsplit.support.inputs import (
+    has_gaps,
+    holds_numbers,
+    made_floats,
+    refuse_mixed_labels,
+    refuse_twins,
+)
 from softsplit.support.messages import shown
 from softsplit.training import settings
 from softsplit.training.dask_table import DaskTable
@@ -51,11 +57,9 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class Collections:
-    """Checked dask collections, partition by partition."""
+    """Checked dask collections; a part is rows, labels and weights of a partition, delayed."""
 
-    rows: Sequence[Any]
-    labels: Sequence[Any]
-    weights: Sequence[Any] | None
+    parts: Sequence[Any]
     expected: Expected
     numbers: bool
     target: str | None
@@ -64,24 +68,15 @@ class Collections:
         """What stores each partition."""
         from dask.delayed import delayed
 
-        expected, store = self.expected._replace(coding=coding), delayed(store_part, pure=False)
-        weights = self.weights or [None] * len(self.rows)
-        parts = zip(self.rows, self.labels, weights, strict=True)
-        return [partial(_stored, store, *part, expected) for part in parts]
+        store = partial(delayed(store_part, pure=False), self.expected._replace(coding=coding))
+        return [partial(store, part) for part in self.parts]
 
     def some(self) -> Any:
         """Rows from all partitions, delayed: enough to learn a coding from."""
         from dask.delayed import delayed
 
-        each = ceil(LEARNED_ROWS / len(self.rows))
-        return [
-            delayed(some_rows, pure=False)(X, y, number, each)
-            for number, (X, y) in enumerate(zip(self.rows, self.labels, strict=True))
-        ]
-
-
-def _stored(store: Any, X: Any, y: Any, weight: Any, expected: Expected, *where: Any) -> Any:
-    return store(X, y, weight, expected, *where)
+        some, each = delayed(some_rows, pure=False), ceil(LEARNED_ROWS / len(self.parts))
+        return [some(part, number, each) for number, part in enumerate(self.parts)]
 
 
 def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
@@ -106,24 +101,19 @@ def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
             f"X must be a dask array or a dask frame, got {type(X).__name__}; rows in memory are "
             "trained on by the estimator without Dask."
         )
+    refuse_twins(expected.names or ())
     if not expected.n_features:
         raise ValueError("X has no columns; a table is needed.")
-    labels = _aligned("y", y, X)
-    weights = None if sample_weight is None else _aligned("sample_weight", sample_weight, X)
-    rows = X.to_delayed()
+    given = [X, _checked("y", y, X)]
+    if sample_weight is not None:
+        given.append(_checked("sample_weight", sample_weight, X))
     target = getattr(y, "name", None) if isinstance(y, dd.Series) else None
-    return Collections(
-        list(rows[:, 0]) if isinstance(X, da.Array) else list(rows),
-        labels,
-        weights,
-        expected,
-        numbers,
-        target if isinstance(target, str) and target else None,
-    )
+    target = target if isinstance(target, str) and target else None
+    return Collections(_together(given), expected, numbers, target)
 
 
-def _aligned(name: str, values: Any, X: Any) -> list[Any]:
-    """The partitions of labels or weights, which must be those of X."""
+def _checked(name: str, values: Any, X: Any) -> Any:
+    """Labels or weights in the partitions of X."""
     import dask.array as da
     import dask.dataframe as dd
 
@@ -142,14 +132,37 @@ def _aligned(name: str, values: Any, X: Any) -> list[Any]:
             raise ValueError(f"X has {len(X)} rows and {name} {len(values)}.")
         if known and values.chunks[0] != X.chunks[0]:
             values = values.rechunk((X.chunks[0],))
-    made = list(values.to_delayed())
-    n_rows = X.numblocks[0] if isinstance(X, da.Array) else X.npartitions
-    if len(made) != n_rows:
+    counts = [one.numblocks[0] if isinstance(one, da.Array) else one.npartitions
+              for one in (X, values)]  # fmt: skip
+    if counts[0] != counts[1]:
         raise ValueError(
-            f"X has {n_rows} partitions and {name} {len(made)}; give both the same ones, as two "
+            f"X has {counts[0]} partitions and {name} {counts[1]}; give both the same ones, as two "
             "columns of one frame have them."
         )
-    return made
+    return values
+
+
+def _together(given: Sequence[Any]) -> list[Any]:
+    """Rows, labels and weights by partition.
+
+    Dask reads two columns of one frame together, and may join small files when it plans to read
+    few columns of them: frames are taken apart as one, so that the plan is the same for all.
+    """
+    import dask.array as da
+    import dask.dataframe as dd
+
+    if any(isinstance(one, da.Array) for one in given):
+        parts = [one.to_delayed() if isinstance(one, da.Array)
+                 else one.to_delayed(optimize_graph=False) for one in given]  # fmt: skip
+        return list(zip(*(np.ravel(one).tolist() for one in parts), strict=True))
+    meta = pd.Series([], dtype=object)
+    packed = dd.map_partitions(packed_part, *given, meta=meta, align_dataframes=False)
+    return list(packed.to_delayed())
+
+
+def packed_part(*parts: Any) -> tuple[Any, ...]:
+    """Rows, labels and weights of a partition of frames."""
+    return parts
 
 
 # --- on the workers -------------------------------------------------------------------------------
@@ -167,9 +180,10 @@ class Facts(NamedTuple):
 
 
 def store_part(
-    X: Any, y: Any, weight: Any, expected: Expected, number: int, folder: str
+    expected: Expected, part: Sequence[Any], number: int, folder: str
 ) -> tuple[Part | None, Facts | None]:
     """Check the rows of a partition and write them to a file; nothing of an empty one."""
+    X, y, weight = (*part, None)[:3]
     with _named(number):
         labels, weights = _labels(X, y), _weights(X, weight)
         counted = weights > 0
@@ -182,8 +196,8 @@ def store_part(
     at = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
     samples = Samples.from_arrays(matrix, at, len(classes), weights)
     kind = "f4" if matrix.dtype == np.float32 else "f8"
-    part = Part.write(samples, classes, kind, number, *own_folder(folder))
-    return part, Facts(Moments.of(samples, classes), LABELS.get(classes.dtype.kind, "text"))
+    stored = Part.write(samples, classes, kind, number, *own_folder(folder))
+    return stored, Facts(Moments.of(samples, classes), LABELS.get(classes.dtype.kind, "text"))
 
 
 @contextmanager
@@ -245,8 +259,9 @@ def _weights(X: Any, weight: Any) -> NDArray[np.float64]:
     return settings.make_weights(made)
 
 
-def some_rows(X: Any, y: Any, number: int, count: int) -> tuple[Any, NDArray[Any]]:
+def some_rows(part: Sequence[Any], number: int, count: int) -> tuple[Any, NDArray[Any]]:
     """About so many rows of a partition, evenly spaced, with their labels."""
+    X, y = part[:2]
     with _named(number):
         labels = _labels(X, y)
         refuse_mixed_labels(labels)

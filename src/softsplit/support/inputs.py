@@ -73,7 +73,7 @@ def checked_table(X: Any) -> Any:
         _check_table(X)
         return X.toarray()
     if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow
-        _refuse_twins(X.column_names)
+        refuse_twins(X.column_names)
         return X.to_pandas()
     _check_table(X)
     return X
@@ -94,7 +94,8 @@ def device_of(values: Any) -> str | None:
     return str(device) if getattr(device, "type", None) == "cuda" else None
 
 
-def _refuse_twins(names: Iterable[Any]) -> None:
+def refuse_twins(names: Iterable[Any]) -> None:
+    """Columns of one name."""
     seen: set[str] = set()
     for name in map(str, names):
         if name in seen:
@@ -123,7 +124,7 @@ def _check_table(X: Any) -> None:
         raise ValueError(f"Expected 2D array, got {made.ndim}D array instead: {advice}")
     if getattr(getattr(made, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers.")
-    _refuse_twins(getattr(X, "columns", ()))
+    refuse_twins(getattr(X, "columns", ()))
 
 
 def holds_numbers(X: Any) -> bool:

@@ -1,0 +1,230 @@
+"""Tables on a local Dask cluster: larger than its memory, with a worker lost, and at what cost.
+
+    python benchmarks/dask_rows.py large       2e7 rows x 30 from Parquet, two workers of 1 GB each,
+                                               and once more with a worker killed in the middle
+    python benchmarks/dask_rows.py overhead    1e6 rows: two workers against two threads
+    python benchmarks/dask_rows.py workers     rows per second of a pass against workers, 1 to 4
+
+The rows are those of benchmarks/scale.py: four classes, the largest of four random linear scores
+with Gumbel noise of scale 0.3, and a tenth of the labels drawn anew; depth 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+N_FEATURES, N_CLASSES = 30, 4
+SETTINGS = {"depth": 3, "random_state": 0}
+
+
+def rows(n: int, part: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a part; all parts have the same scores."""
+    weights = np.random.default_rng(0).normal(size=(N_FEATURES, N_CLASSES))
+    draw = np.random.default_rng([1, part])
+    X = draw.normal(size=(n, N_FEATURES))
+    y = np.argmax(X @ weights + 0.3 * draw.gumbel(size=(n, N_CLASSES)), axis=1)
+    anew = draw.uniform(size=n) < 0.1
+    y[anew] = draw.integers(0, N_CLASSES, anew.sum())
+    return X, y
+
+
+def write_parquet(folder: Path, n_rows: int, per_file: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in range(n_rows // per_file):
+        X, y = rows(per_file, part)
+        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_FEATURES)])
+        frame.assign(y=y).to_parquet(folder / f"{part:04}.parquet")
+
+
+class Asked:
+    """Counts the passes of a fit and their time; kills a worker in one of them."""
+
+    def __init__(self, kill_in: int | None = None, pid: int = 0) -> None:
+        from softsplit.engines.dask_parts import DaskParts
+
+        self.seconds: dict[str, list[float]] = {}
+        self._class, self._ask, self._store = DaskParts, DaskParts.ask, DaskParts.store
+        self._kill_in, self._pid = kill_in, pid
+
+    def __enter__(self) -> Asked:
+        asked = self
+
+        def ask(parts, work, *question, each=None):
+            began = time.perf_counter()
+            name = work.__name__
+            count = len(asked.seconds.setdefault(name, []))
+            if name == "part_sums" and count == asked._kill_in:
+                os.kill(asked._pid, signal.SIGKILL)
+                print(f"killed worker process {asked._pid} in pass {count + 1}", flush=True)
+            found = asked._ask(parts, work, *question, each=each)
+            asked.seconds[name].append(time.perf_counter() - began)
+            return found
+
+        def store(parts):
+            began = time.perf_counter()
+            found = asked._store(parts)
+            asked.seconds["store"] = [time.perf_counter() - began]
+            return found
+
+        self._class.ask, self._class.store = ask, store
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._class.ask, self._class.store = self._ask, self._store
+
+    def told(self) -> str:
+        return ", ".join(
+            f"{name} {len(s)} x {np.median(s):.2f} s = {np.sum(s):.0f} s"
+            for name, s in self.seconds.items()
+        )
+
+
+def cluster(n_workers: int, folder: Path, memory: str = "1GB", threads: int = 1):
+    import distributed
+
+    return distributed.LocalCluster(
+        n_workers=n_workers, threads_per_worker=threads, memory_limit=memory,
+        local_directory=str(folder), dashboard_address=":0", silence_logs=50,
+    )  # fmt: skip
+
+
+def peak() -> int:
+    """Largest resident memory of this process so far, bytes."""
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def fit_parquet(client, folder: Path, asked: Asked):
+    import dask.dataframe as dd
+
+    from softsplit import DaskSoftTreeClassifier
+
+    frame = dd.read_parquet(folder)
+    features = frame[[f"x{j}" for j in range(N_FEATURES)]]
+    began = time.perf_counter()
+    with asked:
+        tree = DaskSoftTreeClassifier(client=client, **SETTINGS).fit(features, frame["y"])
+    seconds = time.perf_counter() - began
+    print(
+        f"  {seconds:.0f} s; objective {tree.objective_:.6f} ({tree.solution_.status.name}); "
+        f"{len(tree.selected_features_)} features; {asked.told()}",
+        flush=True,
+    )
+    peaks = client.run(peak).values()
+    print(f"  peak memory of the workers {max(peaks) / 1e9:.2f} GB", flush=True)
+    return tree
+
+
+def large(folder: Path, n_rows: int) -> None:
+    import distributed
+
+    data, local = folder / "large", folder / "workers"
+    if not data.exists():
+        began = time.perf_counter()
+        write_parquet(data, n_rows, 250_000)
+        print(f"{n_rows:,} rows written in {time.perf_counter() - began:.0f} s", flush=True)
+    with cluster(2, local) as made, distributed.Client(made) as client:
+        print("two workers of 1 GB:", flush=True)
+        kept = fit_parquet(client, data, Asked())
+        print("the same, a worker killed in the middle:", flush=True)
+        pid = next(iter(client.run(os.getpid).values()))
+        lost = fit_parquet(client, data, Asked(3, pid))
+        left = list(local.rglob("*.rows"))
+    same = np.array_equal(kept.coef_, lost.coef_) and kept.objective_ == lost.objective_
+    print(f"same tree to the bit: {same}; files left: {len(left)}", flush=True)
+
+
+def overhead(folder: Path, n_rows: int) -> None:
+    """Both sides in turn, three times; the medians."""
+    import dask.dataframe as dd
+    import distributed
+
+    from softsplit import DaskSoftTreeClassifier, SoftTreeClassifier
+
+    data = folder / "million"
+    if not data.exists():
+        write_parquet(data, n_rows, n_rows // 8)
+    table = pd.read_parquet(data)
+    names = [f"x{j}" for j in range(N_FEATURES)]
+    SoftTreeClassifier(**SETTINGS).fit(table[names][:30_000], table["y"][:30_000])  # loads code
+    near, far = [], []
+    with cluster(2, folder / "workers", "8GB") as made, distributed.Client(made):
+        frame = dd.read_parquet(data).persist()  # both sides have their rows in memory
+        distributed.wait(frame)
+        DaskSoftTreeClassifier(**SETTINGS).fit(frame[names], frame["y"])  # the workers load code
+        for _ in range(3):
+            began = time.perf_counter()
+            plain = SoftTreeClassifier(n_jobs=2, **SETTINGS).fit(table[names], table["y"])
+            near.append(time.perf_counter() - began)
+            asked = Asked()
+            began = time.perf_counter()
+            with asked:
+                tree = DaskSoftTreeClassifier(n_jobs=2, **SETTINGS).fit(frame[names], frame["y"])
+            far.append(time.perf_counter() - began)
+            print(f"threads {near[-1]:.1f} s, Dask {far[-1]:.1f} s; {asked.told()}", flush=True)
+    print(
+        f"two threads {np.median(near):.1f} s, two workers {np.median(far):.1f} s: "
+        f"{np.median(far) / np.median(near):.2f} times; objectives differ by "
+        f"{tree.objective_ / plain.objective_ - 1:.1e}",
+        flush=True,
+    )
+
+
+def workers(folder: Path, n_rows: int) -> None:
+    import dask.dataframe as dd
+    import distributed
+
+    from softsplit import DaskSoftTreeClassifier
+
+    data = folder / "million"
+    if not data.exists():
+        write_parquet(data, n_rows, n_rows // 8)
+    names, found = [f"x{j}" for j in range(N_FEATURES)], {}
+    for count in (1, 2, 3, 4):
+        with cluster(count, folder / "workers", "4GB") as made, distributed.Client(made):
+            frame, asked = dd.read_parquet(data), Asked()
+            DaskSoftTreeClassifier(n_starts=1, **SETTINGS).fit(frame[names], frame["y"])
+            with asked:
+                DaskSoftTreeClassifier(n_starts=1, **SETTINGS).fit(frame[names], frame["y"])
+        passes = asked.seconds["part_sums"]
+        found[count] = {
+            "rows per second of a pass": round(n_rows / float(np.median(passes))),
+            "rows per second of storing": round(n_rows / asked.seconds["store"][0]),
+            "passes": len(passes),
+        }
+        print(json.dumps({count: found[count]}), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("part", choices=["large", "overhead", "workers"])
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--folder", type=Path, help="Where rows and files of workers go.")
+    parser.add_argument("--keep", action="store_true", help="Do not remove the folder.")
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="softsplit-dask-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    run, usual = {
+        "large": (large, 20_000_000),
+        "overhead": (overhead, 1_000_000),
+        "workers": (workers, 1_000_000),
+    }[given.part]
+    try:
+        run(folder, given.rows or usual)
+    finally:
+        if not given.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
