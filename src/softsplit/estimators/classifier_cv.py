@@ -40,13 +40,13 @@ from softsplit.selection.axes import (
 from softsplit.selection.candidates import Search
 from softsplit.selection.cross_validation import (
     FoldTrainer,
-    Scoring,
     configured,
     refit_from,
     walk_fold,
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import is_number, make_groups, make_splits, names_rows
+from softsplit.selection.left_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Solver

@@ -8,10 +8,9 @@ beyond that, so that many paths can be compared.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from joblib import Parallel, delayed
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
+from softsplit.selection.left_out import Scoring, TestRows
 from softsplit.selection.paths import (
     best_path,
     best_trees,
@@ -29,12 +29,10 @@ from softsplit.selection.paths import (
     whole_trees,
     with_ridge,
 )
-from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
-from softsplit.selection.scoring import valued_samples
+from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start
 from softsplit.solvers.base import Follower, Path
-from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
@@ -42,8 +40,6 @@ from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepar
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, predicted_classes, split_scores
-from softsplit.tree.scaling import scaled_rows
 
 PATH_ITERATIONS = 200
 """Iterations of one descent, where the user sets no limit and trees are only compared."""
@@ -51,25 +47,8 @@ PATH_ITERATIONS = 200
 MORE_STARTS = 10
 """Times the starts where none ends in a feasible tree."""
 
-Scorer = Callable[..., float]
-MakeEstimator = Callable[[Prepared, Solution], Any]
-"""A fitted estimator with a tree, for scorers, which know nothing else."""
-
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """How trees are scored: by accuracy, or by a scorer of scikit-learn's kind.
-
-    ``samplewise``: left-out samples get values of their own (scoring.py), by which trees are
-    compared.
-    """
-
-    scorer: Scorer | None = None
-    estimator: MakeEstimator | None = None
-    samplewise: bool = False
 
 
 @dataclass
@@ -104,13 +83,13 @@ class FoldTrainer:
     check: CheckRows
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
-    def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, _TestRows]:
+    def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows]:
         """The problem of a fold and its test rows; made once for a candidate."""
         key = (candidate, fold)
         if key not in self.memory.prepared:
             train, test = self.splits[fold]
             prepared = prepare_fold(configured(self.settings, candidate), self.rows.part(train))
-            tested = _TestRows.of(prepared, self.rows.part(test), self.scoring)
+            tested = TestRows.of(prepared, self.rows.part(test), self.scoring)
             if not candidate.by_likelihood:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
@@ -357,55 +336,3 @@ def _path_budget(run: Run, problem: TrainingProblem) -> Budget:
     if not problem.boxed:  # by likelihood: the solver knows itself when trees are only compared
         return run.budget
     return replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
-
-
-@dataclass(frozen=True)
-class _TestRows:
-    """Rows to score trees on; scaled once, for the path uses one scaling."""
-
-    prepared: Prepared
-    rows: Rows
-    scoring: Scoring
-    scaled: FloatArray
-
-    @classmethod
-    def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> _TestRows:
-        return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T)
-
-    def score(self, solution: Solution) -> float:
-        scorer, estimator = self.scoring.scorer, self.scoring.estimator
-        if scorer is not None and estimator is not None:
-            known = self.rows.weighted and takes_weights(scorer)
-            weight = {"sample_weight": self.rows.weight} if known else {}
-            fitted = estimator(self.prepared, solution)
-            return float(scorer(fitted, self.rows.X, self.rows.y, **weight))
-        if not np.any(self.rows.weight):
-            raise ValueError("a test fold holds no sample of positive weight; use other folds.")
-        tree = solution.parameters
-        found = predicted_classes(tree, self.scaled, self.prepared.problem.steepness)
-        called = self.prepared.classes[found]
-        return float(np.average(called == self.rows.y, weights=self.rows.weight))
-
-    def valued(self, solution: Solution) -> Valued | None:
-        """The value of a tree on each of the rows, if that is asked for."""
-        if not self.scoring.samplewise:
-            return None
-        shares = self.shares(solution.parameters)
-        return valued_samples(shares, self.rows.labels, self.rows.weight)
-
-    def shares(self, tree: TreeParameters) -> FloatArray:
-        """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
-        steepness = self.prepared.problem.steepness
-        leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
-        known = np.isin(self.rows.classes, self.prepared.classes)
-        shares = np.zeros((len(known), leaves.shape[1]))
-        shares[known] = tree.leaf_classes @ leaves
-        return shares
-
-
-def takes_weights(scorer: Scorer) -> bool:
-    """Whether a scorer can be handed sample weights."""
-    asked = getattr(scorer, "_accept_sample_weight", None)
-    if asked is not None:
-        return bool(asked())
-    return "sample_weight" in signature(scorer).parameters

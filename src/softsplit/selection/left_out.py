@@ -1,0 +1,88 @@
+"""Left-out rows of a fold, and what trees are worth on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from softsplit.selection.scoreboard import Valued
+from softsplit.selection.scoring import valued_samples
+from softsplit.solvers import Solution
+from softsplit.support.arrays import FloatArray
+from softsplit.training.preparation import Prepared, Rows
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import leaf_probabilities, predicted_classes, split_scores
+from softsplit.tree.scaling import scaled_rows
+
+Scorer = Callable[..., float]
+MakeEstimator = Callable[[Prepared, Solution], Any]
+"""A fitted estimator with a tree, for scorers, which know nothing else."""
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How trees are scored: by accuracy, or by a scorer of scikit-learn's kind.
+
+    ``samplewise``: left-out samples get values of their own (scoring.py), by which trees are
+    compared.
+    """
+
+    scorer: Scorer | None = None
+    estimator: MakeEstimator | None = None
+    samplewise: bool = False
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Rows to score trees on; scaled once, for the path uses one scaling."""
+
+    prepared: Prepared
+    rows: Rows
+    scoring: Scoring
+    scaled: FloatArray
+
+    @classmethod
+    def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> TestRows:
+        return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T)
+
+    def score(self, solution: Solution) -> float:
+        scorer, estimator = self.scoring.scorer, self.scoring.estimator
+        if scorer is not None and estimator is not None:
+            known = self.rows.weighted and takes_weights(scorer)
+            weight = {"sample_weight": self.rows.weight} if known else {}
+            fitted = estimator(self.prepared, solution)
+            return float(scorer(fitted, self.rows.X, self.rows.y, **weight))
+        if not np.any(self.rows.weight):
+            raise ValueError("a test fold holds no sample of positive weight; use other folds.")
+        tree = solution.parameters
+        found = predicted_classes(tree, self.scaled, self.prepared.problem.steepness)
+        called = self.prepared.classes[found]
+        return float(np.average(called == self.rows.y, weights=self.rows.weight))
+
+    def valued(self, solution: Solution) -> Valued | None:
+        """The value of a tree on each of the rows, if that is asked for."""
+        if not self.scoring.samplewise:
+            return None
+        shares = self.shares(solution.parameters)
+        return valued_samples(shares, self.rows.labels, self.rows.weight)
+
+    def shares(self, tree: TreeParameters) -> FloatArray:
+        """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
+        steepness = self.prepared.problem.steepness
+        leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
+        known = np.isin(self.rows.classes, self.prepared.classes)
+        shares = np.zeros((len(known), leaves.shape[1]))
+        shares[known] = tree.leaf_classes @ leaves
+        return shares
+
+
+def takes_weights(scorer: Scorer) -> bool:
+    """Whether a scorer can be handed sample weights."""
+    asked = getattr(scorer, "_accept_sample_weight", None)
+    if asked is not None:
+        return bool(asked())
+    return "sample_weight" in signature(scorer).parameters
