@@ -20,6 +20,7 @@ from softsplit.problem.distributions import CountedDistributions
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, close_idle, eliminate
+from softsplit.solvers.likelihood.engine_descent import EngineFunction
 from softsplit.solvers.likelihood.fisher import DAMPING, inverse_fisher
 from softsplit.solvers.likelihood.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
 from softsplit.solvers.likelihood.prices import FEATURE, branch_rises, coefficient_rises
@@ -190,15 +191,17 @@ def test_the_fisher_matrix_is_its_formula(depth):
     np.testing.assert_allclose(np.linalg.inv(found), matrix, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("anywhere", [False, True], ids=["arrays", "engine"])
 @settings(max_examples=20, deadline=None)
 @given(shapes, st.integers(0, 2**16))
-def test_terms_of_class_rates(case, seed):
+def test_terms_of_class_rates(anywhere, case, seed):
     """Shortfalls are those of the problem, and the derivative is that of the formula."""
     problem, tree = case
-    draft, field = Draft.of(tree, problem), descents_of(problem).field
+    draft = Draft.of(tree, problem)
+    masses = EngineFunction(problem, draft) if anywhere else descents_of(problem).masses(draft)
     rng = np.random.default_rng(seed)
     minimum = rng.uniform(0.2, 0.9, problem.n_classes)
-    terms = RateTerms(field, draft.shape, minimum)
+    terms = RateTerms(masses, minimum)
     terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
     x = draft.vector
     np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)

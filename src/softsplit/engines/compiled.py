@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.row_sums import row_sums
 from softsplit.engines.samples import Samples
+from softsplit.engines.threaded import ThreadedRows
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, from_python
@@ -128,10 +128,9 @@ def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 @dataclass(frozen=True)
 class CompiledRows(InMemory):
-    """Rows in the memory of this process; ``threads`` share a pass over many of them."""
+    """Rows in the memory of this process."""
 
     samples: Samples
-    threads: int = 1
     branches: None = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -171,24 +170,22 @@ class CompiledRows(InMemory):
 
     def reweighed(self, seed: int, power: float) -> CompiledRows:
         shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
-        weighed = self.samples.with_weights(self.samples.weights * shares**power)
-        return CompiledRows(weighed, self.threads)
+        return CompiledRows(self.samples.with_weights(self.samples.weights * shares**power))
 
     def of_class(self, k: int) -> CompiledRows:
-        return CompiledRows(self.samples.of_class(k), self.threads)
+        return CompiledRows(self.samples.of_class(k))
 
-    def of_columns(self, columns: NDArray[np.intp]) -> ColumnRows:
+    def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
         """The same rows with some of their columns, not copied."""
-        return ColumnRows(self, columns)
+        return ThreadedRows(self.samples, columns=columns)
 
-    def in_threads(self, threads: int) -> CompiledRows:
+    def in_threads(self, threads: int) -> ThreadedRows:
         """The same rows, passes over which are shared by so many threads."""
-        return CompiledRows(self.samples, threads)
+        return ThreadedRows(self.samples, threads)
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         if self.n_rows > MANY:
-            columns = np.arange(self.n_features)
-            return row_sums(self.samples, columns, splits, table, outer, steepness, self.threads)
+            return ThreadedRows(self.samples).evaluate(splits, table, outer, steepness)
         table = np.ascontiguousarray(table)
         found = self._pass(splits, table, outer, steepness)
         if outer == IDENTITY:
@@ -258,22 +255,3 @@ class CompiledRows(InMemory):
 
     def mass(self, passes: Passes) -> FloatArray:
         return passes.mass
-
-
-@dataclass(frozen=True)
-class ColumnRows:
-    """Rows in memory with some of their columns, for sums and samples."""
-
-    whole: CompiledRows
-    columns: NDArray[np.intp]
-
-    @property
-    def n_features(self) -> int:
-        return len(self.columns)
-
-    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        whole = self.whole
-        return row_sums(whole.samples, self.columns, splits, table, outer, steepness, whole.threads)
-
-    def sample(self, limit: int | None = None) -> Samples:
-        return self.whole.samples.stratified(limit or self.whole.n_rows, columns=self.columns)

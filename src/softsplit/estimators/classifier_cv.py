@@ -60,8 +60,9 @@ from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
 
-COMPARED_ROWS = 20_000
-"""Most rows on which candidates are compared; the chosen one is trained on all rows."""
+COMPARED_ROWS, COMPARED_OF_A_CLASS = 20_000, 6_000
+"""Candidates are compared on so many rows at most, or so many for each class if that is more; the
+chosen one is trained on all rows."""
 
 
 @described_as_in(SoftTreeClassifier)
@@ -75,8 +76,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     strengths; one that is clearly behind after two folds is left there (by likelihood), and the
     best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
     rows, also from the trees that the chosen settings led to on the folds. Of more than 20,000 rows
-    the folds are made of about 20,000, each class by its share, where ``cv`` is a number and there
-    are no groups.
+    (or 6,000 times the number of classes) the folds are made of about that many, each class by its
+    share, where ``cv`` is a number and there are no groups.
 
     Parameters
     ----------
@@ -295,9 +296,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if not names_rows(self.cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
-            if groups is None and is_number(self.cv) and len(rows.labels) > COMPARED_ROWS:
-                some = first_rows(rows.X, rows.labels, rows.weight, COMPARED_ROWS)
-                rows = rows.part(some)
+            limit = max(COMPARED_ROWS, COMPARED_OF_A_CLASS * len(rows.classes))
+            if groups is None and is_number(self.cv) and len(rows.labels) > limit:
+                rows = rows.part(first_rows(rows.X, rows.labels, rows.weight, limit))
         fitted = partial(
             fitted_classifier,
             self,

@@ -24,6 +24,7 @@ A scaling is a kind and a few plain arrays, so that it can be written to a file 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -87,8 +88,8 @@ class Scaling(Protocol):
 MANY, PIECE = 50_000, 16_384
 """Rows beyond which means are added up without sorting, and rows handled at a time then."""
 
-EXACT_BITS, WEIGHT_BITS = 52.0, 26.0
-"""Integers up to 2^52 add up exactly; weights that are none are rounded to so many bits in all."""
+EXACT_BITS = 52.0
+"""Integers up to 2^52 add up exactly."""
 
 
 @dataclass(frozen=True)
@@ -333,21 +334,23 @@ def _standard_of_many(
 ) -> LinearScaling:
     """Mean and deviation of many rows, a piece at a time, without sorting columns.
 
-    Values between 0 and 1 are rounded to multiples of a power of two, small enough for all sums to
-    be exact: they are the same for rows in any order.
+    What is added up is rounded to multiples of a power of two, small enough for all sums to be
+    exact: they are the same for rows in any order, and where weights are counts, for repeated rows.
     """
     weight = np.ones(len(X)) if weight is None else weight
-    if np.any(weight != np.rint(weight)):
-        weight = np.rint(weight * 2.0 ** np.floor(WEIGHT_BITS - np.log2(weight.sum())))
-    total = float(weight.sum())
-    unit = 2.0 ** np.floor(EXACT_BITS - np.log2(total))
+    counts = bool(np.all(weight == np.rint(weight)))
+    total = math.fsum(weight)
+    unit = 2.0 ** math.floor(EXACT_BITS - math.log2(total))
 
     def mean(centre: FloatArray | float, power: int) -> FloatArray:
         sums = np.zeros(X.shape[1])
         for begin in range(0, len(X), PIECE):
             rows = slice(begin, begin + PIECE)
-            values = (frame.transform(X[rows].astype(float)) - centre) ** power
-            sums += weight[rows] @ np.rint(values * unit)
+            values = unit * (frame.transform(X[rows].astype(float)) - centre) ** power
+            if counts:
+                sums += weight[rows] @ np.rint(values)
+            else:
+                sums += np.sum(np.rint(weight[rows, None] * values), axis=0)
         return sums / (unit * total)
 
     means = mean(0.0, 1)

@@ -1,0 +1,41 @@
+"""A choice on a large table: candidates see some of its rows, the tree sees them all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from softsplit import SoftTreeClassifierCV
+from softsplit.engines.samples import first_rows
+from softsplit.estimators import classifier_cv
+from softsplit.solvers import Status
+
+
+def two_classes(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, 4))
+    return X, (X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(n_rows) > 0).astype(int)
+
+
+def test_candidates_are_compared_on_some_rows(monkeypatch):
+    monkeypatch.setattr(classifier_cv, "COMPARED_ROWS", 1500)
+    monkeypatch.setattr(classifier_cv, "COMPARED_OF_A_CLASS", 500)
+    X, y = two_classes(22_000)
+    few = {"depths": (2,), "scales": ("standard",), "n_strengths": 4, "cv": 3, "random_state": 0}
+    chosen = SoftTreeClassifierCV(**few).fit(X, y)
+    solution = chosen.best_estimator_.solution_
+    assert solution.status is Status.OPTIMAL
+    found = chosen.predict_proba(X)[np.arange(len(y)), y]
+    assert solution.cost == pytest.approx(-np.sum(np.log(found)), rel=0.01)  # of all rows
+    assert chosen.score(X, y) > chosen.best_score_ - 0.03
+
+
+def test_first_rows_do_not_depend_on_the_order():
+    X, y = two_classes(500)
+    weight = np.ones(500)
+    order = np.random.default_rng(1).permutation(500)
+    one, other = first_rows(X, y, weight, 300), first_rows(X[order], y[order], weight, 300)
+    assert set(one.tolist()) == set(order[other].tolist())
+    assert abs(len(one) - 300) <= 2
+    share = np.mean(y)
+    assert np.mean(y[one]) == pytest.approx(share, abs=0.01)
