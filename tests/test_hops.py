@@ -14,8 +14,10 @@ from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.solvers.ends import Stop
 from softsplit.solvers.native.choice import Choice
+from softsplit.solvers.native.descent import NEVER
 from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
 from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
+from softsplit.solvers.native.stages import CLOSE
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.tree.parameters import Block, TreeParameters
@@ -156,8 +158,21 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     bad = bad_points(problem, 1)[0]
     hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
     assert hops.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] == np.inf
-    generous = replace(hops, hopeless=1e9)
+    generous = replace(hops, hopeless=1e9, slow=1e9)
     assert generous.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] < np.inf
+    # And one that comes down too slowly for what is left, after some steps of the second.
+    tight = CLOSE._replace(max_iter=40, tol=0.0, decrease=0.0)
+    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, slow=0.0)
+    assert slow.descend(engine, (bad[0].copy(), bad[1]), -1e9)[0] == np.inf
+
+
+def test_limits_in_two_parts_are_those_of_the_whole():
+    whole = CLOSE._replace(max_iter=60, newton_from=20)
+    first, rest = whole.parted(15)
+    assert (first.max_iter, first.newton_from) == (15, 20)
+    assert (rest.max_iter, rest.newton_from) == (45, 5)
+    assert whole.parted(100)[1].max_iter == 0
+    assert whole._replace(newton_from=NEVER).parted(15)[1].newton_from == NEVER
 
 
 @pytest.mark.parametrize("error", [OutOfBudget, KeyboardInterrupt])

@@ -103,9 +103,10 @@ def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
     trees = (start.parameters, *start.rivals)
     engine = DescentRun(problem, Meter(Budget(), 25))  # the first tree and a part of the second
-    theta, leaves = Race().winner(engine, trees)
+    race = Race(steepness=())
+    theta, leaves = race.winner(engine, trees)
     alone = problem.objective(
-        TreeParameters.from_splits(*Race().winner(make_engine(problem), trees[:1]))
+        TreeParameters.from_splits(*race.winner(make_engine(problem), trees[:1]))
     )
     assert problem.objective(TreeParameters.from_splits(theta, leaves)) <= alone + 1e-9
     assert problem.objective(TreeParameters.from_splits(theta, leaves)) < problem.objective(

@@ -167,7 +167,7 @@ class Race:
         with suppress(OutOfBudget):
             for tree in trees:
                 self._run(run, tree.splits, tree.leaf_classes, runs)
-            for tree in trees if run.problem.topology.depth > 1 else ():
+            for tree in trees if self.steepness and run.problem.topology.depth > 1 else ():
                 theta = tree.splits
                 lead_in(run, theta, tree.leaf_classes, self.steepness)
                 self._run(run, theta, tree.leaf_classes, runs)
