@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.engines.samples import first_rows
 from softsplit.estimators.base import (
     SoftTreeBase,
     described_as_in,
@@ -45,7 +44,7 @@ from softsplit.selection.cross_validation import (
     walk_fold,
 )
 from softsplit.selection.decision import call_costs
-from softsplit.selection.folds import is_number, make_groups, make_splits, names_rows
+from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.left_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
@@ -59,10 +58,6 @@ from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
-
-COMPARED_ROWS, COMPARED_OF_A_CLASS = 20_000, 6_000
-"""Candidates are compared on so many rows at most, or so many for each class if that is more; the
-chosen one is trained on all rows."""
 
 
 @described_as_in(SoftTreeClassifier)
@@ -296,9 +291,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if not names_rows(self.cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
-            limit = max(COMPARED_ROWS, COMPARED_OF_A_CLASS * len(rows.classes))
-            if groups is None and is_number(self.cv) and len(rows.labels) > limit:
-                rows = rows.part(first_rows(rows.X, rows.labels, rows.weight, limit))
+            rows = rows if groups is not None else to_compare(rows, self.cv)
         fitted = partial(
             fitted_classifier,
             self,

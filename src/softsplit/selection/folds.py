@@ -9,11 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
+from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.training.preparation import Rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
+
+
+COMPARED_ROWS, COMPARED_OF_A_CLASS = 20_000, 6_000
+"""Candidates are compared on so many rows at most, or so many for each class if that is more; the
+chosen one is trained on all rows."""
+
+
+def to_compare(rows: Rows, cv: Any) -> Rows:
+    """All rows, or the first of each class by its share if there are many and ``cv`` is a number."""
+    limit = max(COMPARED_ROWS, COMPARED_OF_A_CLASS * len(rows.classes))
+    if not is_number(cv) or len(rows.labels) <= limit:
+        return rows
+    return rows.part(first_rows(rows.X, rows.labels, rows.weight, limit))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
