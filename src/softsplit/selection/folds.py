@@ -24,7 +24,7 @@ chosen one is trained on all rows."""
 
 
 def to_compare(rows: Rows, cv: Any) -> Rows:
-    """All rows, or the first of each class by its share if there are many and ``cv`` is a number."""
+    """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
     limit = max(COMPARED_ROWS, COMPARED_OF_A_CLASS * len(rows.classes))
     if not is_number(cv) or len(rows.labels) <= limit:
         return rows
