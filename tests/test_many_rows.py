@@ -15,6 +15,7 @@ from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers.native import solver as native
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import ModelSettings, Rows, prepare
 from softsplit.tree.scaling import MANY as SORTED
@@ -121,3 +122,15 @@ def test_the_scaling_of_many_rows(kind):
     again = fit_scaling("standard", X[order], None if weight is None else weight[order])
     assert_array_equal(found.low, again.low)
     assert_array_equal(found.span, again.span)
+
+
+def test_few_rows_first_by_cost(monkeypatch):
+    """The last descents go through sums in threads, and end feasible and hardly higher."""
+    X, y = gumbel_rows(3000, 4)
+    known = {"loss": "cost", "depth": 2, "n_starts": 4, "random_state": 0, "global_strength": 5.0}
+    every = SoftTreeClassifier(**known).fit(X, y)
+    monkeypatch.setattr(native, "MANY_ROWS", 1000)
+    monkeypatch.setattr(native, "SAMPLES", (500, 1000))
+    few = SoftTreeClassifier(**known, n_jobs=2).fit(X, y)
+    assert few.objective_ <= 1.02 * every.objective_
+    assert few.solution_.violation <= 1e-6
