@@ -52,6 +52,9 @@ SPARSE_STARTS = 3
 RATE_ROUNDS, TRIED = 25, 6
 """Most rounds of multipliers, and trees of a path that are tried under class rates."""
 
+DEAR = 1.5
+"""Where rates raise the objective by more than this factor, another tree may have them for less."""
+
 RATE_PATIENCE, NEARER = 8, 0.8
 """Rates that have not come nearer by this factor in so many rounds are out of reach for a tree."""
 
@@ -216,8 +219,8 @@ class Elimination:
     def within_rates(self, problem: TrainingProblem, found: Solution) -> Solution:
         """The tree that was found, moved to where the class rates of a problem hold.
 
-        Under the count they may be out of reach for its coefficients: then the next best trees of
-        the path are tried.
+        Under the count they may be out of reach for its coefficients, or dear: then the next best
+        trees of the path are tried.
         """
         drafts = [Draft.of(found.parameters, problem)]
         if problem.penalties.counts:
@@ -229,7 +232,8 @@ class Elimination:
         for draft in [*some, *drafts[-1:]]:
             end = self._rated(problem, draft)
             tried.append(self._measured(problem, end.draft, end.status))
-            if tried[-1].status.usable or self.budget.exhausted:
+            fine = tried[-1].objective <= DEAR * abs(found.objective)
+            if (tried[-1].status.usable and fine) or self.budget.exhausted:
                 break
         return min(tried, key=lambda one: (not one.status.usable, one.objective))
 
