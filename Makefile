@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-dask bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-dask bench-mutation coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -56,6 +56,9 @@ bench-selection: rivals ## tree chosen by cross-validation beside other methods 
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+
+bench-scale: $(VENV)/.test ## many rows: PART=rows, threads, exponent, memory or cv
+	$(BIN)/python benchmarks/scale.py $(or $(PART),rows) $(ARGS)
 
 bench-new-rows: $(VENV)/.test ## noise columns, rare classes, time of a choice (an hour): PART=noise, rare or time
 	@for part in $(or $(PART),noise rare time); do \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_sums_of_many_rows_are_those_of_their_parts(samples, outer):
         CompiledRows(samples.part(np.arange(a, min(b, samples.n_rows)))).evaluate(
             wide, table, outer, 2.0
         )
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+        for a, b in pairwise(bounds)
         if a < samples.n_rows
     ]
     for name in ("value", "splits", "mass", "table"):

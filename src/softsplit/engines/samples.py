@@ -27,6 +27,9 @@ CHUNK = 16_384
 SINGLE_ROWS = 20_000
 """Up to this number rows are in double precision, whatever they were given in."""
 
+SMALLEST_CLASS = 100
+"""Rows of a rare class that a sample has at least."""
+
 FEW = 200
 """Rows of a class that are enough to tell where it lies."""
 
@@ -186,6 +189,21 @@ class Samples:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         totals = np.add.reduceat(merged, starts[:-1])
         return cls(features, starts, merged, totals)
+
+
+def first_rows(
+    X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray, limit: int
+) -> NDArray[np.intp]:
+    """Positions of about ``limit`` rows, the first of each class in canonical order, ascending.
+
+    Each class by its share, but not less than SMALLEST_CLASS rows of it.
+    """
+    order = _canonical_order(X, y, weight)
+    counts = np.bincount(y[order])
+    take = np.minimum(counts, np.maximum(SMALLEST_CLASS, counts * limit // len(order)))
+    begins = np.cumsum(counts) - counts
+    pairs = zip(begins, take, strict=True)
+    return np.sort(np.concatenate([order[low : low + size] for low, size in pairs]))
 
 
 def _copy_rows(

@@ -12,12 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.estimators.base import (
-    SoftTreeBase,
-    described_as_in,
-    model_settings,
-    training_run,
-)
+from softsplit.engines.samples import first_rows
+from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
 from softsplit.estimators.shared_time import (
@@ -45,7 +41,7 @@ from softsplit.selection.cross_validation import (
     walk_fold,
 )
 from softsplit.selection.decision import call_costs
-from softsplit.selection.folds import make_groups, make_splits, names_rows
+from softsplit.selection.folds import is_number, make_groups, make_splits, names_rows
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Solver
@@ -59,6 +55,9 @@ from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
 
+COMPARED_ROWS = 20_000
+"""Most rows on which candidates are compared; the chosen one is trained on all rows."""
+
 
 @described_as_in(SoftTreeClassifier)
 class SoftTreeClassifierCV(SoftTreeBase):
@@ -70,7 +69,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
     best so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
     strengths; one that is clearly behind after two folds is left there (by likelihood), and the
     best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
-    rows, also from the trees that the chosen settings led to on the folds.
+    rows, also from the trees that the chosen settings led to on the folds. Of more than 20,000 rows
+    the folds are made of about 20,000, each class by its share, where ``cv`` is a number and there
+    are no groups.
 
     Parameters
     ----------
@@ -256,13 +257,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
         rows, all_rows = self._rows(X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
         whole = prepare(model_settings(self, **first), all_rows)
-        n_rows = min(whole.n_rows, len(rows.labels))
-        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         unit = strength_unit(whole.problem)
         fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
+        n_rows = min(whole.n_rows, len(trainer.rows.labels))
+        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
         run = run.ready(whole.problem)
+        del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
@@ -284,6 +286,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if not names_rows(self.cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
+            if groups is None and is_number(self.cv) and len(rows.labels) > COMPARED_ROWS:
+                some = first_rows(rows.X, rows.labels, rows.weight, COMPARED_ROWS)
+                rows = rows.part(some)
         fitted = partial(
             fitted_classifier,
             self,

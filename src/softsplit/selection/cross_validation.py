@@ -36,6 +36,7 @@ from softsplit.solvers import Budget, Solution, Start
 from softsplit.solvers.base import Follower, Path
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers
+from softsplit.training.growing import finished, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepare
 from softsplit.training.run import CheckRows, Run
@@ -327,6 +328,16 @@ def refit_from(
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, problem)
     found: list[Solution] = []
+    sizes = samples_for(problem, run.solver)
+    if sizes:  # few rows first
+        few = problem.on_sample(sizes[-1])
+        if isinstance(run.solver, Follower) and run.solver.follows(few):
+            paths = [run.solver.follow(few, Start(tree), budget, compared=True) for tree in starts]
+            best = best_path(paths, few, budget)
+        else:
+            some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
+            best = refit_from(starts, some, shares, fraction, run)
+        return finished(problem, run.solver, best, budget, run.n_jobs)
     if isinstance(run.solver, Follower) and run.solver.follows(problem):
         own = [run.solver.follow(problem, Start(tree), budget) for tree in starts]
         fresh = fold_paths(prepared, run, compared=False)

@@ -35,7 +35,7 @@ def make_splits(
     """Shuffled and stratified if ``cv`` is a number; else what it gives, checked."""
     if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
         return _checked(cv, len(y))
-    if not _is_number(cv):
+    if not is_number(cv):
         return _checked(check_cv(cv, y, classifier=True).split(X, y, groups), len(y))
     if cv < 2:
         raise ValueError(f"cv must be at least 2 folds, got {cv}.")
@@ -68,10 +68,11 @@ def _grouped(
 
 def names_rows(cv: Any) -> bool:
     """Whether ``cv`` holds positions of rows, so that none may be left out before."""
-    return cv is not None and not _is_number(cv) and not hasattr(cv, "split")
+    return cv is not None and not is_number(cv) and not hasattr(cv, "split")
 
 
-def _is_number(cv: Any) -> bool:
+def is_number(cv: Any) -> bool:
+    """Whether ``cv`` is a number of folds."""
     return isinstance(cv, int | np.integer) and not isinstance(cv, bool)
 
 

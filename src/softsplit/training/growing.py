@@ -53,6 +53,8 @@ def grow(
     rough = replace(budget, tol=max(budget.tol, ROUGH))
     found: dict[int, Solution] = {}
     numbers = list(range(n_starts))
+    if n_starts <= PROMOTED:
+        sizes = sizes[-1:]
     for size in sizes:
         few = problem.on_sample(size)
         ends = multistart(
@@ -69,9 +71,20 @@ def grow(
         numbers = sorted(ranked[:PROMOTED])
     last = [found[number] for number in numbers if number in found]
     best = hop(few, solver, last, seed=seed, budget=rough, observer=observer)
+    whole = finished(problem, solver, best, budget, n_jobs)
+    return whole, [found[number] for number in sorted(found)]
+
+
+def finished(
+    problem: TrainingProblem,
+    solver: Solver,
+    found: Solution,
+    budget: Budget,
+    n_jobs: int | None = None,
+) -> Solution:
+    """Where a tree that was found on a sample leads on all rows, with all threads on them."""
     rows = problem.rows
     if hasattr(rows, "in_threads"):
-        problem = replace(problem, rows=rows.in_threads(threads))
+        problem = replace(problem, rows=rows.in_threads(n_threads(n_jobs)))
     with one_blas_thread():
-        whole = solver.solve(problem, Start(best.parameters), budget)
-    return whole, [found[number] for number in sorted(found)]
+        return solver.solve(problem, Start(found.parameters), budget)

@@ -353,10 +353,9 @@ def _standard_of_many(
     means = mean(0.0, 1)
     deviations = np.sqrt(mean(means, 2))
     varies = np.isfinite(frame.span)
-    low = frame.low.copy()
-    low[varies] += ((means - 0.5 * DEVIATIONS * deviations) * frame.span)[varies]
-    with np.errstate(invalid="ignore"):
-        span = np.where(varies, frame.span * DEVIATIONS * deviations, np.inf)
+    low, span = frame.low.copy(), frame.span.copy()
+    low[varies] += ((means - 0.5 * DEVIATIONS * deviations)[varies]) * span[varies]
+    span[varies] *= DEVIATIONS * deviations[varies]
     return LinearScaling(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
 
 

@@ -69,6 +69,9 @@ SLOW, FAR, RENEWALS = 0.2, 1e-7, 8
 than the part FAR, the Hessian is taken anew, RENEWALS times at most. Nearer to the end pairs of
 steps know more than a sample: a direction that it leaves open has another curvature on all rows."""
 
+CUT_DAMPING = 0.01
+"""Damping of the next Hessian after a step that was too long; whole steps lower it."""
+
 PAIRS = 60
 STALLS, PATIENCE = 2, 12
 
@@ -207,7 +210,7 @@ class EngineDescents:
         """A descent of a function whose curvature is that on a sample."""
         free, x = np.flatnonzero(draft.free), draft.vector
         curved = len(free) <= MOST_NUMBERS
-        model, far, renewals, stalled = Model(), True, RENEWALS, 0
+        model, far, renewals, stalled, damping = Model(), True, RENEWALS, 0, 0.0
         value, gradient = function(x)
         steep = steepest = _largest(gradient)
         least = min(1.0, float(sample.weights.sum()))
@@ -216,7 +219,7 @@ class EngineDescents:
                 return draft.moved_to(x), value, True
             if curved and renewals and far:
                 here = hessian(draft.moved_to(x), sample, smoothing.ridge)
-                model, renewals = Model(_inverse(here)), renewals - 1
+                model, renewals = Model(_inverse(here, damping)), renewals - 1
             steepest = min(steepest, steep)
             step = self._step(function, x, free, value, gradient, model)
             self.steps += 1
@@ -225,7 +228,8 @@ class EngineDescents:
                     return draft.moved_to(x), value, not self.budget.exhausted
                 model.pairs.clear()
                 continue
-            moved, new, fresh = step
+            moved, new, fresh, whole = step
+            damping = 0.1 * damping if whole else max(4.0 * damping, CUT_DAMPING)
             model.learn((moved - x)[free], (fresh - gradient)[free])
             fall = value - new
             small = fall <= decrease * max(abs(new), least)
@@ -245,8 +249,9 @@ class EngineDescents:
         value: float,
         gradient: FloatArray,
         model: Model,
-    ) -> tuple[FloatArray, float, FloatArray] | None:
-        """A point further down with its value and derivative; None if there is none, or no time."""
+    ) -> tuple[FloatArray, float, FloatArray, bool] | None:
+        """A point further down with its value and derivative, and whether the step was a whole one;
+        None if there is none, or no time."""
         direction = np.zeros_like(x)
         direction[free] = model.direction(gradient[free])
         fall = float(gradient @ direction)
@@ -265,7 +270,7 @@ class EngineDescents:
             level = new <= value + self._rounding * abs(value)
             flatter = abs(float(fresh @ direction)) <= FLATTER * abs(fall)
             if new <= value + SUFFICIENT * length * fall or (level and flatter):
-                return moved, new, fresh
+                return moved, new, fresh, length == 1.0
             length *= shorter(value, new, length * fall)
         return None
 
@@ -299,12 +304,12 @@ class Model:
             self.pairs = [*self.pairs, (step, change, curvature)][-PAIRS:]
 
 
-def _inverse(matrix: FloatArray) -> FloatArray:
-    """|matrix|^-1 in units in which its diagonal is one: leaves that few rows reach have a
-    curvature of their own, which is no flatness."""
+def _inverse(matrix: FloatArray, damping: float) -> FloatArray:
+    """(|matrix| + damping)^-1 in units in which its diagonal is one: leaves that few rows reach
+    have a curvature of their own, which is no flatness."""
     sizes = np.abs(np.diag(matrix))
     units = 1.0 / np.sqrt(np.maximum(sizes, 1e-14 * np.max(sizes, initial=1e-300)))
-    return np.outer(units, units) * inverse_size(matrix * np.outer(units, units), FLAT)
+    return np.outer(units, units) * inverse_size(matrix * np.outer(units, units), FLAT, damping)
 
 
 def _largest(vector: FloatArray) -> float:

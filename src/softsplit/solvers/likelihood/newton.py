@@ -113,10 +113,10 @@ def _solved(matrix: FloatArray, gradient: FloatArray) -> FloatArray:
     return step
 
 
-def inverse_size(matrix: FloatArray, flat: float = FLAT) -> FloatArray:
-    """|matrix|^-1 without the directions that are flat."""
+def inverse_size(matrix: FloatArray, flat: float = FLAT, damping: float = 0.0) -> FloatArray:
+    """(|matrix| + damping)^-1 without the directions that are flat."""
     along, sizes = _curved(matrix, flat)
-    return np.ascontiguousarray((along / sizes) @ along.T)
+    return np.ascontiguousarray((along / (sizes + damping)) @ along.T)
 
 
 def _curved(matrix: FloatArray, flat: float) -> tuple[FloatArray, FloatArray]:
