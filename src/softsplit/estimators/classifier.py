@@ -11,12 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.estimators.base import (
-    SoftTreeBase,
-    keep,
-    model_settings,
-    training_run,
-)
+from softsplit.estimators.base import SoftTreeBase, keep, model_settings, training_run
 from softsplit.estimators.fitted import validated_rows
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solution, Solver

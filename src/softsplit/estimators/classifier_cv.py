@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softsplit.engines.registry import EngineMaker
-from softsplit.estimators.base import (
-    SoftTreeBase,
-    described_as_in,
-    model_settings,
-    training_run,
-)
+from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
 from softsplit.estimators.shared_time import (

@@ -13,15 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.estimators.classifier_cv import COMPARED_ROWS, SoftTreeClassifierCV
 from softsplit.estimators.dask_client import dask_needed, working_client
 from softsplit.estimators.dask_input import collections, is_dask, stored_table
 from softsplit.support.messages import shown
 from softsplit.training.dask_table import DaskTable
 from softsplit.training.preparation import Rows, TrainingRows
-
-COMPARED_ROWS = 50_000
-"""Rows on which settings are compared."""
 
 
 class DaskTree(SoftTreeBase):
@@ -161,7 +158,7 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
 class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
 
-    Settings are compared on a stratified sample of 50,000 rows in this process; the tree is
+    Settings are compared on a stratified sample of 20,000 rows in this process; the tree is
     trained with the chosen ones on all rows, as ``DaskSoftTreeClassifier`` does.
 
     Parameters
