@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.estimators.classifier_cv import COMPARED_ROWS, SoftTreeClassifierCV
+from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.estimators.dask_client import dask_needed, working_client
 from softsplit.estimators.dask_input import collections, is_dask, stored_table
+from softsplit.selection.folds import most_compared
 from softsplit.support.messages import shown
 from softsplit.training.dask_table import DaskTable
 from softsplit.training.preparation import Rows, TrainingRows
@@ -63,7 +64,7 @@ class DaskTree(SoftTreeBase):
         known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
         if names is not None and (X.coding is None or X.coding.named):
             known["feature_names_in_"] = names
-        return X.sample(COMPARED_ROWS), X
+        return X.sample(most_compared(len(X.classes))), X
 
     def predict(self, X: Any) -> Any:
         """Class of each sample: lazily, partition by partition, for dask collections."""

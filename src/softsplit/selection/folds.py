@@ -23,9 +23,14 @@ COMPARED_ROWS, COMPARED_OF_A_CLASS = 20_000, 6_000
 chosen one is trained on all rows."""
 
 
+def most_compared(n_classes: int) -> int:
+    """Rows on which candidates are compared at most."""
+    return max(COMPARED_ROWS, COMPARED_OF_A_CLASS * n_classes)
+
+
 def to_compare(rows: Rows, cv: Any) -> Rows:
     """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
-    limit = max(COMPARED_ROWS, COMPARED_OF_A_CLASS * len(rows.classes))
+    limit = most_compared(len(rows.classes))
     if not is_number(cv) or len(rows.labels) <= limit:
         return rows
     return rows.part(first_rows(rows.X, rows.labels, rows.weight, limit))
