@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.device.backend import find_device, row_maker, sample_maker
+from softsplit.engines.device.backend import find_device
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
@@ -44,7 +46,7 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
                 f"device {shown(device)} and engine {shown(engine)} both say where rows are kept; "
                 "give one of them."
             )
-        return row_maker(find_device(device), single)
+        return _row_maker(find_device(device), single)
     if isinstance(engine, str) and engine in ENGINES:
         return ENGINES[engine]
     if callable(engine):
@@ -71,7 +73,7 @@ def make_samples(
     Those are the same samples, to the bit.
     """
     if device is not None and len(X) > MANY and isinstance(scaling, LinearScaling):
-        make = sample_maker()
+        make = _sample_maker()
         made: Samples = make(
             X, y, n_classes, weight, scaling, find_device(device), stay_single=stay_single
         )
@@ -105,3 +107,14 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
             )
     if not all(hasattr(rows.metric(), part) for part in ("inverse", "diagonal")):
         raise ValueError(f"metric of the engine {name} must return a Metric.")
+
+
+def _row_maker(device: Any, single: bool) -> Any:
+    """The function that brings samples to a device, in single or in double precision."""
+    rows: Any = import_module("softsplit.engines.device.rows").DeviceRows
+    return partial(rows.of, device=device, single=single)
+
+
+def _sample_maker() -> Any:
+    """The function that makes samples of many rows on a device."""
+    return import_module("softsplit.engines.device.grouping").grouped_samples

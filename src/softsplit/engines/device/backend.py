@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -48,17 +47,6 @@ def find_device(name: Any) -> Any:
     if device.index is not None and device.index >= count:
         raise DeviceError(f"there is no device {name!r}; the last one here is 'cuda:{count - 1}'.")
     return device
-
-
-def row_maker(device: Any, single: bool) -> Any:
-    """The function that brings samples to a device, in single or in double precision."""
-    rows: Any = import_module("softsplit.engines.device.rows").DeviceRows
-    return partial(rows.of, device=device, single=single)
-
-
-def sample_maker() -> Any:
-    """The function that makes samples of many rows on a device."""
-    return import_module("softsplit.engines.device.grouping").grouped_samples
 
 
 @contextmanager
