@@ -49,7 +49,7 @@ def test_signature_is_the_documented_one():
     documented = (
         "depth penalty local_strength global_strength sharpness exponent offset steepness "
         "cost_matrix class_weight min_class_rate solver n_starts max_iter tol time_limit scale "
-        "n_jobs random_state verbose loss engine ridge kinds groups effort"
+        "n_jobs random_state verbose loss engine ridge kinds groups effort device"
     )
     signature = inspect.signature(SoftTreeClassifier)
     assert " ".join(signature.parameters) == documented

@@ -89,7 +89,7 @@ class PlainErrors(TyperGroup):
 def with_address(args: Sequence[str]) -> list[str]:
     """The arguments with an address behind --dask of ``fit``, where none follows it."""
     made: list[str] = []
-    for one, following in zip(args, [*args[1:], ""], strict=True):
+    for one, following in zip(args, [*args, ""][1:], strict=True):
         alone = one == "--dask" and args[0] == "fit" and not ADDRESS.fullmatch(following)
         made.append(f"--dask={ON_THIS_MACHINE}" if alone else one)
     return made

@@ -109,7 +109,7 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
     Where X lies on an accelerator and no device is named, rows are kept there.
     """
     given = estimator.get_params(deep=False)
-    if given["device"] is None and given["engine"] == "memory":
+    if given.get("device") is None and given.get("engine") == "memory":
         given["device"] = device_of(X)
     return ModelSettings.of({**given, **chosen})
 

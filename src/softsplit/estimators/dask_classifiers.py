@@ -112,11 +112,10 @@ class DaskTree(SoftTreeBase):
 
 
 def _signature(plain: type[SoftTreeBase]) -> inspect.Signature:
-    """The parameters of an estimator without Dask, but for the engine, and the client."""
+    """The parameters of an estimator without Dask, but for where rows are, and the client."""
     known = inspect.signature(plain).parameters.values()
-    kept = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in known if one.name != "engine"
-    ]
+    kept = [one for one in known if one.name not in ("engine", "device")]
+    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
     return inspect.Signature([own, *kept, client])
@@ -132,7 +131,7 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
     Parameters
     ----------
     **parameters
-        Those of ``SoftTreeClassifier``, by name, without ``engine``.
+        Those of ``SoftTreeClassifier``, by name, without ``engine`` and ``device``.
     client : distributed.Client, optional
         The client of the cluster; the current one if not given. Where there is none, a cluster is
         started in this process, with ``n_jobs`` threads, and closed again.
@@ -159,14 +158,15 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
 class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
 
-    Settings are compared on a stratified sample of 20,000 rows in this process; the tree is
-    trained with the chosen ones on all rows, as ``DaskSoftTreeClassifier`` does.
+    Settings are compared on a stratified sample in this process (20,000 rows, or 6,000 for each
+    class if that is more); the tree is trained with the chosen ones on all rows, as
+    ``DaskSoftTreeClassifier`` does.
 
     Parameters
     ----------
     **parameters
-        Those of ``SoftTreeClassifierCV``, by name, without ``engine``; folds are those of the
-        sample.
+        Those of ``SoftTreeClassifierCV``, by name, without ``engine`` and ``device``; folds are
+        those of the sample.
     client : distributed.Client, optional
         As in ``DaskSoftTreeClassifier``.
 

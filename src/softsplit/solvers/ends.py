@@ -23,6 +23,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 SAME = 1e-4
 """Trees whose objectives differ by no more than this part count as one."""
@@ -72,6 +73,13 @@ class Search:
     chance: float
     unseen: float
     stop: Stop
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Why it stopped by its name: skops knows no enums."""
+        return {**vars(self), "stop": self.stop.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "stop": Stop[state["stop"]]})
 
     def __str__(self) -> str:
         hops = f" and {self.n_hops} hops" if self.n_hops else ""
