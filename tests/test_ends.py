@@ -64,7 +64,7 @@ def test_the_search_is_told_in_a_sentence():
     ends.stop = Stop.UNLIKELY
     assert str(ends.told()) == (
         "3 starts and 7 hops ended in 2 different trees, 8 of them in the best; a further descent "
-        "would hardly lead lower (chance 2.2 %)"
+        "would hardly lead lower (estimated chance 2.2 %)"
     )
 
 

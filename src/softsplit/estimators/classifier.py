@@ -156,7 +156,8 @@ class SoftTreeClassifier(SoftTreeBase):
     solution_ : Solution
         The kept run with its status and first-order residuals. Its ``search`` tells how many
         different trees were found, how often the kept one, and why no more were looked for;
-        ``print(tree.solution_.search)`` puts it into a sentence.
+        ``print(tree.solution_.search)`` puts it into a sentence. It is None with many rows, where
+        starts see samples.
     starts_ : list of Solution
         One per start; ``solution_`` may be better than the best of them.
     local_sparsity_, global_sparsity_ : float

@@ -89,6 +89,10 @@ class DaskTree(SoftTreeBase):
         said, true, weight = dask.compute(self.predict(X), y, sample_weight)
         return float(accuracy_score(np.asarray(true), np.asarray(said), sample_weight=weight))
 
+    def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
+        """The report of the local estimator, on rows in memory."""
+        return self.to_local().report(X, y, path, **options)
+
     def to_local(self) -> Any:
         """The fitted estimator without Dask, for rows in memory; it has the same tree."""
         check_is_fitted(self, "tree_")
@@ -109,6 +113,12 @@ class DaskTree(SoftTreeBase):
     def __getstate__(self) -> dict[str, Any]:
         """Without the client, which belongs to this process."""
         return {**super().__getstate__(), "client": None}
+
+
+def _refuse_places(parameters: dict[str, Any]) -> None:
+    for name in ("engine", "device"):
+        if name in parameters:
+            raise TypeError(f"{name} is no setting on Dask, where rows stay with the workers.")
 
 
 def _signature(plain: type[SoftTreeBase]) -> inspect.Signature:
@@ -145,6 +155,7 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
     local_class = SoftTreeClassifier
 
     def __init__(self, *, client: Any = None, **parameters: Any) -> None:
+        _refuse_places(parameters)
         SoftTreeClassifier.__init__(self, **parameters)
         self.client = client
 
@@ -180,6 +191,7 @@ class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[
     local_class = SoftTreeClassifierCV
 
     def __init__(self, *, client: Any = None, **parameters: Any) -> None:
+        _refuse_places(parameters)
         SoftTreeClassifierCV.__init__(self, **parameters)
         self.client = client
 

@@ -30,6 +30,8 @@ def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
     ModelFileError
         In one sentence, if ``loads_model`` would refuse the text.
     """
+    if hasattr(estimator, "to_local"):  # of Dask
+        estimator = estimator.to_local()
     document = to_document(classifier_in(estimator))
     try:
         from_document(document)

@@ -175,7 +175,7 @@ class ScoreCard:
         writer.writerow(["question", "variable", "values", "points"])
         writer.writerows(self._lines())
         for place, card in enumerate(self.questions, start=1):
-            writer.writerow([place, "yes from", "", card.limit])
+            writer.writerow([place, f"{answers(self.model.labels)[0]} from", "", card.limit])
         text = out.getvalue()
         if path is not None:
             write_file(Path(path), text.encode("utf-8"))

@@ -110,17 +110,17 @@ def _box(model: TreeModel, flow: Flow | None, node: int, numbers: Iterator[int])
         return _leaf(model, flow, node)
     split = read_split(model, node, shortened)
     place = next(numbers)
-    lines = [f"question {place}", *_terms(split)]
+    lines = [f"question {place}", *_terms(split, answers(model.labels)[0])]
     title = read_split(model, node).condition() if split.features else lines[1]
     box = Box(node, lines, None, title, place, SPREAD_HEIGHT + LINE if flow else 0.0)
     box.children = [_box(model, flow, 2 * node + side, numbers) for side in (1, 2)]
     return box
 
 
-def _terms(split: Split) -> list[str]:
+def _terms(split: Split, yes: str) -> list[str]:
     """The question, a term to a line, in the units of the data."""
     if not split.features:
-        return [f"yes in {100 * split.left_share:.3g} of 100, whatever the row"]
+        return [f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row"]
     if split.lefts is not None:
         return [f"{split.names[0]}?"]
     more = len(split.features) - MOST_TERMS
@@ -295,11 +295,11 @@ def _spread(group: ET.Element, box: Box, scores: FloatArray, words: tuple[str, s
         add(group, "text", {"class": f"tick {side}", "x": f"{x:.1f}", "y": y}, word)
 
 
-def threshold_text(split: Split) -> str:
+def threshold_text(split: Split, yes: str) -> str:
     """From where on a question is sure, in plain words."""
     if split.lefts is not None:
         held, else_ = (f"{100 * share:.3g}" for share in split.lefts)
-        return f"yes in {held} of 100 where it holds, else in {else_} of 100"
+        return f"{yes} in {held} of 100 where it holds, else in {else_} of 100"
     if split.sure is not None:
         low, high = (number(value, 4) for value in split.sure)
         return f"sure (95 in 100) below {low} and above {high}"

@@ -16,6 +16,8 @@ def tree_outline(model: TreeModel) -> ET.Element:
     """Every question with all its terms, complete and in words."""
     ranked: set[int] = set()
 
+    yes, no = answers(model.labels)
+
     def write(parent: ET.Element, node: int, lead: str) -> None:
         item = add(parent, "li")
         label = common_label(model, node)
@@ -28,7 +30,7 @@ def tree_outline(model: TreeModel) -> ET.Element:
         if split.features:
             add(item, "span", {}, f"{lead}is ")
             add(item, "code", {}, split.condition())
-            add(item, "span", {}, f"? ({threshold_text(split)})")
+            add(item, "span", {}, f"? ({threshold_text(split, yes)})")
         else:
             share = 100 * split.left_share
             add(item, "span", {}, f"{lead}{yes} in {share:.3g} of 100, whatever the row")
@@ -36,7 +38,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
         write(inner, 2 * node + 1, f"{yes}: ")
         write(inner, 2 * node + 2, f"{no}: ")
 
-    yes, no = answers(model.labels)
     outer = element("div", {"class": "outline"})
     write(add(outer, "ul"), 0, "")
     if ranked:

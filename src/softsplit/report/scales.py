@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.answers import told_sides
+from softsplit.reading.answers import answers, told_sides
 from softsplit.reading.equations import Split, number, read_split
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY
@@ -30,20 +30,22 @@ NEAREST = 46.0
 
 def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
     """What each question of a tree weighs, to unfold; ``anchor`` plus its number is its name."""
+    yes = answers(model.labels)[0]
     for place, node in enumerate(question_nodes(model), start=1):
         split = read_split(model, node)
         part = add(parent, "details", {"id": f"{anchor}{place}", "class": "question"})
         said = f"Question {place}: {counted(len(split.features), 'term')}"
         add(part, "summary", {}, said)
         if not split.features:
-            add(part, "p", {}, f"Yes in {100 * split.left_share:.3g} of 100, whatever the row.")
+            said = f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row."
+            add(part, "p", {}, said.capitalize())
             continue
         _scales(part, model, split)
         formula = add(part, "details")
         title = "As a formula (with ranks)" if split.ranked else "As a formula"
         add(formula, "summary", {}, title)
         add(formula, "p", {}).append(_code(split.condition()))
-        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split).capitalize()}.")
+        add(formula, "p", {"class": "quiet"}, f"{threshold_text(split, yes).capitalize()}.")
 
 
 def _code(text: str) -> ET.Element:
@@ -112,8 +114,8 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
     add(svg, "circle", spot)
     add(
         parent, "p", {"class": "quiet"},
-        "Read off where each value lies, and add the average row: left of the line in sum is yes. "
-        "A feature matters as much as its scale is long.",
+        "Read off where each value lies, and add the average row: left of the line in sum the "
+        f"answer is {answers(model.labels)[0]}. A value counts as much as it lies off the line.",
     )  # fmt: skip
     _as_table(parent, model, split)
 

@@ -24,6 +24,7 @@ from softsplit.data.learning import LabelledRows, label
 from softsplit.data.sampling import sample_rows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
 from softsplit.training.defaults import LIKELIHOOD, PAPER
@@ -290,10 +291,13 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
     usual = "one_se" if search.loss == "cost" else "sparse"
+    judged = search.loss != "cost" and search.scoring is None
+    most = f" and {MOST_LOST:g} of its score" if judged else ""
+    fewest = "the one with the fewest features, at most"
     words = {
         "best": "the best one",
-        "one_se": "the one with the fewest features, at most one standard error behind the best",
-        "sparse": "the one with the fewest features, at most two standard errors behind the best",
+        "one_se": f"{fewest} one standard error{most} behind the best",
+        "sparse": f"{fewest} two standard errors{most} behind the best",
     }
     rule = words[usual if search.selection == "auto" else search.selection]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"

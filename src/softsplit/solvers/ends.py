@@ -87,9 +87,15 @@ class Search:
         given_up = f"; {self.n_given_up} were given up" if self.n_given_up else ""
         return (
             f"{self.n_starts} start{'s' * (self.n_starts != 1)}{hops} ended in {ends}, "
-            f"{self.n_best} of them in the best{given_up}; {self.stop.value} "
-            f"(chance {_percent(self.chance)})"
+            f"{self.n_best} of them in the best{given_up}; {self.stop.value}{self._chance}"
         )
+
+    @property
+    def _chance(self) -> str:
+        """Of an estimate that takes descents for independent draws."""
+        if self.stop is Stop.NO_SEARCH:
+            return ""
+        return f" (estimated chance {_percent(self.chance)})"
 
 
 def _percent(share: float) -> str:
