@@ -36,6 +36,10 @@ Store = Callable[[int, str], Any]
 """Makes a delayed (Part, facts) of the number of a part and the name of the table's folder."""
 
 
+CLEARED, SETTLED = 10, 0.3
+"""Times that files are looked for at the end, and seconds in between."""
+
+
 class ClusterLost(ValueError):
     """The scheduler, or every worker, is gone."""
 
@@ -90,8 +94,14 @@ class DaskParts:
     def close(self) -> None:
         """Remove the files; those of workers that have ended went with them."""
         with suppress(Exception):  # whatever has become of the cluster: there is nothing to mend
-            if self.client.status == "running" and self.client.nthreads():
-                self.client.run(remove, sorted(self._folders), on_error="ignore")
+            for _ in range(CLEARED):
+                if self.client.status != "running" or not self.client.nthreads():
+                    break
+                known = sorted(self._folders), self.folder
+                found = self.client.run(remove, *known, on_error="ignore")
+                if not any(found.values()):
+                    break
+                time.sleep(SETTLED)  # what was cancelled may still be writing
 
     def _stored(self, numbers: Sequence[int]) -> list[Any]:
         delayed = [self._stores[number](number, self.folder) for number in numbers]
@@ -229,7 +239,13 @@ def own_folder(name: str) -> tuple[str, Path]:
     return worker.address, Path(worker.local_directory) / name
 
 
-def remove(folders: Sequence[str]) -> None:
-    """On a worker: remove folders that are on its machine."""
-    for folder in folders:
+def remove(folders: Sequence[str], name: str, dask_worker: Any = None) -> int:
+    """On a worker: remove folders that are on its machine, and all of that name beside its own.
+
+    How many there were. When a worker is lost Dask may store a part again where nobody knows of it.
+    """
+    beside = Path(dask_worker.local_directory).parent.glob(f"*/{name}") if dask_worker else ()
+    there = [folder for folder in {*map(Path, folders), *beside} if folder.exists()]
+    for folder in there:
         shutil.rmtree(folder, ignore_errors=True)
+    return len(there)
