@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import OfSamples, Samples
 from softsplit.engines.threaded import ThreadedRows
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
@@ -127,7 +127,7 @@ def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 
 
 @dataclass(frozen=True)
-class CompiledRows(InMemory):
+class CompiledRows(OfSamples, InMemory):
     """Rows in the memory of this process."""
 
     samples: Samples
@@ -139,28 +139,8 @@ class CompiledRows(InMemory):
         return cls(Samples.from_arrays(*arrays, **options))
 
     @property
-    def n_rows(self) -> int:
-        return self.samples.n_rows
-
-    @property
     def n_features(self) -> int:
         return self.samples.n_features
-
-    @property
-    def n_classes(self) -> int:
-        return self.samples.n_classes
-
-    @property
-    def class_totals(self) -> FloatArray:
-        return self.samples.class_totals
-
-    @cached_property
-    def mean_weight(self) -> float:
-        return float(self.samples.weights.mean())
-
-    @property
-    def few(self) -> Samples:
-        return self.samples.few
 
     def metric(self) -> Metric:
         return self.samples.gram.metric

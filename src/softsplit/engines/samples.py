@@ -279,3 +279,29 @@ def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
                 break
         if same:
             first[r] = False
+
+
+class OfSamples:
+    """What engines know of rows that they have as ``samples``: facts that need no pass."""
+
+    samples: Samples
+
+    @property
+    def n_rows(self) -> int:
+        return self.samples.n_rows
+
+    @property
+    def n_classes(self) -> int:
+        return self.samples.n_classes
+
+    @property
+    def class_totals(self) -> FloatArray:
+        return self.samples.class_totals
+
+    @cached_property
+    def mean_weight(self) -> float:
+        return float(self.samples.weights.mean())
+
+    @property
+    def few(self) -> Samples:
+        return self.samples.few

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.row_sums import row_sums
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import OfSamples, Samples
 from softsplit.support.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class ThreadedRows:
+class ThreadedRows(OfSamples):
     """Rows in the memory of this process, or with ``columns`` some of their columns, not copied."""
 
     samples: Samples
@@ -27,28 +27,8 @@ class ThreadedRows:
     columns: NDArray[np.intp] | None = None
 
     @property
-    def n_rows(self) -> int:
-        return self.samples.n_rows
-
-    @property
     def n_features(self) -> int:
         return self.samples.n_features if self.columns is None else len(self.columns)
-
-    @property
-    def n_classes(self) -> int:
-        return self.samples.n_classes
-
-    @property
-    def class_totals(self) -> FloatArray:
-        return self.samples.class_totals
-
-    @property
-    def mean_weight(self) -> float:
-        return float(self.samples.weights.mean())
-
-    @property
-    def few(self) -> Samples:
-        return self.samples.few
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         columns = np.arange(self.samples.n_features) if self.columns is None else self.columns

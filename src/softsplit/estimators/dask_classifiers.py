@@ -18,7 +18,6 @@ from softsplit.estimators.dask_client import dask_needed, working_client
 from softsplit.estimators.dask_input import collections, is_dask, stored_table
 from softsplit.selection.folds import most_compared
 from softsplit.support.messages import shown
-from softsplit.training.dask_table import DaskTable
 from softsplit.training.preparation import Rows, TrainingRows
 
 
@@ -48,10 +47,8 @@ class DaskTree(SoftTreeBase):
                 client, found, self.kinds, self.groups, weighted=sample_weight is not None
             ) as table,
         ):
-            return self._fit_table(table)
-
-    def _fit_table(self, table: DaskTable) -> Self:
-        raise NotImplementedError
+            self.local_class.fit(self, table, None)
+        return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
         """A sample to compare settings on, and the table to train on."""
@@ -161,10 +158,6 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
 
     __init__.__signature__ = _signature(SoftTreeClassifier)  # type: ignore[attr-defined]
 
-    def _fit_table(self, table: DaskTable) -> Self:
-        SoftTreeClassifier.fit(self, table, None)
-        return self
-
 
 class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
@@ -196,10 +189,6 @@ class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[
         self.client = client
 
     __init__.__signature__ = _signature(SoftTreeClassifierCV)  # type: ignore[attr-defined]
-
-    def _fit_table(self, table: DaskTable) -> Self:
-        SoftTreeClassifierCV.fit(self, table, None)
-        return self
 
 
 def _by_partition(method: Any, X: Any, empty: Any, names: Any) -> Any:

@@ -26,7 +26,7 @@ from softsplit.engines.device.pieces import LARGEST, PIECE, BatchSums, Pieces, T
 from softsplit.engines.device.recording import Recorder
 from softsplit.engines.device.sums import batch_sums
 from softsplit.engines.gram import Metric
-from softsplit.engines.samples import Samples
+from softsplit.engines.samples import OfSamples, Samples
 from softsplit.support.arrays import FloatArray
 
 SHARE = 0.8
@@ -43,7 +43,7 @@ GRAM_ROWS = 2**20
 
 
 @dataclass(frozen=True)
-class DeviceRows:
+class DeviceRows(OfSamples):
     """Rows on a device, with the samples of the host that they were made of.
 
     Attributes
@@ -92,10 +92,6 @@ class DeviceRows:
         return int(SHARE * torch.cuda.mem_get_info(device)[0])
 
     @property
-    def n_rows(self) -> int:
-        return self.samples.n_rows
-
-    @property
     def n_features(self) -> int:
         return self.slabs[0].n_features
 
@@ -103,22 +99,6 @@ class DeviceRows:
     def rounding(self) -> float:
         """How exact a value is, relative to it."""
         return 1e-12 if self.slabs[0].features.dtype == torch.float64 else SINGLE
-
-    @property
-    def n_classes(self) -> int:
-        return self.samples.n_classes
-
-    @property
-    def class_totals(self) -> FloatArray:
-        return self.samples.class_totals
-
-    @cached_property
-    def mean_weight(self) -> float:
-        return float(self.samples.weights.mean())
-
-    @property
-    def few(self) -> Samples:
-        return self.samples.few
 
     def sample(self, limit: int | None = None) -> Samples:
         found = self.samples if limit is None else self.samples.stratified(limit)
