@@ -258,9 +258,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
         whole = prepare(model_settings(self, X, **first), all_rows)
         unit = strength_unit(whole.problem)
-        fractions = make_fractions(self.strengths, self.n_strengths, unit, likelihood=likelihood)
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
+        loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
+        fractions = make_fractions(
+            self.strengths, self.n_strengths, unit, loss, likelihood=likelihood
+        )
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
         run = run.ready(whole.problem)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from softsplit.selection.strengths import SHARES, fraction_grid
+from softsplit.selection.strengths import SHARES, fraction_grid, long_grid
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -108,14 +108,19 @@ def make_depths(depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = 
 
 
 def make_fractions(
-    strengths: Any, n_strengths: Any, unit: float, *, likelihood: bool = False
+    strengths: Any, n_strengths: Any, unit: float, loss: float, *, likelihood: bool = False
 ) -> tuple[float, ...]:
-    """Strengths as fractions of their unit, in ascending order."""
+    """Strengths as fractions of their unit, in ascending order.
+
+    ``loss`` is the unit on the rows that candidates are compared on, each of weight 1.
+    """
     if strengths is None:
-        count = N_STRENGTHS["log" if likelihood else "cost"]
         if not is_auto(n_strengths):
             count = positive_integer("n_strengths", n_strengths, MOST_RUNS)
-        return fraction_grid(count, counted=likelihood)
+            return fraction_grid(count, counted=likelihood)
+        if likelihood:
+            return long_grid(N_STRENGTHS["log"], loss)
+        return fraction_grid(N_STRENGTHS["cost"])
     given = _values("strengths", strengths)
     values = sorted({positive_number("strengths", s, zero=True) for s in given})
     return tuple(value / unit for value in values)

@@ -308,7 +308,7 @@ def refit_from(
     budget = _path_budget(run, problem)
     found: list[Solution] = []
     sizes = samples_for(problem, run.solver)
-    if sizes:  # few rows first
+    if sizes and sizes[-1] < problem.rows.n_rows:  # few rows first
         few = problem.on_sample(sizes[-1])
         if isinstance(run.solver, Follower) and run.solver.follows(few):
             paths = [run.solver.follow(few, Start(tree), budget, compared=True) for tree in starts]

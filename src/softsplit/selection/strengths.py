@@ -36,6 +36,10 @@ SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
 SIZE_SMALLEST, SIZE_LARGEST = 0.0008, 0.3
 """The same under the count of coefficients and features, which shrinks nothing."""
 
+LEAST_PRICE, STEP = 1.25, 1.75
+"""Where rows are many the smallest fraction is this divided by the loss without features: a quarter
+of a unit of log-likelihood for a coefficient. For that a grid has a point more for each STEP."""
+
 SHARES: dict[str, Pair] = {
     "global": (0.0, 1.0),
     "local": (1.0, 0.0),
@@ -74,10 +78,23 @@ def shares_of(local: float, global_: float) -> Pair:
 # --- grids --------------------------------------------------------------------------------------
 
 
-def fraction_grid(count: int, *, counted: bool = False) -> tuple[float, ...]:
-    """Fractions of the unit, in ascending order; ``counted`` for the "count" penalty."""
+def fraction_grid(count: int, *, counted: bool = False, smallest: float = 1.0) -> tuple[float, ...]:
+    """Fractions of the unit, in ascending order; ``counted`` for the "count" penalty.
+
+    The first is no larger than ``smallest``.
+    """
     ends = (SIZE_SMALLEST, SIZE_LARGEST) if counted else (SMALLEST_FRACTION, LARGEST_FRACTION)
-    return tuple(np.geomspace(*ends, count).tolist())
+    return tuple(np.geomspace(min(smallest, ends[0]), ends[1], count).tolist())
+
+
+def long_grid(count: int, loss: float) -> tuple[float, ...]:
+    """Fractions for the "count" penalty where the loss without features is ``loss``.
+
+    There are ``count`` or more of them.
+    """
+    smallest = min(SIZE_SMALLEST, LEAST_PRICE / max(loss, LEAST_PRICE))
+    more = int(np.ceil(np.log(SIZE_SMALLEST / smallest) / np.log(STEP)))
+    return fraction_grid(count + more, counted=True, smallest=smallest)
 
 
 def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:

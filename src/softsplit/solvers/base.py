@@ -182,11 +182,15 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of one run; ``None`` means the solver's own default."""
+    """Limits of one run; ``None`` means the solver's own default.
+
+    A ``rough`` run leads to a tree that is compared with others and finished by another run.
+    """
 
     max_iter: int | None = None
     tol: float = 1e-6
     time_limit: float | None = None
+    rough: bool = False
     began: float = field(default_factory=time.perf_counter)
     cancel: Cancel = field(default_factory=Cancel)
 

@@ -6,7 +6,7 @@ steepness          512                                absorbed by the weights (U
 penalty            "l0"                               "count", or "l0" for other solvers
 min_class_rate     0.1                                0
 depth              the least with a leaf per class    one more, for up to four levels
-global_strength    0, as it must be stated             GLOBAL_SHARE of the featureless loss, or
+global_strength    0, as it must be stated             a share of the featureless loss (share), or
                                                       what luck would give (luck)
 local_strength     0                                  a quarter of the global one under "count"
 
@@ -33,8 +33,9 @@ UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "id
 """Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
 standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
 
-GLOBAL_SHARE = 0.01
-"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it."""
+GLOBAL_SHARE, SHARE_ROWS = 0.006, 1000
+"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it; with
+more than so many rows, which tell smaller gains from luck, by less."""
 
 LUCK_PART = 0.25
 """Part of ``luck`` that a feature must give at least: with few rows it is more than a share."""
@@ -90,15 +91,22 @@ def luck(n_rows: float, n_features: int) -> float:
     return float(np.log(n_features) + 0.5 * np.log(max(n_rows, 1.0)))
 
 
-def auto_strengths(settings: Any, unit: float, least: float) -> Any:
+def share(n_rows: float) -> float:
+    """Part of the featureless loss by which a feature of n rows must lower it: falls as n^-1/2, like
+    the error with which a gain is known."""
+    return GLOBAL_SHARE * min(1.0, (SHARE_ROWS / max(n_rows, 1.0)) ** 0.5)
+
+
+def auto_strengths(settings: Any, loss: float, n_rows: float, n_features: int, unit: float) -> Any:
     """The ``ModelSettings`` with their strengths.
 
-    ``unit`` is the featureless loss, ``least`` the luck that features have to beat.
+    ``loss`` is the featureless one, ``unit`` the weight of one of ``n_rows``.
     """
     local, global_ = settings.local_strength, settings.global_strength
     if is_auto(global_):
         sparse = is_likelihood(settings.loss) and settings.penalty is not None
-        global_ = max(GLOBAL_SHARE * unit, LUCK_PART * least) if sparse else 0.0
+        least = LUCK_PART * unit * luck(n_rows, n_features)
+        global_ = max(share(n_rows) * loss, least) if sparse else 0.0
     if is_auto(local):
         counts = isinstance(settings.penalty, str) and settings.penalty == "count"
         known = positive_number("global_strength", global_, zero=True)

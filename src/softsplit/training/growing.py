@@ -1,7 +1,8 @@
 """Few rows first: starts race on samples that grow, and the best tree is finished on all rows.
 
 All starts are made on the first sample, the best few of them again on the next, which is larger,
-and so on; a search follows on the last one, and the best tree of all descends on all rows. Samples
+and so on; a search follows on the last one, which may be all rows, and the best tree of all descends
+on all rows to its last digits. Samples
 are the first rows of each class in canonical order, which are as good as random, and their weights
 add up to those of all rows, so that objectives are alike.
 """
@@ -19,19 +20,21 @@ from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer
 
-PROMOTED = 3
-"""Starts that are made again on the next sample."""
-
+PROMOTED = (3, 1)
+"""Starts that are made again on the second sample, and on the third."""
 
 ROUGH = 1e-3
 """Tolerance on samples: the last digits there are not those of all rows."""
 
 
 def samples_for(problem: TrainingProblem, solver: Solver) -> Sequence[int]:
-    """Sizes of the samples on which a solver looks for trees; none where it takes all rows."""
+    """Sizes of the samples on which a solver looks for trees; none where it takes all rows at once.
+
+    The last one may be that of all rows.
+    """
     if not isinstance(solver, Thrifty) or problem.block is not None:
         return ()
-    return [size for size in solver.samples(problem) if size < problem.rows.n_rows]
+    return solver.samples(problem)
 
 
 def grow(
@@ -47,16 +50,23 @@ def grow(
 ) -> tuple[Solution, list[Solution]]:
     """The best tree on all rows, and where each start has ended, on the largest sample it saw.
 
-    Rows are many: where ``n_jobs`` is None all cores are used.
+    Where rows are more than the last sample and ``n_jobs`` is None, all cores are used.
     """
-    observer, threads = observer or Observer(), n_threads(n_jobs)
-    rough = replace(budget, tol=max(budget.tol, ROUGH))
+    many = problem.rows.n_rows > sizes[-1]
+    observer, threads = observer or Observer(), n_threads(n_jobs) if many else n_jobs
+    rough = replace(budget, tol=max(budget.tol, ROUGH), rough=True)
     found: dict[int, Solution] = {}
     numbers = list(range(n_starts))
-    if n_starts <= PROMOTED:
+    if n_starts <= PROMOTED[0]:
         sizes = sizes[-1:]
-    for size in sizes:
-        few = problem.on_sample(size)
+    for stage, size in enumerate(sizes):
+        if stage:
+            ranked = sorted(
+                (number for number in numbers if number in found),
+                key=lambda number: (not found[number].status.usable, found[number].objective),
+            )
+            numbers = sorted(ranked[: PROMOTED[stage - 1]])
+        few = problem.on_sample(size) if size < problem.rows.n_rows else problem
         ends = multistart(
             few, solver, n_starts=n_starts, seed=seed, budget=rough, n_jobs=threads,
             observer=observer if size == sizes[0] else None, numbers=numbers,
@@ -64,14 +74,9 @@ def grow(
         found.update(zip(numbers, ends, strict=False))
         if budget.exhausted:
             break
-        ranked = sorted(
-            (number for number in numbers if number in found),
-            key=lambda number: (not found[number].status.usable, found[number].objective),
-        )
-        numbers = sorted(ranked[:PROMOTED])
     last = [found[number] for number in numbers if number in found]
     best = hop(few, solver, last, seed=seed, budget=rough, observer=observer)
-    whole = finished(problem, solver, best, budget, n_jobs)
+    whole = replace(finished(problem, solver, best, budget, n_jobs), search=best.search)
     return whole, [found[number] for number in sorted(found)]
 
 

@@ -330,7 +330,9 @@ def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
     settings = defaults.auto_strengths(
         settings,
         loss.featureless(totals),
-        row_unit * defaults.luck(float(totals.sum()) / row_unit, engine.n_features),
+        float(totals.sum()) / row_unit,
+        engine.n_features,
+        row_unit,
     )
     penalties = parse.make_penalties(
         settings.penalty,

@@ -64,11 +64,16 @@ def without_rates(problem: TrainingProblem) -> TrainingProblem:
     return replace(problem, minimum_rates=np.zeros(problem.n_classes))
 
 
+def few_rows(problem: TrainingProblem) -> int:
+    """Rows that are enough to compare trees."""
+    return FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
+
+
 def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
     """The best tree found from a start; minimum class rates are seen to in the end."""
     free = without_rates(problem)
     path = Elimination(free, start, budget)
-    found = path.trees([free], tight=True)[0]
+    found = path.tree(free, tight=not budget.rough)
     met = problem.violation(found.parameters).largest <= RATE_SLACK
     return found if met else path.within_rates(problem, found)
 
@@ -96,9 +101,7 @@ class Elimination:
     ) -> None:
         self.problem, self.start, self.budget = problem, start, budget
         self.began = time.perf_counter()
-        rows = SUPPORT_ROWS
-        if compared:
-            rows = FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
+        rows = few_rows(problem) if compared else SUPPORT_ROWS
         few = problem.rows.sample(rows).with_totals(problem.rows.class_totals)
         self.few = Descents(problem, budget, few)
         self._all: AllRows | None = self.few if few.n_rows >= problem.rows.n_rows else None
@@ -134,6 +137,13 @@ class Elimination:
         if not found:
             found.append(self._measured(problems[0], self._so_far(problems[0]), status))
         return found
+
+    def tree(self, problem: TrainingProblem, *, tight: bool) -> Solution:
+        """The best tree for a problem, measured."""
+        found = self.trees([problem], tight=tight)[0]
+        if tight:
+            return found
+        return self._measured(problem, Draft.of(found.parameters, problem), found.status)
 
     def _so_far(self, problem: TrainingProblem) -> Draft:
         """What there is when the budget ends; the tree without features if that is better."""

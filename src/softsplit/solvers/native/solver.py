@@ -51,8 +51,11 @@ MOST_RACING = 100
 """Trees in the race of a start, whatever the effort."""
 
 SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
-"""Rows on which trees are looked for where there are more than MANY_ROWS (by likelihood, more than
-features are looked for on)."""
+"""Rows on which trees are looked for by cost where there are more than MANY_ROWS."""
+
+LARGER, MOST_OF = 4, 0.6
+"""By likelihood the second sample is so many times the first; one that is more than this part of
+the last saves too little."""
 
 LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
 LEAF_ROUNDS = 3
@@ -126,9 +129,13 @@ class NativeSolver:
         return self._measure(run, *point, status, began)
 
     def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
-        """Two samples where rows are many."""
-        many = SUPPORT_ROWS if problem.by_likelihood else MANY_ROWS
-        return SAMPLES if problem.rows.n_rows > many else ()
+        """By likelihood up to the rows on which features are looked for, and those are the last."""
+        n_rows = problem.rows.n_rows
+        if not problem.by_likelihood:
+            return SAMPLES if n_rows > MANY_ROWS else ()
+        last, few = min(n_rows, SUPPORT_ROWS), likelihood.few_rows(problem)
+        sizes = [size for size in (few, LARGER * few) if size <= MOST_OF * last]
+        return (*sizes, last) if sizes or n_rows > last else ()
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
