@@ -201,7 +201,7 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
 
     from softsplit.engines.outer import LOGARITHM
     from softsplit.estimators.dask_input import collections, stored_table
-    from softsplit.training.preparation import ModelSettings
+    from softsplit.training.model_settings import ModelSettings
 
     data = folder / "million"
     if not data.exists():

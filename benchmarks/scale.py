@@ -143,8 +143,9 @@ def every_start(n_rows: int) -> dict[str, Any]:
     """Ten starts, each of which descends on all rows; the least objective."""
     from softsplit import SoftTreeClassifier
     from softsplit.solvers import NativeSolver
+    from softsplit.training.model_settings import ModelSettings
     from softsplit.training.multistart import multistart
-    from softsplit.training.preparation import ModelSettings, Rows, prepare
+    from softsplit.training.preparation import Rows, prepare
 
     X, y = gumbel_rows(n_rows)
     rows = Rows(X, y, np.ones(n_rows), np.arange(N_CLASSES))

@@ -113,8 +113,29 @@ def test_the_nearest_change_is_that_of_explain(opened):
             assert f"it says {change.label}" in line
             checked += 1
         if not expected:
-            assert offered[0].startswith("No change of one variable alone")
+            assert offered[0].startswith("No change of one feature alone")
     assert checked > 3
+
+
+def test_two_features_are_changed_together_where_none_does_it_alone(opened):
+    tree, subject = random_page(2, "standard", "shares")
+    page, model = opened(subject), tree.tree_
+    checked = 0
+    for x in subject.matrix[:25]:
+        found = explain(model, x)
+        if found.changes or not found.together:
+            continue
+        filled(page, x, model.feature_names)
+        before = page.locator("#case-answer").inner_text()
+        offered = page.locator("#case-changes li").all_inner_texts()
+        assert offered[0] == (
+            "No change of one feature alone, within the training values; two together:"
+        )
+        assert len(offered) == 2 and ", and " in offered[1]
+        page.locator("#case-changes button").click()
+        assert page.locator("#case-answer").inner_text() != before
+        checked += 1
+    assert checked
 
 
 def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):

@@ -27,7 +27,8 @@ from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import solver_named
-from softsplit.training.preparation import ModelSettings, Rows, prepare
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.preparation import Rows, prepare
 from softsplit.tree.parameters import TreeParameters
 
 

@@ -16,8 +16,9 @@ from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.solvers.native import solver as native
+from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import multistart
-from softsplit.training.preparation import ModelSettings, Rows, prepare
+from softsplit.training.preparation import Rows, prepare
 from softsplit.tree.scaling import MANY as SORTED
 from softsplit.tree.scaling import fit_scaling
 

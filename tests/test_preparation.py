@@ -16,7 +16,8 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, fitted
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.training import run as running
-from softsplit.training.preparation import ModelSettings, Rows, prepare
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.preparation import Rows, prepare
 from softsplit.training.run import End, train
 
 X, Y = load_iris(return_X_y=True)

@@ -20,7 +20,8 @@ from softsplit.problem.loss import LogLoss
 from softsplit.reading.leaf_shares import call_gains, smoothed_shares
 from softsplit.reading.pruning import simplified_model
 from softsplit.report.plots import DecisionRegionsDisplay, ReliabilityDisplay
-from softsplit.training.preparation import ModelSettings, Rows, prepare
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.preparation import Rows, prepare
 from two_halves import TwoHalves
 
 

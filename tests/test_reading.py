@@ -221,6 +221,31 @@ def test_tied_classes_do_not_exhaust_the_search():
     assert class_changes(model, X[0]) == ([], [])
 
 
+@pytest.mark.parametrize("kind", ["minmax", "quantile"])
+def test_two_features_change_the_class_together_where_none_does_alone(kind):
+    """Class 1 needs both features high: from a row with both low no single one leads there."""
+    rng = np.random.default_rng(0)
+    X = rng.random((400, 3))
+    y = ((X[:, 0] > 0.6) & (X[:, 1] > 0.6)).astype(int)
+    tree = SoftTreeClassifier(
+        depth=2, scale=kind, n_starts=3, random_state=0, loss="cost", global_strength=0.5
+    ).fit(X, y)
+    x = np.array([0.1, 0.2, 0.5])
+    found = tree.explain(x)
+    assert found.changes == () and len(found.together) == 2
+    assert {change.feature for change in found.together} == {0, 1}
+    moved = x.copy()
+    for change in found.together:
+        moved[change.feature] = change.new_value
+        assert found.label != change.label
+    assert tree.predict(moved[None])[0] == found.together[0].label
+    for change in found.together:  # neither could change less while the other stays
+        less = moved.copy()
+        less[change.feature] += 1e-3 * np.sign(x[change.feature] - change.new_value)
+        assert tree.predict(less[None])[0] == found.label
+    assert "no single feature changes the class within its training range; two do:" in str(found)
+
+
 def test_a_value_outside_the_training_range_is_searched_towards_it(wine):
     tree, X = wine
     x = X.iloc[0].copy()

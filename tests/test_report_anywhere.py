@@ -19,8 +19,9 @@ import softsplit
 from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
 from softsplit.cli import app
+from softsplit.reading.sides import oriented
 from softsplit.report import rivals
-from softsplit.report.flow import oriented, rows_flow
+from softsplit.report.flow import rows_flow
 from tables import people
 
 
@@ -47,7 +48,7 @@ def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
     X, y = iris
     made = tree.report(X, y, tmp_path / "tree.html")
     assert (tmp_path / "tree.html").read_text(encoding="utf-8") == made.html
-    assert made.subject.tree is tree and "A tree for target" in made.html
+    assert made.subject.tree.tree_ is tree.tree_ and "A tree for target" in made.html
     save_model(tree, tmp_path / "tree.json")
     for model in (tmp_path / "tree.json", str(tmp_path / "tree.json")):
         again = softsplit.report(model, X, y)
@@ -55,7 +56,7 @@ def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
             made.subject.chosen
         )
     chosen = SoftTreeClassifierCV(depths=[2], ridges=[1.0], cv=2, random_state=0).fit(X, y)
-    assert chosen.report(X, y).subject.tree is chosen.best_estimator_
+    assert chosen.report(X, y).subject.tree.tree_ is chosen.tree_
     steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
     piped = softsplit.report(steps.fit(X, y), X, y, name="flowers")
     assert piped.subject.tree.tree_.feature_names == tuple(X.columns)
@@ -164,3 +165,19 @@ def test_a_table_with_its_target_needs_no_y(light):
     parted = softsplit.report(tree, table.drop(columns="risk").astype(str), table["risk"])
     assert with_target.html == parted.html
     assert re.search(r"data: 60 rows, 4 columns", parted.html)
+
+
+def test_a_notebook_speaks_of_the_columns_of_a_table():
+    table = people(120)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(
+        table.drop(columns="risk"), table["risk"]
+    )
+    used = tree.feature_names_in_[tree.selected_features_]
+    shown = texts(tree._repr_html_())
+    assert all(name in shown for name in used)
+    assert f"{len(used)} of {table.shape[1] - 1} features used" in shown
+    path = strength_path(table.drop(columns="risk"), table["risk"], n_points=2)
+    assert (
+        f"Tree 1: {', '.join(path[0].classifier.feature_names_in_[path[0].selected_features])}"
+        in (texts(path._repr_html_()))
+    )

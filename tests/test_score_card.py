@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +16,11 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier
+from softsplit.data.learning import LabelledRows
 from softsplit.reading.score_card import make_card
+from softsplit.report import Assessment, JudgedPath, make_subject
+from softsplit.selection.assessment import NOT_JUDGED, Judged
+from softsplit.selection.baselines import BASELINES
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +73,7 @@ def test_a_card_is_text_a_table_and_a_file(fitted, tmp_path):
     text = str(card)
     assert f"yes from {card.questions[0].limit} on" in text and "right on" in text
     frame = card.to_frame()
-    assert list(frame.columns) == ["question", "variable", "values", "points"]
+    assert list(frame.columns) == ["question", "feature", "values", "points"]
     told = card.to_csv(tmp_path / "card.csv")
     assert (tmp_path / "card.csv").read_text(encoding="utf-8") == told
     lines = list(csv.reader(io.StringIO(told)))
@@ -98,3 +105,62 @@ def test_without_rows_the_training_ranges_are_divided():
         tree.score_card(points=0)
     with pytest.raises(ValueError, match="X must hold rows of 4 features"):
         card.predict(X[:, :2])
+
+
+def test_sums_are_those_that_rows_can_have():
+    """Levels of a category exclude each other, and points leave gaps between sums."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "town": rng.choice(["A", "B", "C"], 300),
+            "age": rng.integers(20, 60, 300).astype(float),
+            "member": rng.random(300) < 0.5,
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    y = (frame["town"] == "A") * 2 + frame["member"] * 2 + frame["age"].fillna(70) / 30 > 3.2
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(frame, y)
+    card = tree.score_card(frame, y)
+    (question,) = card.questions
+    coded = tree.coding_.code(frame).X
+    assert set(question.totals(coded)) <= set(question.sums)
+    assert {total for total, _ in question.chances()} <= set(question.sums)
+    assert question.most == question.sums[-1] and question.sums[0] >= 0
+    levels = [v for v in question.variables if v.name.startswith("town")]
+    if len(levels) > 1:
+        assert question.most < sum(v.points.max() for v in question.variables)
+    np.testing.assert_array_equal(card.predict(frame), card.predict(coded))
+
+
+def test_sides_are_those_of_the_report(fitted):
+    """The card that a report shows is that of the tree itself, side by side."""
+    tree, X, y = fitted
+    coding = replace(tree.tree_.table_coding, named=True)
+    rows = LabelledRows(coding.code(X), y.to_numpy(), "y")
+    shape = (len(y), 2)
+    none = Judged(np.full(len(y), NOT_JUDGED), np.zeros(shape))
+    found = Assessment(y.to_numpy(), (none,), dict.fromkeys(BASELINES, none), 2, 0)
+    subject = make_subject("data", rows, JudgedPath((tree,), 0, found, (), False))
+    assert str(subject.card) == str(tree.score_card(X, y))
+    flipped = copy.copy(tree)
+    had = tree.tree_.parameters
+    flipped.tree_ = replace(
+        tree.tree_,
+        parameters=replace(
+            had,
+            weights=np.ascontiguousarray(-had.weights[:, [0, *_mirrored(had.weights.shape[1])]]),
+            thresholds=-had.thresholds[[0, *_mirrored(len(had.thresholds))]],
+            leaf_classes=had.leaf_classes[:, ::-1],
+        ),
+    )
+    np.testing.assert_allclose(flipped.predict_proba(X), tree.predict_proba(X))
+    assert str(flipped.score_card(X, y)) == str(tree.score_card(X, y))
+
+
+def _mirrored(n_branches):
+    """Branches below the root in the order that they have in the mirror image of a tree."""
+    places, width = [], 2
+    while width <= n_branches:
+        places += [*range(2 * width - 2, width - 2, -1)]
+        width *= 2
+    return places

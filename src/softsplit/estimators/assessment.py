@@ -73,11 +73,16 @@ def assess(
     )
 
 
-def strength_fraction(base: SoftTreeClassifier, X: Any, y: Any) -> float:
-    """The strengths of an estimator together, as a fraction of the unit of these rows."""
+def strengths_on(base: SoftTreeClassifier, X: Any, y: Any) -> tuple[dict[str, float], float]:
+    """The strengths of an estimator on these rows, also where they are "auto".
+
+    By the names of its parameters, and together as a fraction of the unit of the rows.
+    """
     base = clone(base)
-    prepared = prepare(model_settings(base), training_rows(base, X, y, None))
-    return sum(prepared.problem.penalties.strengths) / strength_unit(prepared.problem)
+    problem = prepare(model_settings(base), training_rows(base, X, y, None)).problem
+    local, global_ = problem.penalties.strengths
+    named = {"local_strength": local, "global_strength": global_}
+    return named, (local + global_) / strength_unit(problem)
 
 
 def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:

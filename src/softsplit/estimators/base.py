@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -24,19 +25,24 @@ from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
+    checked_sparse,
     checked_table,
     device_of,
     has_gaps,
     holds_numbers,
+    is_wide,
     made_floats,
     on_host,
     refuse_masked,
     refuse_mixed_labels,
 )
 from softsplit.training import settings
-from softsplit.training.preparation import ModelSettings, Prepared, Rows, TrainingRows
+from softsplit.training.defaults import is_likelihood
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.preparation import Prepared, Rows, TrainingRows
 from softsplit.training.run import Outcome, Run
-from softsplit.variables import CodedRows, column_groups, learn
+from softsplit.training.wide import AnyRows, Screening, WideRows
+from softsplit.variables import CodedRows, Shared, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
 
@@ -89,7 +95,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
         self.groups = groups
         self.device = device
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[AnyRows, TrainingRows]:
         """Validated rows to compare settings on, and those to train on, here the same."""
         rows = training_rows(self, X, y, sample_weight)
         return rows, rows
@@ -129,10 +135,11 @@ def training_run(estimator: SoftTreeBase) -> Run:
     )
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows:
     """Validated rows; the estimator knows from now on how many features it has, and their names.
 
-    Plain numbers are taken as they are; any other table is coded (``softsplit.variables``).
+    Plain numbers are taken as they are; any other table is coded (``softsplit.variables``). Wide
+    sparse matrices stay so (``training/wide.py``).
     """
     y, sample_weight = on_host(y), on_host(sample_weight)
     refuse_masked("y", y)
@@ -157,28 +164,41 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     # Rows of zero weight may carry labels that are no class; their index is never used.
     labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     coding, names = None, getattr(estimator, "feature_names_in_", None)
-    vars(estimator).pop("coding_", None)
+    for former in ("coding_", "screening_"):
+        vars(estimator).pop(former, None)
+    shared: tuple[Shared, ...] = ()
     if matrix is None:
         coded = table
         if not isinstance(table, CodedRows):
             coded = learn(table, labels, classes, weight, estimator.kinds)
-        matrix, coding = coded.X, coded.coding
+        matrix, coding, shared = coded.X, coded.coding, coded.shared
+        if any(one.n[1] != len(classes) for one in shared):  # of a part without all classes
+            shared = ()
+        elif shared and coded is table:  # coded before: by what these rows themselves tell
+            matrix = _held_out(matrix, shared, labels, weight)
         names = np.array(coding.column_names, dtype=object)
         estimator.coding_ = coding
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
         columns = names.tolist()
-    return Rows(
-        matrix,
-        labels,
-        weight,
-        classes,
-        names,
-        sample_weight is not None,
-        coding,
-        target if isinstance(target, str) and target else None,
-        column_groups(coding, columns, estimator.groups),
-    )
+    known = target if isinstance(target, str) and target else None
+    weighted = sample_weight is not None
+    together = column_groups(coding, columns, estimator.groups)
+    if issparse(matrix):
+        return WideRows(
+            matrix, labels, weight, classes, names, weighted, known, together
+        ).screened()
+    return Rows(matrix, labels, weight, classes, names, weighted, coding, known, together, shared)
+
+
+def _held_out(
+    X: FloatArray, shared: tuple[Shared, ...], labels: NDArray[np.int64], weight: FloatArray
+) -> FloatArray:
+    """Coded rows with class shares as training wants them: without the class of a row itself."""
+    X, counted = X.copy(), weight > 0
+    for one in shared:
+        X[counted, one.columns] = one.held_out(labels, weight)[counted]
+    return X
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, NDArray[Any]]:
@@ -192,6 +212,11 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         check_consistent_length(X.X, y)
         return X, None, y
     X = checked_table(X)
+    if is_wide(X) and _stays_sparse(estimator, X):
+        given = {"accept_sparse": True, "dtype": None, "ensure_all_finite": False}
+        found, labels = validate_data(estimator, X, y, **given)
+        return X, checked_sparse(found), labels
+    X = X.toarray() if issparse(X) else X
     if estimator.kinds is None and holds_numbers(X):
         with made_floats():
             # Single precision stays as it is: training makes the only copy in double precision,
@@ -209,6 +234,24 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
     return X, None, labels
 
 
+MOST_CELLS = 250_000_000
+"""Cells of a sparse matrix that are made dense where there is no other way: two gigabytes."""
+
+
+def _stays_sparse(estimator: Any, X: Any) -> bool:
+    """Whether a wide sparse matrix can be trained on as it is; refused if it is too large else."""
+    plain = estimator.kinds is None
+    if plain and is_likelihood(estimator.loss):
+        return True
+    if X.shape[0] * X.shape[1] > MOST_CELLS:
+        cause = "loss='log' trains" if plain else "columns that kinds names nothing of are trained"
+        raise ValueError(
+            f"X is sparse with {X.shape[0]} rows and {X.shape[1]} columns, too many to make it "
+            f"dense; {cause} on it as it is."
+        )
+    return False
+
+
 def keep(
     estimator: Any,
     prepared: Prepared,
@@ -216,6 +259,7 @@ def keep(
     zero_threshold: float,
     *,
     importances: bool = True,
+    screening: Screening | None = None,
 ) -> None:
     """Make an estimator a fitted one."""
     tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
@@ -224,6 +268,8 @@ def keep(
     estimator.starts_ = list(outcome.starts)
     estimator.end_ = outcome.end.value
     estimator.tree_ = tree
+    if screening is not None:
+        estimator.screening_ = screening
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:

@@ -21,6 +21,7 @@ from softsplit.support.interruption import never_lost
 from softsplit.training import settings
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
+from softsplit.training.wide import Screening, widened
 
 
 class SoftTreeClassifier(SoftTreeBase):
@@ -135,6 +136,9 @@ class SoftTreeClassifier(SoftTreeBase):
         Only if X was more than plain numbers: its variables, and the columns that each became.
         ``weights_``, ``coef_`` and ``tree_`` speak of those columns, ``selected_features_`` and
         ``feature_importances_`` of the columns of X.
+    screening_ : Screening
+        Only if X was a wide sparse matrix: the columns that the tree was trained on, and what those
+        outside would still change; see docs/tables.md.
     weights_ : array of shape (n_features, n_branches)
     thresholds_ : array of shape (n_branches,)
     leaf_classes_ : array of shape (n_classes, n_leaves)
@@ -252,16 +256,19 @@ class SoftTreeClassifier(SoftTreeBase):
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
-            prepared = prepare(model_settings(self, X), self._rows(X, y, sample_weight)[1])
+            rows = self._rows(X, y, sample_weight)[1]
+            prepared = prepare(model_settings(self, X), rows)
             run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
+                prepared, best, screening = widened(rows, prepared, outcome.best, run)
+                outcome = replace(outcome, best=best)
             try:
-                keep(self, prepared, outcome, run.solver.zero_threshold)
+                keep(self, prepared, outcome, run.solver.zero_threshold, screening=screening)
             except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
                 run.budget.stop()
                 outcome = replace(outcome, end=End.INTERRUPTED)
-                keep(self, prepared, outcome, run.solver.zero_threshold)
+                keep(self, prepared, outcome, run.solver.zero_threshold, screening=screening)
             if outcome.warning:
                 interrupted = outcome.end is End.INTERRUPTED
                 said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)
@@ -276,11 +283,12 @@ def fitted_classifier(
     zero_threshold: float,
     *,
     importances: bool = True,
+    screening: Screening | None = None,
 ) -> SoftTreeClassifier:
     """A fitted classifier that holds ``found``, with the other parameters of ``base``."""
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
     outcome = Outcome.alone(found)
-    keep(made, prepared, outcome, zero_threshold, importances=importances)
+    keep(made, prepared, outcome, zero_threshold, importances=importances, screening=screening)
     return made

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
-from softsplit.estimators.fitted import validated_rows
+from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.estimators.shared_time import (
     cut_short,
     end_of,
@@ -51,8 +51,9 @@ from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.preparation import Prepared, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
+from softsplit.training.wide import AnyRows, widened
 
 
 @described_as_in(SoftTreeClassifier)
@@ -149,7 +150,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if X had column names that are all strings.
-    coding_ : Coding
+    coding_, screening_
         Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
     n_splits_ : int
         Number of folds.
@@ -265,7 +266,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             self.strengths, self.n_strengths, unit, loss, likelihood=likelihood
         )
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
-        axes["scale"] = different_scales(axes["scale"], trainer.rows.X)
+        axes["scale"] = different_scales(axes["scale"], trainer.rows)
         run = run.ready(whole.problem)
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
@@ -283,9 +284,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 run.budget.stop()
                 self._refit(*chosen, search, all_rows, run)
 
-    def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
+    def _trainer(self, whole: Prepared, rows: AnyRows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
-        rows = replace(rows, names=None, coding=None)
+        rows = rows.nameless()
         if not names_rows(self.cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
@@ -365,22 +366,24 @@ class SoftTreeClassifierCV(SoftTreeBase):
         """
         costs = self._call_costs(candidate, fraction, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
+        folds = search.board.folds.get((candidate, fraction), {})
+        trees = {fold: score.tree for fold, score in sorted(folds.items())}
+        rows, starts = search.trainer.starts(rows, trees)
         prepared = prepare(configured(settings_now, candidate), rows)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
-        starts = [
-            tree
-            for tree in search.board.trees((candidate, fraction))
-            if tree.leaf_classes.shape[0] == len(rows.classes)  # a fold may lack a class
-        ]
         if starts:
             found = refit_from(starts, prepared, shares, fraction, run)
         else:
             found = walk_fold(prepared, shares, [fraction], run)[0]
         local, global_ = strengths_at(prepared.problem, shares, fraction)
         prepared = prepared.with_strengths(local, global_)
+        prepared, found, screening = widened(rows, prepared, found, run)
         zero = run.solver.zero_threshold
-        self.best_estimator_ = fitted_classifier(self, prepared, found, zero)
+        self.best_estimator_ = fitted_classifier(self, prepared, found, zero, screening=screening)
         self.tree_ = self.best_estimator_.tree_
+        know_table(self, self.tree_, named=prepared.named)
+        if screening is not None:
+            self.screening_ = screening
         given = {"class_weight": self.class_weight, "min_class_rate": self.min_class_rate}
         # What was given is part of the tree too, though nothing was chosen there.
         stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}

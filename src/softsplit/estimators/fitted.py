@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from softsplit.estimators.pickles import map_solutions, present_state, with_status
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.score_card import ScoreCard, make_card
-from softsplit.solvers import Status
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
@@ -31,7 +31,6 @@ from softsplit.support.inputs import (
 )
 from softsplit.support.late import late
 from softsplit.support.messages import shown
-from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling
 from softsplit.variables import CodedRows, Coding
 
@@ -184,7 +183,7 @@ class FittedTree(TreeHolder, BaseEstimator):
             x = x.to_frame().T.infer_objects()  # a row of a frame
         elif not hasattr(x, "columns"):
             refuse_masked("x", x, of="column")
-            x = x if isinstance(x, CodedRows) else _as_rows(x)
+            x = x if isinstance(x, CodedRows) or issparse(x) else _as_rows(x)
         check_is_fitted(self, "tree_")
         rows = read_rows(self, x)
         if len(rows) != 1:
@@ -270,12 +269,12 @@ class FittedTree(TreeHolder, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """The status of a solution by its name: skops knows no enums."""
         state: dict[str, Any] = super().__getstate__()
-        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
+        return map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         known = inspect.signature(type(self)).parameters.values()
         defaults = {one.name: one.default for one in known}  # of parameters that came later
-        state = _present_state(_map_solutions(state, _with_status))
+        state = present_state(map_solutions(state, with_status), FittedTree)
         schema = state.pop("input_schema_", None)
         super().__setstate__({**defaults, "loss": "cost", **state})  # once there was no other
         if schema is not None:  # of a former version: columns of its table were coded before
@@ -289,7 +288,6 @@ class FittedTree(TreeHolder, BaseEstimator):
 
 def _as_rows(x: Any) -> NDArray[Any]:
     """A row, or a table of one; cells keep their types."""
-    x = checked_table(x) if hasattr(x, "toarray") else x
     made = np.asarray(x)
     if made.dtype.kind in "USO":
         made = np.asarray(x, dtype=object)
@@ -308,12 +306,17 @@ def validated_rows(estimator: Any, X: Any) -> FloatArray:
     return rows.X if isinstance(rows, CodedRows) else rows
 
 
-def read_rows(estimator: Any, X: Any) -> FloatArray | CodedRows:
-    """Rows as the tree takes them, with what was read where they are more than plain numbers."""
+def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | CodedRows:
+    """Rows as the tree takes them, with what was read where they are more than plain numbers.
+
+    Of wide sparse rows only columns that the tree uses are read, unless all are asked for.
+    """
     if isinstance(X, CodedRows):
         return X
     X = checked_table(X)
     coding: Coding | None = getattr(estimator, "coding_", None)
+    if issparse(X) and coding is None:
+        X = X.toarray()
     if coding is None and holds_numbers(X):
         with made_floats():
             # Single precision stays as it is: doubles are made of a few rows at a time.
@@ -328,7 +331,10 @@ def read_rows(estimator: Any, X: Any) -> FloatArray | CodedRows:
             raise ValueError("X holds text or gaps where the training rows are plain numbers.")
         named = hasattr(estimator, "feature_names_in_")
         coding = replace(estimator.tree_.table_coding, named=named)
-    return coding.code(X)
+    if whole or not issparse(X) or not hasattr(estimator, "tree_"):
+        return coding.code(X)
+    used = np.any(estimator.tree_.parameters.weights, axis=1)
+    return coding.code(X, np.unique(coding.homes[used]).tolist())
 
 
 def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
@@ -341,60 +347,3 @@ def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:
         known["feature_names_in_"] = np.array(tree.column_names, dtype=object)
     if tree.coding is not None:
         known["coding_"] = tree.coding
-
-
-# --- pickles ------------------------------------------------------------------------------------
-
-FORMER_NAMES = ("_summary", "_steepness", "_zero_threshold")
-"""Attributes of trees before there was ``tree_``."""
-
-
-def _with_status(solution: Any) -> Any:
-    """A solution out of a pickle, its status no longer by name."""
-    try:
-        return replace(solution, status=Status[solution.status])
-    except (KeyError, AttributeError, TypeError):
-        raise ValueError(
-            "this pickle was made by another version of softsplit and cannot be read by this one; "
-            "use save_model and load_model for files that last."
-        ) from None
-
-
-def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """The state of an estimator with its solutions changed."""
-    changed = dict(state)
-    if "solution_" in state:
-        changed["solution_"] = change(state["solution_"])
-    if "starts_" in state:
-        changed["starts_"] = [change(solution) for solution in state["starts_"]]
-    return changed
-
-
-def _present_state(state: dict[str, Any]) -> dict[str, Any]:
-    """A state of version 0.1, in which the parts of the tree stood one by one, as one of today."""
-    if "tree_" in state:
-        return state
-    kept = {
-        name: value
-        for name, value in state.items()
-        if name not in FORMER_NAMES and not isinstance(getattr(FittedTree, name, None), property)
-    }
-    if "best_estimator_" in state:
-        kept["tree_"] = state["best_estimator_"].tree_
-    elif "weights_" in state:
-        names = state.get("feature_names_in_", [f"x{j}" for j in range(state["n_features_in_"])])
-        kept["tree_"] = TreeModel(
-            parameters=TreeParameters(
-                state["weights_"], state["thresholds_"], state["leaf_classes_"]
-            ),
-            steepness=state["_steepness"],
-            scaling=state["scaling_"],
-            classes=state["classes_"],
-            feature_names=tuple(map(str, names)),
-            summary=state["_summary"],
-            zero_threshold=state["_zero_threshold"],
-            importances=state.get("feature_importances_"),
-            objective=state.get("objective_"),
-            n_iter=state.get("n_iter_"),
-        )
-    return kept

@@ -12,6 +12,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Solution",
     "softsplit.solvers.ends.Search",
+    "softsplit.training.wide.Screening",
     "softsplit.tree.parameters.TreeParameters",
     "softsplit.variables.coding.Coding",
     "softsplit.variables.variable.Variable",

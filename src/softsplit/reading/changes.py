@@ -76,6 +76,10 @@ class Change:
     label: Any
 
 
+Moved = tuple[Change, FloatArray]
+"""A change, and the row after it."""
+
+
 class UndecidedError(Exception):
     """The search along a feature was given up."""
 
@@ -92,29 +96,29 @@ def class_changes(
     current = int(model.predict_index(x[None, :])[0])
     told = [float(value) for value in x] if told is None else told
     found, undecided = [], []
-    for i in _in_use(model):
+    for i in in_use(model):
         name = model.feature_names[i] if model.coding is None else model.coding.variables[i].name
         try:
-            change = _change(model, x, i, current, told[i])
+            change = change_along(model, x, i, current, told[i])
         except UndecidedError:
             undecided.append(name)
             continue
         if change is not None:
-            found.append(change)
+            found.append(change[0])
     found.sort(key=lambda change: (change.share_of_range, change.feature))
     return found, undecided
 
 
-def _in_use(model: TreeModel) -> list[int]:
+def in_use(model: TreeModel) -> list[int]:
     """Features, or variables, that some split looks at."""
     features = np.flatnonzero(np.any(np.abs(model.parameters.weights) > 0, axis=1))
     return np.unique(features if model.coding is None else model.coding.homes[features]).tolist()
 
 
-def _change(
+def change_along(
     model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
-) -> Change | None:
-    """The nearest change of one feature, or of one variable."""
+) -> Moved | None:
+    """The nearest change of one feature, or of one variable, and the row after it."""
     if model.coding is None:
         return _moved_to(model, x, i, i, current, told)
     columns, variable = model.coding.columns_of(i), model.coding.variables[i]
@@ -128,7 +132,7 @@ def _change(
 
 def _moved_to(
     model: TreeModel, x: FloatArray, j: int, i: int, current: int, told: float | str
-) -> Change | None:
+) -> Moved | None:
     """The nearest change along column j, which is feature or variable i."""
     value: float | None = float(x[j])
     if int(model.predict_index(x[None, :])[0]) == current:
@@ -136,20 +140,21 @@ def _moved_to(
     if value is None:
         return None
     span = float(model.summary.high[j] - model.summary.low[j])
-    coding = model.coding
-    return Change(
+    coding, row = model.coding, _moved(x, j, np.array([value]))[0]
+    change = Change(
         feature=i if coding is None else coding.places[i],
         name=model.feature_names[i] if coding is None else coding.variables[i].name,
         value=told,
         new_value=value if coding is None else coding.variables[i].told(value),
         share_of_range=finite(abs(value - float(x[j])) / span) if span > 0 else 0.0,
-        label=model.labels[int(model.predict_index(_moved(x, j, np.array([value])))[0])],
+        label=model.labels[int(model.predict_index(row[None, :])[0])],
     )
+    return change, row
 
 
 def _other_level(
     model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
-) -> Change | None:
+) -> Moved | None:
     """The level of a category at which the class is another: the nearest, then the surest."""
     assert model.coding is not None
     variable, columns = model.coding.variables[i], model.coding.columns_of(i)
@@ -165,7 +170,7 @@ def _other_level(
     far = np.abs(rows[changed][:, columns] - x[columns]).sum(axis=1).round(9)
     sure = model.votes(rows[changed])[np.arange(len(changed)), called[changed]]
     best = int(changed[np.lexsort((-sure, far))[0]])
-    return Change(
+    change = Change(
         feature=model.coding.places[i],
         name=variable.name,
         value=told,
@@ -173,6 +178,7 @@ def _other_level(
         share_of_range=1.0,
         label=model.labels[int(called[best])],
     )
+    return change, rows[best]
 
 
 def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | None:

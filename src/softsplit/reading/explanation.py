@@ -17,6 +17,7 @@ from softsplit.reading.equations import (
     number,
     read_split,
 )
+from softsplit.reading.joint_changes import joint_change
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.late import late
@@ -121,6 +122,9 @@ class Explanation:
     changes : tuple of Change
         The smallest change of each single feature that changes the class, the smallest part of a
         training range first; see ``softsplit.reading.changes``.
+    together : tuple of Change
+        Where no feature alone changes the class: two that do so together, if such were found; see
+        ``softsplit.reading.joint_changes``.
     undecided : tuple of str
         Features for which the search for a change was given up.
     note : str
@@ -137,14 +141,10 @@ class Explanation:
     leaf_label: str
     leaf_probability: float
     changes: tuple[Change, ...]
+    together: tuple[Change, ...] = ()
     undecided: tuple[str, ...] = ()
     note: str = ""
     remarks: tuple[str, ...] = ()
-
-    @property
-    def smallest_change(self) -> Change | None:
-        """The change that is the smallest part of its feature's training range."""
-        return self.changes[0] if self.changes else None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
@@ -197,6 +197,7 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         leaf_label=leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
+        together=() if changes else joint_change(model, x, told),
         undecided=tuple(undecided),
         note="" if proba[called] == proba.max() else _reason(model),
         remarks=_remarks(model, cells),
@@ -341,21 +342,30 @@ def _change_lines(explanation: Explanation) -> list[str]:
     lines = []
     if explanation.changes:
         lines.append("another class if one feature changes within its training range:")
-        for change in explanation.changes:
-            before, after = _value(change.value), _value(change.new_value)
-            level = isinstance(change.new_value, str) and change.share_of_range == 1.0
-            # What is unknown has no distance from a number.
-            unplaced = isinstance(change.value, str) and not isinstance(change.new_value, str)
-            far = "" if level or unplaced else f" ({_distance(change.share_of_range)})"
-            lines.append(
-                f"    {visible(change.name)} from {before} to {after}{far}: "
-                f"class {visible(change.label)}"
-            )
+        lines += [
+            f"    {_told_change(change)}: class {visible(change.label)}"
+            for change in explanation.changes
+        ]
+    elif explanation.together:
+        lines.append("no single feature changes the class within its training range; two do:")
+        told = " and ".join(map(_told_change, explanation.together))
+        lines.append(f"    {told}: class {visible(explanation.together[0].label)}")
     else:
-        lines.append("no change of a single feature within its training range changes the class")
+        lines.append(
+            "no change of one or two features within training ranges was found to change the class"
+        )
     if explanation.undecided:
         lines.append(f"not decided for {', '.join(map(visible, explanation.undecided))}")
     return lines
+
+
+def _told_change(change: Change) -> str:
+    before, after = _value(change.value), _value(change.new_value)
+    level = isinstance(change.new_value, str) and change.share_of_range == 1.0
+    # What is unknown has no distance from a number.
+    unplaced = isinstance(change.value, str) and not isinstance(change.new_value, str)
+    far = "" if level or unplaced else f" ({_distance(change.share_of_range)})"
+    return f"{visible(change.name)} from {before} to {after}{far}"
 
 
 def _distance(share_of_range: float) -> str:

@@ -98,7 +98,7 @@ class TreeModel:
         """Percentage of features, or of variables of a table, that no split uses."""
         if self.coding is None:
             return global_sparsity(self.parameters.weights, self.zero_threshold)
-        return 100.0 * (1 - len(self.selected_columns) / len(self.coding.variables))
+        return 100.0 * (1 - len(self.selected_columns) / self.coding.n_candidates)
 
     @property
     def selected_features(self) -> NDArray[np.intp]:

@@ -1,23 +1,14 @@
 """A tree as score cards: whole points for values of each variable, added up question by question.
 
-At question t feature j adds c_j(v) = steepness a_jt scaled_j(v) / p to the log-odds of yes. With a
-unit u of log-odds the card gives
-
-    points_j(v) = round((c_j(v) - least c_j) / u),      yes with log-odds u * (sum of points) + b
-
-where c_j is taken within a range of the feature, so that no value has more than ``points`` points.
-Values at which the points change are rounded to few digits, and the card is what follows from the
-rounded values. With rows, unit, range and b are chosen on them: those of the least log-loss of the
-card beside the tree (the tree's own probabilities are the target, so that no class is needed).
+A card has its sides as the drawings have them (sides.py), and its questions are in the order of
+their numbers there; question_card.py has the points.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +17,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from softsplit.reading.answers import answers
-from softsplit.reading.equations import common_label, number
+from softsplit.reading.equations import common_label
 from softsplit.reading.model import TreeModel
-from softsplit.reading.summary import BINARY, INTEGER
+from softsplit.reading.question_card import QuestionCard, question_card, sigmoid
+from softsplit.reading.sides import oriented
 from softsplit.support.arrays import FloatArray
 from softsplit.support.late import late
 from softsplit.support.messages import shown, visible
@@ -36,81 +28,6 @@ from softsplit.support.output_files import write_file
 from softsplit.tree.routing import node_reach
 
 MOST_POINTS = 1000
-FINENESS = 400
-"""Edges are rounded to this part of a feature's range, or to fewer digits than that needs."""
-UNITS = (1.0, 1.1, 1.25, 1.5, 2.0)
-"""Units that are tried, as multiples of the finest."""
-TAILS = (0.0, 0.01)
-"""Shares of the rows beyond each end of the range that is given points."""
-
-
-SUMS = 10
-"""About so many sums are told with what they say."""
-
-
-@dataclass(frozen=True)
-class Variable:
-    """Points of one variable: ``points[i]`` from ``edges[i - 1]`` up to below ``edges[i]``."""
-
-    feature: int
-    name: str
-    binary: bool
-    edges: FloatArray
-    points: NDArray[np.int64]
-
-    def of(self, values: FloatArray) -> NDArray[np.int64]:
-        """Points of values."""
-        return self.points[np.searchsorted(self.edges, values, side="right")]
-
-    def bands(self) -> list[tuple[str, int]]:
-        """Values in words, and their points."""
-        points = self.points.tolist()
-        if self.binary and len(points) == 2:
-            return [("0", points[0]), ("1", points[1])]
-        ends = [number(edge, 12) for edge in self.edges]
-        if not ends:
-            return [("any", points[0])]
-        between = [f"{a} to below {b}" for a, b in pairwise(ends)]
-        return list(zip([f"below {ends[0]}", *between, f"{ends[-1]} or more"], points, strict=True))
-
-
-@dataclass(frozen=True)
-class QuestionCard:
-    """One question: add the points up; from ``limit`` on the answer is yes.
-
-    ``unit`` and ``offset`` make probabilities of points: log-odds of yes = unit * sum + offset.
-    """
-
-    branch: int
-    variables: tuple[Variable, ...]
-    unit: float
-    offset: float
-
-    @property
-    def limit(self) -> int:
-        return int(np.floor(-self.offset / self.unit)) + 1
-
-    @property
-    def most(self) -> int:
-        return int(sum(v.points.max() for v in self.variables))
-
-    def totals(self, X: FloatArray) -> NDArray[np.int64]:
-        """Sums of points of rows."""
-        sums = np.zeros(len(X), dtype=np.int64)
-        for variable in self.variables:
-            sums += variable.of(X[:, variable.feature])
-        return sums
-
-    def odds(self, X: FloatArray) -> FloatArray:
-        """Log-odds of yes."""
-        made: FloatArray = self.unit * self.totals(X).astype(np.float64) + self.offset
-        return made
-
-    def chances(self) -> list[tuple[int, float]]:
-        """Probability that the answer is yes, at sums from none to all of the points."""
-        step = max(1, -(-self.most // SUMS))
-        sums = sorted({*range(0, self.most + 1, step), min(max(self.limit, 0), self.most)})
-        return [(s, float(_sigmoid(np.array([self.unit * s + self.offset]))[0])) for s in sums]
 
 
 @dataclass(frozen=True)
@@ -150,6 +67,9 @@ class ScoreCard:
         return labels
 
     def _reach(self, X: Any) -> FloatArray:
+        coding, width = self.model.coding, len(self.model.feature_names)
+        if coding is not None and not (isinstance(X, np.ndarray) and X.shape[1:] == (width,)):
+            X = coding.code(X).X  # a table
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != len(self.model.feature_names):
             raise ValueError(
@@ -159,20 +79,20 @@ class ScoreCard:
         n_branches = len(self.model.parameters.thresholds)
         gates = self.model.gates(rows)
         for card in self.questions:
-            gates[card.branch] = _sigmoid(card.odds(rows))
+            gates[card.branch] = sigmoid(card.odds(rows))
         reached: FloatArray = node_reach(gates, 1.0 - gates)[n_branches:].T
         return reached
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per question, variable and range of values."""
-        names = ["question", "variable", "values", "points"]
+        """One row per question, feature and range of values."""
+        names = ["question", "feature", "values", "points"]
         return pd.DataFrame(self._lines(), columns=names)
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The same as CSV, also written to a file if one is given."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["question", "variable", "values", "points"])
+        writer.writerow(["question", "feature", "values", "points"])
         writer.writerows(self._lines())
         for place, card in enumerate(self.questions, start=1):
             writer.writerow([place, f"{answers(self.model.labels)[0]} from", "", card.limit])
@@ -261,8 +181,9 @@ def make_card(
     """
     if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points <= MOST_POINTS:
         raise ValueError(f"points must be an integer from 1 to {MOST_POINTS}, got {shown(points)}.")
+    model = oriented(model, *_known_rows(model, X, y))
     asking = _asking(model)
-    cards = tuple(_card(model, t, X, points) for t in asking)
+    cards = tuple(question_card(model, t, X, points) for t in asking)
     card = ScoreCard(model, cards)
     if X is None or y is None:
         return card
@@ -270,6 +191,17 @@ def make_card(
     right = float(np.mean(card.predict(X) == labels))
     of_tree = float(np.mean(model.classes[model.predict_index(X)] == labels))
     return replace(card, accuracy=right, tree_accuracy=of_tree)
+
+
+def _known_rows(model: TreeModel, X: FloatArray | None, y: Any) -> tuple[Any, Any]:
+    """Rows whose class the tree knows, and its position; nothing if there are none."""
+    if X is None or y is None:
+        return None, None
+    labels = np.asarray(y)
+    known = np.isin(labels, model.classes)
+    return (
+        (X[known], np.searchsorted(model.classes, labels[known])) if known.any() else (None, None)
+    )
 
 
 def _asking(model: TreeModel) -> list[int]:
@@ -284,114 +216,3 @@ def _asking(model: TreeModel) -> list[int]:
 
     walk(0)
     return found
-
-
-def _card(model: TreeModel, branch: int, X: FloatArray | None, points: int) -> QuestionCard:
-    """The card of one question: the best of some units and ranges, on the rows if there are any."""
-    if len(model.used(branch)) == 0:  # the same answer for all rows
-        offset = -model.steepness * float(model.parameters.thresholds[branch])
-        return QuestionCard(branch, (), 1.0, offset)
-    if X is None:
-        ends = model.summary.low, model.summary.high
-        return _rounded(model, branch, ends, points, 1.0)
-    odds = model.steepness * model.scores(X)[branch]
-    gates = model.gates(X)
-    reach = node_reach(gates, 1.0 - gates)[branch]
-    target = gates[branch]
-    best: tuple[float, QuestionCard] | None = None
-    for tail in TAILS:
-        ends = (np.quantile(X, tail, axis=0), np.quantile(X, 1 - tail, axis=0))
-        for multiple in UNITS:
-            card = _rounded(model, branch, ends, points, multiple)
-            card = replace(card, offset=_offset(card, X, odds, reach * target * (1 - target)))
-            loss = _cross_entropy(card.odds(X), target, reach)
-            if best is None or loss < best[0]:
-                best = loss, card
-    assert best is not None
-    return best[1]
-
-
-def _offset(card: QuestionCard, X: FloatArray, odds: FloatArray, weight: FloatArray) -> float:
-    """b, such that sums near the limit have the odds of the tree on average."""
-    if weight.sum() <= 0:
-        return card.offset
-    return float(np.average(odds - card.unit * card.totals(X), weights=weight))
-
-
-def _cross_entropy(odds: FloatArray, target: FloatArray, weight: FloatArray) -> float:
-    losses = np.logaddexp(0.0, odds) - target * odds
-    return float(weight @ losses)
-
-
-def _rounded(
-    model: TreeModel,
-    branch: int,
-    ends: tuple[FloatArray, FloatArray],
-    points: int,
-    multiple: float,
-) -> QuestionCard:
-    used = [int(j) for j in model.used(branch)]
-    parameters = model.parameters
-    slopes = model.steepness * parameters.weights[used, branch] / parameters.n_features
-    rows = np.zeros((2, len(model.feature_names)))
-    rows[0, used], rows[1, used] = ends[0][used], ends[1][used]
-    pulls = slopes * model.scaled(rows)[:, used]
-    widest = float(np.abs(pulls[1] - pulls[0]).max())
-    unit = multiple * widest / points if widest > 0 else 1.0
-    variables = []
-    for n, j in enumerate(used):
-        low, high = float(rows[0, j]), float(rows[1, j])
-        variables.append(_variable(model, j, (low, high), pulls[:, n], slopes[n], unit))
-    least = float(pulls.min(axis=0).sum())
-    offset = least - model.steepness * float(parameters.thresholds[branch])
-    return QuestionCard(branch, tuple(v for v in variables if v.points.any()), unit, offset)
-
-
-def _variable(
-    model: TreeModel,
-    j: int,
-    ends: tuple[float, float],
-    pulls: FloatArray,
-    slope: float,
-    unit: float,
-) -> Variable:
-    """Points of one feature; they change where the pull passes a half point."""
-    name, kind = model.feature_names[j], model.summary.kinds[j]
-    least, steps = float(pulls.min()), round(float(np.ptp(pulls)) / unit)
-    edges: list[float] = []
-    if kind == BINARY:
-        edges = [0.5] * (steps > 0)
-    else:
-        for k in range(steps):
-            at = model.scaling.to_original(j, (least + (k + 0.5) * unit) / slope)
-            edges.append(_readable(at, ends, whole=bool(kind == INTEGER)))
-    distinct = np.unique(np.array(edges))
-    # Points at the middle of each range of values, by the rounded edges themselves.
-    if kind == BINARY or len(distinct) == 0:
-        middles = np.array([0.0, 1.0]) if len(distinct) else np.array([ends[0]])
-    else:
-        # Of whole numbers the last one before the next edge is one below it.
-        inner = (distinct[:-1] + distinct[1:] - float(kind == INTEGER)) / 2
-        middles = np.array([min(ends[0], distinct[0]), *inner, max(ends[1], distinct[-1])])
-    rows = np.zeros((len(middles), len(model.feature_names)))
-    rows[:, j] = middles
-    pull = slope * model.scaled(rows)[:, j]
-    made = np.clip(np.rint((pull - least) / unit), 0, steps).astype(np.int64)
-    return Variable(j, name, bool(kind == BINARY), distinct, made)
-
-
-def _readable(value: float, ends: Sequence[float], whole: bool) -> float:
-    """A value with few digits; of whole numbers the next whole one."""
-    if whole:
-        return float(np.ceil(value)) + 0.0  # not -0
-    span = ends[1] - ends[0]
-    if not span > 0:
-        return value
-    step = 10.0 ** np.floor(np.log10(span / FINENESS))
-    fine = step * max(m for m in (1, 2, 5) if m * step <= span / FINENESS)
-    return float(f"{np.rint(value / fine) * fine:.12g}")
-
-
-def _sigmoid(odds: FloatArray) -> FloatArray:
-    made: FloatArray = 0.5 * (1.0 + np.tanh(0.5 * odds))
-    return made

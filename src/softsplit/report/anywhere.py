@@ -145,7 +145,7 @@ def _after_steps(pipeline: Pipeline, X: Any) -> tuple[Any, Any, list[str] | None
 
 
 def _rows_with_classes(tree: SoftTreeClassifier, X: Any, y: Any) -> LabelledRows:
-    rows = read_rows(tree, X)
+    rows = read_rows(tree, X, whole=True)
     if not isinstance(rows, CodedRows):  # numbers as they are
         coding = replace(tree.tree_.table_coding, named=hasattr(tree, "feature_names_in_"))
         rows = coding.code(rows.astype(np.float64, copy=False))

@@ -1,11 +1,12 @@
-"""Score cards as tables: points by variable and value, and what the sum means."""
+"""Score cards as tables: points by feature and value, and what the sum means."""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
 from softsplit.reading.answers import answers
-from softsplit.reading.score_card import QuestionCard, ScoreCard
+from softsplit.reading.question_card import QuestionCard
+from softsplit.reading.score_card import ScoreCard
 from softsplit.report.elements import add, add_table
 from softsplit.report.labels import shortened
 from softsplit.support.messages import visible
@@ -53,5 +54,5 @@ def _question(parent: ET.Element, place: int, question: QuestionCard, yes: str) 
     for variable in question.variables:
         for i, (values, points) in enumerate(variable.bands()):
             rows.append([visible(variable.name) if i == 0 else "", values, str(points)])
-    head = ["variable", "value", "points"]
+    head = ["feature", "value", "points"]
     add_table(parent, f"Points at question {place}", head, rows, (2,))

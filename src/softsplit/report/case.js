@@ -114,6 +114,48 @@
     return [{ ...best, text: String(best.value), far: best.distance / (span || 1) }];
   };
 
+  // Values of one feature that are tried beside those of another, and how far away they are.
+  const tried = (i) => {
+    const field = tree.fields[i];
+    if (field.texts) {
+      return field.texts.map((_, n) => ({ i, value: n, far: n === given(field, i) ? 0 : 1 }));
+    }
+    const span = field.high - field.low;
+    return Array.from({ length: 13 }, (_, n) => {
+      const at = field.low + (n / 12) * span;
+      const value = field.whole ? Math.round(at) : at;
+      return { i, value, far: Math.abs(value - given(field, i)) / (span || 1) };
+    });
+  };
+
+  // Two features that change the answer together, where none does alone: the nearest pair of the
+  // values that are tried; then each goes back as far as it can.
+  const paired = (x, called) => {
+    const size = (i) => Math.max(...tree.fields[i].at.flatMap(
+      (j) => tree.weights.map((w) => Math.abs(w[j]))));
+    const order = tree.fields.map((_, i) => i).sort((a, b) => size(b) - size(a)).slice(0, 12);
+    let best = null;
+    order.forEach((i, n) => order.slice(n + 1).forEach((k) => tried(i).forEach((one) => {
+      const moved = put(x, tree.fields[i], one.value);
+      tried(k).forEach((other) => {
+        const far = one.far + other.far;
+        if (best && far >= best.far) return;
+        if (answer(put(moved, tree.fields[k], other.value)).called !== called) {
+          best = { far, parts: [one, other] };
+        }
+      });
+    })));
+    if (!best) return null;
+    best.parts.forEach((part, n) => {
+      const other = best.parts[1 - n];
+      const field = tree.fields[part.i];
+      if (field.texts) return;
+      const [near] = nearest(put(x, tree.fields[other.i], other.value), field, part.i, called);
+      if (near) part.value = near.value;
+    });
+    return best.parts;
+  };
+
   const node = (name, text, cls) => {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
@@ -159,6 +201,27 @@
     return parts;
   };
 
+  // A change of one feature, or of two, with a button that makes it.
+  const told = (x, parts) => {
+    const after = parts.reduce((row_, { i, value }) => put(row_, tree.fields[i], value), x);
+    const words = parts.map(({ i, value }) => {
+      const field = tree.fields[i];
+      return `${field.name}: ${field.texts ? field.texts[value] : value}`;
+    });
+    const then = tree.classes[answer(after).called];
+    const item = node("li", `${words.join(", and ")} instead, and it says ${then} `);
+    const button = node("button", "Try it");
+    button.type = "button";
+    button.setAttribute("aria-label", `Try ${words.join(" and ").replaceAll(": ", " ")}`);
+    button.addEventListener("click", () => {
+      parts.forEach(({ i, value }) => { input(i).value = String(value); });
+      refresh(true);
+      input(parts[0].i).focus();
+    });
+    item.append(button);
+    return item;
+  };
+
   const light = (found) => {
     if (!panel) return;
     const on = new Set([0]);
@@ -186,17 +249,14 @@
     tell("case-proba", probabilities(found.proba));
     tell("case-why", reasons(found));
     const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.called))
-      .sort((a, b) => a.far - b.far).slice(0, 6);
-    tell("case-changes", changes.length ? changes.map(({ i, value, text }) => {
-      const then = answer(put(x, tree.fields[i], value)).called;
-      const item = node("li", `${tree.fields[i].name}: ${text} instead, and it says ${tree.classes[then]} `);
-      const button = node("button", "Try it");
-      button.type = "button";
-      button.setAttribute("aria-label", `Try ${tree.fields[i].name} ${text}`);
-      button.addEventListener("click", () => { input(i).value = String(value); refresh(true); input(i).focus(); });
-      item.append(button);
-      return item;
-    }) : [node("li", "No change of one variable alone, within the training values.")]);
+      .sort((a, b) => a.far - b.far).slice(0, 6).map((change) => [change]);
+    const both = changes.length ? null : paired(x, found.called);
+    const said = (both ? [both] : changes).map((parts) => told(x, parts));
+    if (!changes.length) {
+      said.unshift(node("li", `No change of one feature alone, within the training values${
+        both ? "; two together:" : ", and none of two that was tried."}`));
+    }
+    tell("case-changes", said);
     if (touched) {
       document.dispatchEvent(new CustomEvent("case", { detail: tree.point }));
       light(found);

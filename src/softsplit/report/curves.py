@@ -68,11 +68,11 @@ def roc_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line
 
 
 def precision_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:
-    """Share of alarms that are right over the share found."""
+    """Share of alarms that are right over the share found, from where on something is found."""
     alarms, hits = roc_curve(scores, positive)
     found, false = hits * positive.sum(), alarms * (~positive).sum()
-    right = found[1:] / np.maximum(found[1:] + false[1:], 1e-300)
-    return Line(kind, *_thinned(hits[1:], right))
+    some = found > 0
+    return Line(kind, *_thinned(hits[some], found[some] / (found[some] + false[some])))
 
 
 def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -169,8 +169,18 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], called: int) ->
     total = float(counts.sum())
     if total == 0:
         return ["no row ends here"]
-    shares = counts / total
-    notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % right"]
+    shares, calls = counts / total, flow.called[:, leaves].sum(axis=1)
+    if calls[called] == total:
+        notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % right"]
+    else:  # some that end here are called by another leaf that they may reach, for its costs
+        own, most = (
+            shortened(model.labels[called]),
+            int(np.argmax(np.where(np.arange(len(calls)) == called, -1.0, calls))),
+        )
+        notes = [
+            f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % are {own}",
+            f"{round(calls[most]):,} of them are called {shortened(model.labels[most])}",
+        ]
     others = [int(k) for k in np.argsort(-shares, kind="stable") if k != called]
     return notes + [
         _told(model.labels[k], f" {100 * shares[k]:.0f} %")

@@ -35,16 +35,17 @@ def tree_html(estimator: Any) -> str:
     used = [int(j) for j in tree.selected_features_]
     facts = [
         f"{type(estimator).__name__}: {len(model.labels)} classes",
-        f"{len(used)} of {len(model.feature_names)} features used",
+        f"{len(used)} of {model.table_coding.n_candidates} features used",
     ]
     score = getattr(estimator, "best_score_", None)
     if score is not None and np.isfinite(score):
         facts.append(f"cross-validated score {score:.3f}")
     add(box, "p", {"class": "facts"}, ", ".join(facts) + ".")
     _drawing(box, model)
-    if used and model.importances is not None:
-        order = sorted(used, key=lambda j: (-model.importances[j], j))
-        shares = [(model.feature_names[j], float(model.importances[j])) for j in order]
+    known = model.column_importances
+    if used and known is not None:
+        order = sorted(used, key=lambda j: (-known[j], j))
+        shares = [(model.column_names[j], float(known[j])) for j in order]
         add(box, "p", {"class": "head"}, "Share of each feature in the answers")
         _bars(box, shares[:MOST_BARS])
         if len(shares) > MOST_BARS:
@@ -68,14 +69,15 @@ def explanation_html(explanation: Explanation) -> str:
     for place, branch in enumerate(explanation.path, start=1):
         _question(box, place, by_branch[branch], answers(explanation.probabilities))
     add(box, "p", {}, f"So it ends at: {explanation.leaf_label}.")
-    if explanation.changes:
+    changes = explanation.changes or explanation.together
+    if changes:
         add(box, "p", {"class": "head"}, "What would change the answer")
         rows = [
-            [visible(c.name), _told(c.value), _told(c.new_value), visible(c.label)]
-            for c in explanation.changes
+            [visible(c.name), _told(c.value), _told(c.new_value), visible(c.label)] for c in changes
         ]
         head = ["feature", "now", "if it were", "the answer would be"]
-        add_table(box, "Changes of one feature alone", head, rows, (1, 2))
+        alone = "Changes of one feature alone" if explanation.changes else "Both together"
+        add_table(box, alone, head, rows, (1, 2))
     return rendered(box)
 
 
@@ -97,7 +99,7 @@ def path_html(path: Any) -> str:
     add_table(box, "Trees of the path", head, rows, range(1, 5))
     for i, point in enumerate(path.points[:MOST_DRAWN]):
         part = add(box, "details")
-        names = [visible(point.classifier.tree_.feature_names[j]) for j in point.selected_features]
+        names = [visible(point.classifier.tree_.column_names[j]) for j in point.selected_features]
         add(part, "summary", {}, f"Tree {i + 1}: {', '.join(names) or 'no features'}")
         _drawing(part, point.classifier.tree_)
     return rendered(box)

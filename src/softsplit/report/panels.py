@@ -40,9 +40,7 @@ def headline(subject: Subject, point: int) -> str:
 
 
 def strength_text(tree: Any) -> str:
-    """Both strengths together; the word "auto" where the rows decide."""
-    if "auto" in (tree.local_strength, tree.global_strength):
-        return "auto"
+    """Both strengths together."""
     return number(float(tree.local_strength) + float(tree.global_strength), 3)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from softsplit.data.sampling import sample_rows
 from softsplit.estimators.assessment import (
     assess,
     path_trees,
-    strength_fraction,
+    strengths_on,
     usual_fractions,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier
@@ -133,7 +134,11 @@ def walk_path(
     base.set_params(kinds=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
-    own = strength_fraction(base, *rows.part()) if fitted else None
+    own: float | None = None
+    if fitted:
+        strengths, own = strengths_on(base, *rows.part())
+        if "auto" in (tree.local_strength, tree.global_strength):
+            tree = copy(tree).set_params(**strengths)  # as numbers, like those of its rivals
     grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= HELD_OUT_FROM

@@ -192,6 +192,8 @@ def _column_rows(subject: Subject) -> list[list[str]]:
     reasons = dict(coding.left_out)
     rows = []
     for place, name in enumerate(coding.names):
+        if place not in known and name not in reasons:
+            continue  # of a wide sparse matrix: it took no part
         if place not in known:
             rows.append([shortened(name, 60), "left out", reasons.get(name, ""), ""])
             continue

@@ -16,7 +16,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
 from softsplit.reading.score_card import ScoreCard, make_card
-from softsplit.report.flow import oriented
+from softsplit.reading.sides import oriented
 from softsplit.report.intervals import Interval, balanced_difference, difference
 from softsplit.report.merits import ClassMerits, Merits, class_merits, merits, rare_class
 from softsplit.selection.assessment import Assessment, Judged
@@ -70,7 +70,7 @@ class Subject:
     @property
     def n_variables(self) -> int:
         """Columns of the table that a tree may use."""
-        return len(self.rows.coding.variables)
+        return self.rows.coding.n_candidates
 
     @property
     def classes(self) -> list[str]:
@@ -86,8 +86,8 @@ class Subject:
 
     @cached_property
     def card(self) -> ScoreCard:
-        """The chosen tree as score cards, as it is drawn."""
-        return make_card(self.drawn(self.chosen), self.matrix, self.y)
+        """The chosen tree as score cards, its sides as it is drawn."""
+        return make_card(self.tree.tree_, self.matrix, self.y)
 
     @property
     def rare(self) -> int | None:

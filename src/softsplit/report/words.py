@@ -13,8 +13,8 @@ GLOSSARY = {
     "a row is unsure and counts on both sides, in parts.",
     "leaf": "Where a row ends. A leaf says how probable each class is there, and which class a row "
     "is called.",
-    "feature": "A column of numbers that the tree may use. A text column gives a feature for each "
-    "of its levels, 1 where the row has that level and 0 elsewhere.",
+    "feature": "A column of the table that the tree may use. A column of text is one feature, "
+    "whatever the number of its levels; a question may weigh each level by itself.",
     "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
     "many, strong keeps few.",
     "steepness": "How quickly a question passes from one answer to the other around its number: "

@@ -22,9 +22,10 @@ from softsplit.selection.paths import whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
-from softsplit.training.preparation import ModelSettings, Rows
+from softsplit.training.model_settings import ModelSettings
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.settings import class_weights
+from softsplit.training.wide import AnyRows
 
 NOT_JUDGED = -1
 HELD_OUT = 0.2
@@ -92,7 +93,7 @@ class PathTrainer:
     Parameters
     ----------
     settings : ModelSettings
-    rows : Rows
+    rows : Rows or WideRows
     shares : pair of float
         Parts of a strength that are local and global.
     fractions : sequence of float
@@ -103,7 +104,7 @@ class PathTrainer:
     """
 
     settings: ModelSettings
-    rows: Rows
+    rows: AnyRows
     shares: Pair
     fractions: Sequence[float]
     run: Run
@@ -118,7 +119,7 @@ class PathTrainer:
 
         They are fewer than the strengths if time ran out.
         """
-        rows = self.rows.part(train)
+        rows, tested = self.rows.fold(train, test)
         present = np.flatnonzero(rows.present())
         if len(present) < 2:  # nothing to learn: all rows are of one class
             sure = np.zeros((len(test), self.n_classes))
@@ -133,8 +134,8 @@ class PathTrainer:
         said = []
         for tree in trees:
             proba = np.zeros((len(test), self.n_classes))
-            proba[:, present] = tree.predict_proba(self.rows.X[test])
-            said.append((present[tree.predict_index(self.rows.X[test])], proba))
+            proba[:, present] = tree.predict_proba(tested.X)
+            said.append((present[tree.predict_index(tested.X)], proba))
         return said
 
     def class_weights(self, train: Codes) -> FloatArray:
@@ -188,7 +189,8 @@ def assess(
     def compare(fold: int, name: str) -> None:
         train, test = splits[fold]
         weights = trainer.class_weights(train)
-        found = train_baseline(name, rows.X[train], labels[train], rows.X[test], weights, seed)
+        own, other = rows.fold(train, test)
+        found = train_baseline(name, own.X, own.labels, other.X, weights, seed)
         plain[name].proba[test] = found.proba
         plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
         homes = found.used if rows.coding is None else rows.coding.homes[found.used]

@@ -11,10 +11,10 @@ from sklearn.metrics import check_scoring, get_scorer_names
 
 from softsplit.selection.strengths import SHARES, fraction_grid, long_grid
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
-from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.training import settings
 from softsplit.training.defaults import is_auto, is_likelihood
+from softsplit.training.wide import AnyRows
 from softsplit.tree.parameters import Topology
 
 ROWS_PER_LEAF = 50
@@ -141,11 +141,10 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
     return check_scoring(estimator, scoring=scoring)
 
 
-def different_scales(scales: Sequence[str], X: FloatArray) -> Sequence[str]:
+def different_scales(scales: Sequence[str], rows: AnyRows) -> Sequence[str]:
     """Leaves out "quantile" where it does what others do: no column has three values."""
-    if "quantile" not in scales or not {"minmax", "standard"} & set(scales):
-        return scales
-    if not np.all((X.min(axis=0) == X) | (X.max(axis=0) == X)):
+    known = "quantile" in scales and {"minmax", "standard"} & set(scales)
+    if not known or not rows.two_valued:
         return scales
     return [scale for scale in scales if scale != "quantile"]
 

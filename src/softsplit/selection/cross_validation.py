@@ -35,10 +35,12 @@ from softsplit.solvers import Budget, Solution, Start
 from softsplit.solvers.base import Follower, Path
 from softsplit.support.parallel import in_threads, n_workers
 from softsplit.training.growing import finished, samples_for
+from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
-from softsplit.training.preparation import ModelSettings, Prepared, Rows, prepare
+from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
+from softsplit.training.wide import AnyRows, WideRows, moved
 from softsplit.tree.parameters import TreeParameters
 
 PATH_ITERATIONS = 200
@@ -53,8 +55,9 @@ Task = tuple[tuple[Candidate, ...], int]
 
 @dataclass
 class FoldMemory:
-    """What candidates that come back find again: problems of folds, and paths on them."""
+    """What candidates that come back find again: rows of folds, problems and paths on them."""
 
+    rows: dict[int, tuple[Rows, Rows]] = field(default_factory=dict)
     prepared: dict[tuple[Candidate, int], tuple[Prepared, Any]] = field(default_factory=dict)
     paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
 
@@ -67,7 +70,7 @@ class FoldTrainer:
     ----------
     settings : ModelSettings
         All that is not chosen.
-    rows : Rows
+    rows : Rows or WideRows
     splits : list of (training rows, test rows)
     scoring : Scoring
     run : Run
@@ -76,24 +79,49 @@ class FoldTrainer:
     """
 
     settings: ModelSettings
-    rows: Rows
+    rows: AnyRows
     splits: Sequence[Split]
     scoring: Scoring
     run: Run
     check: CheckRows
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
+    def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
+        """Rows of a fold to train on and to test on; those that took work are kept."""
+        if fold in self.memory.rows:
+            return self.memory.rows[fold]
+        found = self.rows.fold(*self.splits[fold])
+        if isinstance(self.rows, WideRows) or self.rows.shared:
+            self.memory.rows[fold] = found
+        return found
+
     def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows]:
         """The problem of a fold and its test rows; made once for a candidate."""
         key = (candidate, fold)
         if key not in self.memory.prepared:
-            train, test = self.splits[fold]
-            prepared = prepare_fold(configured(self.settings, candidate), self.rows.part(train))
-            tested = TestRows.of(prepared, self.rows.part(test), self.scoring)
+            own, other = self.fold_rows(fold)
+            prepared = prepare_fold(configured(self.settings, candidate), own)
+            tested = TestRows.of(prepared, other, self.scoring)
             if not candidate.by_likelihood:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         return self.memory.prepared[key]
+
+    def starts(
+        self, rows: TrainingRows, trees: Mapping[int, TreeParameters]
+    ) -> tuple[TrainingRows, list[TreeParameters]]:
+        """All rows, with every column that trees of folds use, and those trees to start from.
+
+        A fold may lack a class: its tree is left out.
+        """
+        known = {f: t for f, t in trees.items() if t.n_classes == len(rows.classes)}
+        if not isinstance(rows, WideRows):
+            return rows, [*known.values()]
+        own = {f: self.fold_rows(f)[0].within for f in known}
+        of = {f: within.columns for f, within in own.items() if within is not None}
+        for f, tree in known.items():
+            rows = rows.joined(of[f][np.any(tree.weights, axis=1)])
+        return rows, [moved(tree, of[f], rows.columns) for f, tree in known.items()]
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
         """Factors by which rare classes are called (decision.py), from the trees of the folds."""

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check
 from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
-from softsplit.training.preparation import Rows
+from softsplit.training.wide import AnyRows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
@@ -28,12 +28,12 @@ def most_compared(n_classes: int) -> int:
     return max(COMPARED_ROWS, COMPARED_OF_A_CLASS * n_classes)
 
 
-def to_compare(rows: Rows, cv: Any) -> Rows:
+def to_compare(rows: AnyRows, cv: Any) -> AnyRows:
     """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
     limit = most_compared(len(rows.classes))
     if not is_number(cv) or len(rows.labels) <= limit:
         return rows
-    return rows.part(first_rows(rows.X, rows.labels, rows.weight, limit))
+    return rows.part(first_rows(rows.content, rows.labels, rows.weight, limit))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:

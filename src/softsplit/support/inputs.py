@@ -39,6 +39,23 @@ def has_gaps(X: FloatArray, names: NDArray[Any] | None) -> bool:
     return bool(np.any(np.isnan(X)))
 
 
+def checked_sparse(X: Any) -> Any:
+    """A wide sparse matrix in compressed rows of doubles, each cell once; gaps are refused."""
+    found = X.tocsr(copy=True).astype(float)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    found.sort_indices()
+    wrong = np.flatnonzero(~np.isfinite(found.data))
+    if len(wrong):
+        held = "a gap" if np.isnan(found.data[wrong[0]]) else "infinity"
+        row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1
+        raise ValueError(
+            f"X is sparse and holds {held} in column {found.indices[wrong[0]]}, row {row}; replace "
+            "it by a number, or give a dense table."
+        )
+    return found
+
+
 def refuse_masked(name: str, values: Any, of: str = "row") -> None:
     """Masked entries, in whose place numpy would take whatever is stored below the mask.
 
@@ -63,15 +80,35 @@ def _has_mask(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray) and bool(np.ma.is_masked(values))
 
 
+DENSE_CELLS, DENSE_COLUMNS = 4_000_000, 1_000
+"""A sparse matrix with no more cells and columns than this is made dense."""
+
+
+def is_wide(X: Any) -> bool:
+    """Whether X is a sparse matrix, or a frame of sparse columns, that is better not made dense."""
+    if not issparse(X) and not _is_sparse_frame(X):
+        return False
+    return bool(X.shape[0] * X.shape[1] > DENSE_CELLS or X.shape[1] > DENSE_COLUMNS)
+
+
+def _is_sparse_frame(X: Any) -> bool:
+    """Whether X is a pandas frame all of whose columns are zero where they hold nothing."""
+    if not hasattr(X, "iloc") or not hasattr(X, "dtypes") or getattr(X, "ndim", 1) != 2:
+        return False
+    return all(
+        getattr(kind, "fill_value", None) == 0 and kind.subtype.kind in "biuf" for kind in X.dtypes
+    )
+
+
 def checked_table(X: Any) -> Any:
-    """X as an array or a frame: sparse matrices are made dense, tables of pyarrow frames.
+    """X as an array or a frame: small sparse matrices are made dense, tables of pyarrow frames.
 
     What has no rows and columns of its own is refused.
     """
     X = on_host(X)
     if issparse(X):
         _check_table(X)
-        return X.toarray()
+        return X if is_wide(X) else X.toarray()
     if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow
         refuse_twins(X.column_names)
         return X.to_pandas()

@@ -23,7 +23,8 @@ from softsplit.engines.samples import Samples
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.training import settings as parse
-from softsplit.training.preparation import ModelSettings, Placed, Rows
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.preparation import Placed, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding
 
@@ -38,7 +39,7 @@ class DaskTable:
     moments : Moments
     drawn : Samples
         A sample of the rows in original units.
-    classes, names, weighted, coding, target, groups
+    classes, names, weighted, coding, target, groups, within
         As of ``Rows``.
     """
 
@@ -50,6 +51,7 @@ class DaskTable:
     coding: Coding | None = None
     target: str | None = None
     groups: NDArray[np.intp] | None = None
+    within: None = None
 
     @classmethod
     def stored(cls, parts: DaskParts, moments: Sequence[Moments], **facts: Any) -> DaskTable:

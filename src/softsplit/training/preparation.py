@@ -8,9 +8,8 @@ ever changed: other strengths or other classes make new objects.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +31,23 @@ from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training import defaults
 from softsplit.training import settings as parse
+from softsplit.training.model_settings import ModelSettings
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
-from softsplit.variables import Coding
+from softsplit.variables import Coding, Shared
 
 READ_ROWS = 100_000
 """Rows from which the importances of features are read."""
 
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
+
+
+class Within(NamedTuple):
+    """Columns that were chosen, in ascending order, among ``n_columns`` of a table."""
+
+    columns: NDArray[np.intp]
+    n_columns: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class TrainingRows(Protocol):
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """As of ``Rows``, and so are the next three."""
+        """As of ``Rows``, and so are the next four."""
 
     @property
     def coding(self) -> Coding | None: ...
@@ -71,6 +78,9 @@ class TrainingRows(Protocol):
 
     @property
     def groups(self) -> NDArray[np.intp] | None: ...
+
+    @property
+    def within(self) -> Within | None: ...
 
     def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
         """The rows, scaled, behind an engine; by likelihood class weights are factors on theirs."""
@@ -97,6 +107,10 @@ class Rows:
         What the labels are called, if y had a name.
     groups : array of int, shape (n_features,), optional
         The group of each feature: those of a group are selected together.
+    shared : tuple of Shared
+        Categories of the table that are coded by class shares, which folds learn anew.
+    within : Within, optional
+        Which columns these are, where they were chosen among more of them (wide.py).
     """
 
     X: FloatArray
@@ -108,6 +122,8 @@ class Rows:
     coding: Coding | None = None
     target: str | None = None
     groups: NDArray[np.intp] | None = None
+    shared: tuple[Shared, ...] = ()
+    within: Within | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -117,7 +133,35 @@ class Rows:
 
     def part(self, rows: NDArray[Any]) -> Rows:
         """Some of the rows, by their positions or by flags."""
-        return replace(self, X=self.X[rows], labels=self.labels[rows], weight=self.weight[rows])
+        return replace(
+            self,
+            X=self.X[rows],
+            labels=self.labels[rows],
+            weight=self.weight[rows],
+            shared=tuple(one.part(rows) for one in self.shared),
+        )
+
+    def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
+        """Rows to train on and rows to test on, both coded by what the first of them tell."""
+        own, other = self.part(train), self.part(test)
+        for mine, theirs in zip(own.shared, other.shared, strict=True):
+            own.X[:, mine.columns] = mine.held_out(own.labels, own.weight)
+            other.X[:, mine.columns] = mine.table(own.labels, own.weight)[theirs.places]
+        return own, other
+
+    def nameless(self) -> Rows:
+        """The same rows as plain numbers: what scorers on folds get."""
+        return replace(self, names=None, coding=None)
+
+    @property
+    def content(self) -> FloatArray:
+        """What tells rows apart, for their canonical order."""
+        return self.X
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether no column has three different values."""
+        return bool(np.all((self.X.min(axis=0) == self.X) | (self.X.max(axis=0) == self.X)))
 
     def counted(self) -> Rows:
         """The rows of positive weight."""
@@ -149,60 +193,6 @@ class Rows:
         single = self.X.dtype == np.float32
         engine = make_engine(settings.engine, settings.device, single=single)(samples)
         return Placed(scaling, engine, summary)
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """What is to be trained: the parameters of ``SoftTreeClassifier`` that define a problem.
-
-    They are as the user gave them; ``prepare`` checks them.
-    """
-
-    depth: Any = "auto"
-    penalty: Any = "l0"
-    local_strength: Any = 0.0
-    global_strength: Any = 0.0
-    sharpness: Any = 5.0
-    exponent: Any = 0.5
-    offset: Any = 1e-5
-    steepness: Any = 512.0
-    cost_matrix: Any = None
-    class_weight: Any = None
-    min_class_rate: Any = 0.1
-    scale: Any = "minmax"
-    loss: Any = "cost"
-    engine: Any = "memory"
-    ridge: Any = 1.0
-    device: Any = None
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Self:
-        """Those among the parameters of an estimator; defaults for others."""
-        names = [field.name for field in fields(cls) if field.name in parameters]
-        found = cls(**{name: parameters[name] for name in names})
-        solver = parameters.get("solver", "native")
-        return replace(found, penalty=defaults.auto_penalty(found.penalty, found.loss, solver))
-
-    def parameters(self) -> dict[str, Any]:
-        """The settings by the names of the estimator's parameters."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def with_strengths(self, local: float, global_: float) -> ModelSettings:
-        return replace(self, local_strength=local, global_strength=global_)
-
-    def for_classes(self, classes: NDArray[Any], present: NDArray[np.bool_]) -> ModelSettings:
-        """Costs, rates and class weights of those classes that there are rows of."""
-        kept = set(classes[present].tolist())
-        changed: dict[str, Any] = {}
-        if self.cost_matrix is not None:
-            changed["cost_matrix"] = np.asarray(self.cost_matrix)[np.ix_(present, present)]
-        for name in ("class_weight", "min_class_rate"):
-            value = getattr(self, name)
-            if isinstance(value, Mapping):
-                changed[name] = {label: value[label] for label in value if label in kept}
-            elif np.ndim(value) == 1:
-                changed[name] = np.asarray(value)[present]
-        return replace(self, **changed)
 
 
 @dataclass(frozen=True)
@@ -331,7 +321,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
         settings,
         loss.featureless(totals),
         float(totals.sum()) / row_unit,
-        engine.n_features,
+        engine.n_features if rows.within is None else rows.within.n_columns,
         row_unit,
     )
     penalties = parse.make_penalties(

@@ -179,7 +179,7 @@ class QuantileScaling:
     def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
         """Knots at values of the training data that lie about evenly in rank."""
         _ends(X)
-        return cls.joined([_ranked(*_distinct(X[:, j], weight)) for j in range(X.shape[1])])
+        return cls.joined([rank_curve(*_distinct(X[:, j], weight)) for j in range(X.shape[1])])
 
     @classmethod
     def joined(cls, curves: Sequence[tuple[FloatArray, FloatArray]]) -> QuantileScaling:
@@ -362,7 +362,7 @@ def _standard_of_many(
     return LinearScaling(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
 
 
-def _ranked(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
+def rank_curve(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Knots and ranks of one feature from its distinct values and their weights."""
     if len(values) == 1:
         return values, np.zeros(1)

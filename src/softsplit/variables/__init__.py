@@ -2,6 +2,7 @@
 
 from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, learn
 from softsplit.variables.groups import column_groups
+from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "CodedRows",
     "Coding",
     "ColumnsLeftOut",
+    "Shared",
     "Variable",
     "column_groups",
     "learn",

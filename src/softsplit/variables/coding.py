@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
-from softsplit.variables.columns import table_columns
+from softsplit.variables.columns import n_rows_of, table_columns
 from softsplit.variables.contents import distinct
 from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
-from softsplit.variables.shares import fold_of_rows, level_shares, out_of_fold
+from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
 LISTED = 8
@@ -72,18 +72,26 @@ class CodedRows:
     coding : Coding
     cells : tuple of Cells
         What was read for each variable.
+    shared : tuple of Shared
+        Of training rows: the categories that class shares stand for.
     """
 
     X: FloatArray
     coding: Coding
     cells: tuple[Cells, ...] = ()
+    shared: tuple[Shared, ...] = ()
 
     def __len__(self) -> int:
         return len(self.X)
 
     def part(self, rows: NDArray[Any]) -> CodedRows:
         """Some of the rows."""
-        return CodedRows(self.X[rows], self.coding, tuple(cell.part(rows) for cell in self.cells))
+        return CodedRows(
+            self.X[rows],
+            self.coding,
+            tuple(cell.part(rows) for cell in self.cells),
+            tuple(one.part(rows) for one in self.shared),
+        )
 
 
 @dataclass(frozen=True)
@@ -115,18 +123,33 @@ class Coding:
         return {name: getattr(self, name) for name in names}
 
     @classmethod
-    def of_numbers(cls, names: Sequence[str], middles: FloatArray, named: bool = True) -> Coding:
-        """The coding of a table of plain numbers without gaps: columns as they are."""
+    def of_numbers(
+        cls,
+        names: Sequence[str],
+        middles: FloatArray,
+        named: bool = True,
+        places: Sequence[int] | None = None,
+    ) -> Coding:
+        """The coding of a table of plain numbers without gaps: columns as they are, or some."""
+        chosen = range(len(names)) if places is None else places
         found = tuple(
-            Variable(name, NUMBER, float(m)) for name, m in zip(names, middles, strict=True)
+            Variable(names[j], NUMBER, float(m)) for j, m in zip(chosen, middles, strict=True)
         )
-        return cls(tuple(names), found, tuple(range(len(found))), (), named)
+        return cls(tuple(names), found, tuple(chosen), (), named)
 
     @property
     def plain(self) -> bool:
         """Whether columns of numbers stay as they are, all of them."""
         simple = all(v.kind == NUMBER and not v.gaps for v in self.variables)
         return simple and not self.left_out and len(self.variables) == len(self.names)
+
+    @property
+    def n_candidates(self) -> int:
+        """Columns of the table that a tree could use: all that were not left out.
+
+        They are more than the variables where a wide sparse matrix has lent only some of them.
+        """
+        return len(self.names) - len(self.left_out)
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -154,15 +177,26 @@ class Coding:
 
     def code(self, X: Any, needed: Collection[int] | None = None) -> CodedRows:
         """The rows of a table; of variables that are not ``needed`` columns may be absent."""
-        names, columns = table_columns(X)
         wanted = range(len(self.variables)) if needed is None else sorted(needed)
+        names, columns = table_columns(X, [self.places[i] for i in wanted])
         found = self._found(names, columns, wanted)
-        n_rows = len(columns[0]) if columns else 0
+        n_rows = n_rows_of(X, columns)
         needed_cells = _each({i: (self.variables[i].cells, (found[i],)) for i in found})
         cells = [needed_cells.get(i, _nothing(n_rows)) for i in range(len(self.variables))]
         blocks = [v.coded(c) for v, c in zip(self.variables, cells, strict=True)]
         X = np.hstack(blocks) if blocks else np.zeros((n_rows, 0))
-        return CodedRows(np.ascontiguousarray(X), self, tuple(cells))
+        return CodedRows(np.ascontiguousarray(X), self, tuple(cells), self._shared(cells))
+
+    def _shared(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
+        """The categories that class shares stand for, as of rows to be trained on."""
+        if not any(variable.shares for variable in self.variables):
+            return ()
+        folds = fold_of_rows(np.column_stack([read.numbers for read in cells]))
+        return tuple(
+            Shared.of(read.numbers, folds, int(self.columns_of(i)[0]), variable)
+            for i, (variable, read) in enumerate(zip(self.variables, cells, strict=True))
+            if variable.shares
+        )
 
     def _found(
         self, names: list[str] | None, columns: list[pd.Series], wanted: Collection[int]
@@ -279,29 +313,29 @@ def _with_shares(
 ) -> CodedRows:
     """The coded rows; categories of many levels learn the class shares of their levels."""
     folds = None
-    variables, blocks = list(coding.variables), []
-    shown_classes = [1] if len(classes) == 2 else list(range(len(classes)))
+    variables, blocks, shared = list(coding.variables), [], []
+    shown_classes = (1,) if len(classes) == 2 else tuple(range(len(classes)))
+    counted = weight > 0
     for i, (variable, read) in enumerate(zip(variables, cells, strict=True)):
         if not needs_shares(variable):
             blocks.append(variable.coded(read))
             continue
         if folds is None:
             folds = fold_of_rows(np.column_stack([part.numbers for part in cells]))
-        places = np.where(np.isnan(read.numbers), -1, read.numbers).astype(np.intp)
-        n = len(variable.levels), len(classes)
-        table = level_shares(places, labels, weight, n)[:, shown_classes]
+        variable = replace(variable, classes=tuple(str(classes[k]) for k in shown_classes))
+        first = sum(block.shape[1] for block in blocks)
+        one = Shared.of(read.numbers, folds, first, variable)
         variables[i] = replace(
             variable,
-            classes=tuple(str(classes[k]) for k in shown_classes),
-            shares=tuple(tuple(map(float, line)) for line in table),
+            shares=tuple(tuple(map(float, line)) for line in one.table(labels, weight)),
         )
         block = variables[i].coded(read)
-        held_out = out_of_fold(places, labels, weight, folds, n)[:, shown_classes]
-        counted = weight > 0
-        block[counted, : len(shown_classes)] = held_out[counted]
+        block[counted, : len(shown_classes)] = one.held_out(labels, weight)[counted]
         blocks.append(block)
+        shared.append(one)
     made = replace(coding, variables=tuple(variables))
-    return CodedRows(np.ascontiguousarray(np.hstack(blocks)), made, tuple(cells))
+    X = np.ascontiguousarray(np.hstack(blocks))
+    return CodedRows(X, made, tuple(cells), tuple(shared))
 
 
 def _hints(kinds: Mapping[Any, str] | None, names: Sequence[str]) -> dict[int, str]:

@@ -2,28 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
 from softsplit.support.inputs import checked_table
 
 
-def table_columns(X: Any) -> tuple[list[str] | None, list[pd.Series]]:
+def table_columns(
+    X: Any, needed: Sequence[int] | None = None
+) -> tuple[list[str] | None, list[pd.Series]]:
     """Names of the columns, None if they have none that are all text, and the columns.
 
-    Columns keep their type: categories stay categories, dates stay dates.
+    Columns keep their type: categories stay categories, dates stay dates. Of arrays and sparse
+    matrices those that are not ``needed`` come back empty.
     """
     X = checked_table(X)
+    if issparse(X):
+        return None, _of_sparse(X, range(X.shape[1]) if needed is None else needed)
     if isinstance(X, pd.DataFrame):
         names = [name if isinstance(name, str) else None for name in X.columns]
         columns = [X.iloc[:, j].reset_index(drop=True) for j in range(X.shape[1])]
         return _if_all(names), columns
     if hasattr(X, "get_columns") and hasattr(X, "columns"):  # of polars
         return list(X.columns), [_of_polars(column) for column in X.get_columns()]
-    array = X if isinstance(X, np.ndarray) else _array(X)
-    return None, [pd.Series(array[:, j]) for j in range(array.shape[1])]
+    if not isinstance(X, np.ndarray):
+        array = _array(X)
+        return None, [pd.Series(array[:, j]) for j in range(array.shape[1])]
+    columns = [pd.Series(dtype=X.dtype)] * X.shape[1]
+    for j in range(X.shape[1]) if needed is None else needed:
+        if j < X.shape[1]:
+            columns[j] = pd.Series(X[:, j])
+    return None, columns
+
+
+def n_rows_of(X: Any, columns: Sequence[pd.Series]) -> int:
+    """Rows of a table."""
+    if hasattr(X, "shape"):
+        return int(X.shape[0])
+    return len(columns[0]) if columns else 0
+
+
+def _of_sparse(X: Any, needed: Sequence[int]) -> list[pd.Series]:
+    columns = [pd.Series(dtype=float)] * X.shape[1]
+    places = sorted(j for j in set(needed) if j < X.shape[1])
+    dense = X.tocsr()[:, places].toarray().astype(float, order="F")
+    for at, j in enumerate(places):
+        columns[j] = pd.Series(dense[:, at])
+    return columns
 
 
 def _if_all(names: list[Any]) -> list[str] | None:

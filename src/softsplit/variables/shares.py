@@ -6,15 +6,20 @@ within / between, the variance of a row inside a level over that of the true sha
 the method of moments. So levels that differ by chance alone all get nearly the prior.
 
 A training row is coded by the rows of other folds: its own class must not tell. Folds follow from
-what the rows hold and not from their order, so that shuffled rows give the same tree.
+what the rows hold and not from their order, so that shuffled rows give the same tree. Where rows
+are divided, as by cross-validation, shares are learned from the training part alone: ``Shared``.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.variables.variable import Variable
 
 FOLDS = 5
 MOST_PRIOR_ROWS = 1e4
@@ -77,3 +82,54 @@ def out_of_fold(
         out = folds == fold
         made[out] = level_shares(places[~out], labels[~out], weight[~out], n)[places[out]]
     return made
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A category that is coded by class shares, in rows: all that coding it by other rows takes.
+
+    Attributes
+    ----------
+    first : int
+        Its first column.
+    places : array of int, shape (n_rows,)
+        The level of each row, -1 where there is none.
+    folds : array of int, shape (n_rows,)
+    n : pair of int
+        Numbers of levels and of classes.
+    classes : tuple of int
+        Classes whose shares are columns.
+    """
+
+    first: int
+    places: NDArray[np.intp]
+    folds: NDArray[np.int64]
+    n: tuple[int, int]
+    classes: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, numbers: FloatArray, folds: NDArray[np.int64], first: int, variable: Variable
+    ) -> Shared:
+        """From the places of levels, NaN where there is none, of a variable that knows classes."""
+        places = np.where(np.isnan(numbers), -1, numbers).astype(np.intp)
+        shown = len(variable.classes)
+        classes = (1,) if shown == 1 else tuple(range(shown))
+        return cls(first, places, folds, (len(variable.levels), max(2, shown)), classes)
+
+    @property
+    def columns(self) -> slice:
+        """Its columns of shares."""
+        return slice(self.first, self.first + len(self.classes))
+
+    def part(self, rows: NDArray[Any]) -> Shared:
+        """Some of the rows."""
+        return replace(self, places=self.places[rows], folds=self.folds[rows])
+
+    def table(self, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
+        """Shares of each level, (n_levels + 1, n_shown): what new rows are coded by."""
+        return level_shares(self.places, labels, weight, self.n)[:, self.classes]
+
+    def held_out(self, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
+        """What each row is coded by in training, (n_rows, n_shown)."""
+        return out_of_fold(self.places, labels, weight, self.folds, self.n)[:, self.classes]

@@ -1,0 +1,66 @@
+"""The parameters of an estimator that define a training problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.training import defaults
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What is to be trained: the parameters of ``SoftTreeClassifier`` that define a problem.
+
+    They are as the user gave them; ``prepare`` checks them.
+    """
+
+    depth: Any = "auto"
+    penalty: Any = "l0"
+    local_strength: Any = 0.0
+    global_strength: Any = 0.0
+    sharpness: Any = 5.0
+    exponent: Any = 0.5
+    offset: Any = 1e-5
+    steepness: Any = 512.0
+    cost_matrix: Any = None
+    class_weight: Any = None
+    min_class_rate: Any = 0.1
+    scale: Any = "minmax"
+    loss: Any = "cost"
+    engine: Any = "memory"
+    ridge: Any = 1.0
+    device: Any = None
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """Those among the parameters of an estimator; defaults for others."""
+        names = [field.name for field in fields(cls) if field.name in parameters]
+        found = cls(**{name: parameters[name] for name in names})
+        solver = parameters.get("solver", "native")
+        return replace(found, penalty=defaults.auto_penalty(found.penalty, found.loss, solver))
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings by the names of the estimator's parameters."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def with_strengths(self, local: float, global_: float) -> ModelSettings:
+        return replace(self, local_strength=local, global_strength=global_)
+
+    def for_classes(self, classes: NDArray[Any], present: NDArray[np.bool_]) -> ModelSettings:
+        """Costs, rates and class weights of those classes that there are rows of."""
+        kept = set(classes[present].tolist())
+        changed: dict[str, Any] = {}
+        if self.cost_matrix is not None:
+            changed["cost_matrix"] = np.asarray(self.cost_matrix)[np.ix_(present, present)]
+        for name in ("class_weight", "min_class_rate"):
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                changed[name] = {label: value[label] for label in value if label in kept}
+            elif np.ndim(value) == 1:
+                changed[name] = np.asarray(value)[present]
+        return replace(self, **changed)

@@ -1,0 +1,315 @@
+"""Wide sparse tables: a tree sees a working set of columns, and all others by sparse products.
+
+The first WORKING columns are those that promise most without a tree (screening.py). After training,
+columns outside are asked what they promise at the tree: under the count those whose gain exceeds
+their price, under other penalties those at which the first-order conditions of the whole problem
+fail. They join, the tree goes on from where it is and from a fresh start besides, and so on, until
+none is left or ROUNDS have been made. Nothing is ever as large as all rows times all columns.
+
+Folds choose their columns by their own training rows, so that left-out rows have no say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.groups import Groups
+from softsplit.solvers.base import Solution, Start
+from softsplit.support.arrays import FloatArray
+from softsplit.support.parallel import one_blas_thread
+from softsplit.training.model_settings import ModelSettings
+from softsplit.training.multistart import NoFeasibleTreeError
+from softsplit.training.preparation import (
+    Placed,
+    Prepared,
+    Rows,
+    TrainingRows,
+    Within,
+    prepare,
+)
+from softsplit.training.run import Run, train
+from softsplit.training.screening import SparseColumns, branch_slopes, class_slopes
+from softsplit.training.settings import weighted_rows
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.scaling import scaled_rows
+from softsplit.variables import Coding
+
+WORKING = 150
+"""Columns that a tree is trained on first."""
+
+JOINING, ROUNDS = 30, 8
+"""Columns that join at a time at most, and how often they may."""
+
+LITTLE = 1e-6
+"""Parts of the objective by which it must fall for columns that have joined to stay."""
+
+
+@dataclass(frozen=True)
+class WideRows:
+    """Training rows in a sparse matrix, and the columns of it that a tree is trained on.
+
+    Attributes
+    ----------
+    X : sparse matrix (n_rows, n_columns) of compressed rows
+    labels, weight, classes, weighted, target
+        As of ``Rows``.
+    table_names : array of str, optional
+        Names of all columns.
+    table_groups : array of int, optional
+        The group of every column.
+    columns : array of int
+        The working set, ascending.
+    """
+
+    X: Any
+    labels: NDArray[np.int64]
+    weight: FloatArray
+    classes: NDArray[Any]
+    table_names: NDArray[Any] | None = None
+    weighted: bool = False
+    target: str | None = None
+    table_groups: NDArray[np.intp] | None = None
+    columns: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    # --- as training rows -------------------------------------------------------------------------
+
+    @cached_property
+    def block(self) -> Rows:
+        """The working set as rows of their own."""
+        X = np.ascontiguousarray(self.X[:, self.columns].toarray(), dtype=float)
+        groups = None
+        if self.table_groups is not None:
+            _, groups = np.unique(self.table_groups[self.columns], return_inverse=True)
+        all_ = self.table_names
+        if all_ is None:
+            all_ = np.array([f"x{j}" for j in range(self.X.shape[1])], dtype=object)
+        coding = Coding.of_numbers(
+            all_.tolist(), np.median(X, axis=0), self.table_names is not None, self.columns.tolist()
+        )
+        return Rows(
+            X, self.labels, self.weight, self.classes, all_[self.columns], self.weighted, coding,
+            self.target, groups, within=Within(self.columns, self.X.shape[1]),
+        )  # fmt: skip
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        return self.block.names
+
+    @property
+    def coding(self) -> Coding | None:
+        return self.block.coding
+
+    @property
+    def groups(self) -> NDArray[np.intp] | None:
+        return self.block.groups
+
+    @property
+    def within(self) -> Within | None:
+        return self.block.within
+
+    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+        """As of ``TrainingRows``."""
+        return self.block.placed(kind, settings, likelihood=likelihood)
+
+    # --- as rows that are divided into folds ------------------------------------------------------
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """As of ``Rows``, and so is all that follows."""
+        named: NDArray[Any] = self.classes[self.labels]
+        return named
+
+    def part(self, rows: NDArray[Any]) -> WideRows:
+        return replace(self, X=self.X[rows], labels=self.labels[rows], weight=self.weight[rows])
+
+    def counted(self) -> WideRows:
+        counted = self.weight > 0
+        return self if np.all(counted) else self.part(counted)
+
+    def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
+        own = self.part(train).screened()
+        other = replace(self.part(test), columns=own.columns)
+        return own.block.nameless(), other.block.nameless()
+
+    def nameless(self) -> WideRows:
+        return self  # its folds are
+
+    @cached_property
+    def content(self) -> FloatArray:
+        made: FloatArray = self.X @ np.sin(1.0 + np.arange(self.X.shape[1]))
+        return made[:, None]
+
+    @property
+    def two_valued(self) -> bool:
+        X = self.X.tocsc()
+        low, high = (ends.toarray().ravel() for ends in (X.min(axis=0), X.max(axis=0)))
+        homes = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+        stored = (X.data == low[homes]) | (X.data == high[homes])
+        zeros = (np.diff(X.indptr) == X.shape[0]) | (low == 0) | (high == 0)
+        return bool(np.all(stored) and np.all(zeros))
+
+    # --- the working set --------------------------------------------------------------------------
+
+    def screened(self) -> WideRows:
+        """The same with the columns that promise most without a tree."""
+        counted = self.weight > 0
+        labels = np.unique(self.labels[counted], return_inverse=True)[1]
+        X = self.X if np.all(counted) else self.X[counted]
+        steps = SparseColumns.plain(X).steps(*class_slopes(labels, self.weight[counted]))
+        return self.joined(self._best(steps.gains.max(axis=1), WORKING), alone=True)
+
+    def joined(self, columns: Iterable[int], *, alone: bool = False) -> WideRows:
+        """The same with more columns, and with those of their groups; or with these ``alone``."""
+        chosen = np.zeros(self.X.shape[1], dtype=bool)
+        chosen[self.columns] = not alone
+        chosen[np.fromiter(columns, dtype=np.intp)] = True
+        if self.table_groups is not None:
+            chosen = np.isin(self.table_groups, self.table_groups[chosen])
+        return replace(self, columns=np.flatnonzero(chosen))
+
+    def _best(self, worth: FloatArray, limit: int) -> NDArray[np.intp]:
+        """The worthiest columns, as many as may be with their groups; at least one."""
+        order = np.argsort(-worth, kind="stable")
+        if self.table_groups is None:
+            return order[:limit]
+        groups = self.table_groups[order]
+        first = np.sort(np.unique(groups, return_index=True)[1])  # of each group, by worth
+        sizes = np.bincount(self.table_groups)[groups[first]]
+        return order[first[: max(1, int(np.sum(np.cumsum(sizes) <= limit)))]]
+
+    def promises(self, prepared: Prepared, tree: TreeParameters) -> Promises:
+        """What the columns outside the working set would change at a tree."""
+        weight, given = self.weight, prepared.settings.class_weight
+        if given is not None:
+            weight = weighted_rows(given, weight, self.labels, self.classes)
+        problem = prepared.problem
+        scaled = scaled_rows(prepared.scaling, self.block.X).T
+        slopes = branch_slopes(tree, problem.steepness, scaled, self.labels, weight)
+        outside = np.setdiff1d(np.arange(self.X.shape[1]), self.columns)
+        columns = SparseColumns.scaled(prepared.scaling.kind, self.X[:, outside], self.weight)
+        unit = problem.steepness / problem.n_features
+        groups = None
+        if self.table_groups is not None:
+            groups = Groups(np.unique(self.table_groups[outside], return_inverse=True)[1])
+        steps = columns.steps(*slopes)
+        starts = np.zeros_like(steps.change)
+        best = np.argmax(steps.gains, axis=1)[:, None]
+        np.put_along_axis(
+            starts, best, np.take_along_axis(steps.change, best, axis=1) / unit, axis=1
+        )
+        penalties = problem.penalties.of_groups(groups)
+        if problem.penalties.counts:
+            price = penalties.local.strength + penalties.global_.strength
+            worth = steps.gains.max(axis=1) - price
+            if groups is not None:
+                each = np.maximum(steps.gains.max(axis=1) - penalties.local.strength, 0.0)
+                joint = np.bincount(groups.of, each) - penalties.global_.strength
+                worth = np.maximum(worth, joint[groups.of])
+            worth = np.maximum(worth, 0.0)
+        else:
+            pulled = penalties.linearised_prox(
+                -unit * columns.products(slopes[0]), np.zeros_like(starts), 0.0, np.inf
+            )
+            worth = np.abs(pulled).max(axis=1)
+        return Promises(outside, worth, starts)
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What columns outside a working set would change.
+
+    Attributes
+    ----------
+    columns : array of int
+    worth : array
+        What each would take off the objective, estimated; under penalties other than the count the
+        largest move of a proximal step there. Zero where nothing is to be had.
+    starts : array (n_columns, n_branches)
+        Coefficients by a Newton step in the branch where it gains most.
+    """
+
+    columns: NDArray[np.intp]
+    worth: FloatArray
+    starts: FloatArray
+
+
+@dataclass(frozen=True)
+class Screening:
+    """How the columns of a wide sparse matrix were looked through.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the matrix.
+    columns : array of int
+        Those that the tree was trained on; all others were seen by sparse products alone.
+    rounds : int
+        How often columns joined after the first choice.
+    left : float
+        What the best column that never joined would still change, by estimate: under the count how
+        much of the objective, under other penalties the first-order residual.
+    complete : bool
+        Whether that is nothing (to the tolerance of the fit).
+    """
+
+    n_columns: int
+    columns: NDArray[np.intp]
+    rounds: int
+    left: float
+    complete: bool
+
+
+AnyRows = Rows | WideRows
+
+
+def moved(tree: TreeParameters, columns: NDArray[np.intp], to: NDArray[np.intp]) -> TreeParameters:
+    """A tree by likelihood on other columns of the same table, which hold all that it uses."""
+    used = np.any(tree.weights, axis=1)
+    weights = np.zeros((len(to), tree.weights.shape[1]))
+    weights[np.searchsorted(to, columns[used])] = tree.weights[used]
+    # log-odds are steepness (x . a / p - mu), with a steepness in proportion to p
+    thresholds = tree.thresholds * (len(columns) / len(to))
+    return TreeParameters(weights, thresholds, tree.leaf_classes)
+
+
+def widened(
+    rows: TrainingRows, prepared: Prepared, found: Solution, run: Run
+) -> tuple[Prepared, Solution, Screening | None]:
+    """The tree after columns from outside the working set have joined as long as that pays."""
+    if not isinstance(rows, WideRows):
+        return prepared, found, None
+    tol = run.budget.tol * prepared.problem.cost_unit
+    refused: set[int] = set()
+    for number in range(ROUNDS + 1):
+        promises = rows.promises(prepared, found.parameters)
+        open_ = (promises.worth > tol) & ~np.isin(promises.columns, list(refused))
+        left = float(np.max(promises.worth[open_], initial=0.0))
+        if left == 0.0 or number == ROUNDS or run.budget.exhausted:
+            break
+        order = np.argsort(-np.where(open_, promises.worth, 0.0), kind="stable")
+        joining = order[: min(JOINING, int(open_.sum()))]
+        wider = rows.joined(promises.columns[joining])
+        again = prepare(prepared.settings, wider)
+        start = moved(found.parameters, rows.columns, wider.columns)
+        added = np.isin(wider.columns, promises.columns[joining])
+        start.weights[added] = promises.starts[np.sort(joining)] / len(joining)
+        with one_blas_thread():
+            ends = [run.solver.solve(again.problem, Start(start), run.budget)]
+        with suppress(NoFeasibleTreeError):
+            ends.append(train(again, replace(run, n_starts=1)).best)
+        better = min(ends, key=lambda end: (not end.status.usable, end.objective))
+        least = LITTLE * abs(found.objective)
+        if better.status.usable and better.objective < found.objective - least:
+            rows, prepared = wider, again
+            found = replace(better, search=found.search)
+        else:
+            refused.update(promises.columns[joining].tolist())
+    screening = Screening(rows.X.shape[1], rows.columns, number, left, left == 0.0)
+    return prepared, found, screening
