@@ -34,8 +34,8 @@ UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "id
 standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
 
 GLOBAL_SHARE, SHARE_ROWS = 0.006, 1000
-"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it; with
-more than so many rows, which tell smaller gains from luck, by less."""
+"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it;
+with more than so many rows, which tell smaller gains from luck, by less."""
 
 LUCK_PART = 0.25
 """Part of ``luck`` that a feature must give at least: with few rows it is more than a share."""
@@ -92,8 +92,8 @@ def luck(n_rows: float, n_features: int) -> float:
 
 
 def share(n_rows: float) -> float:
-    """Part of the featureless loss by which a feature of n rows must lower it: falls as n^-1/2, like
-    the error with which a gain is known."""
+    """Part of the featureless loss by which a feature must lower it; falls as n^-1/2, like the
+    error with which a gain is known."""
     return GLOBAL_SHARE * min(1.0, (SHARE_ROWS / max(n_rows, 1.0)) ** 0.5)
 
 

@@ -1,10 +1,10 @@
 """Few rows first: starts race on samples that grow, and the best tree is finished on all rows.
 
 All starts are made on the first sample, the best few of them again on the next, which is larger,
-and so on; a search follows on the last one, which may be all rows, and the best tree of all descends
-on all rows to its last digits. Samples
-are the first rows of each class in canonical order, which are as good as random, and their weights
-add up to those of all rows, so that objectives are alike.
+and so on; a search follows on the last one, which may be all rows, and the best tree of all
+descends on all rows to its last digits. Samples are the first rows of each class in canonical
+order, which are as good as random, and their weights add up to those of all rows, so that
+objectives are alike.
 """
 
 from __future__ import annotations
