@@ -10,7 +10,9 @@ from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.ends import EndPoints
-from softsplit.solvers.native.run import LOOK, DescentRun, Meter
+from softsplit.solvers.native.meter import Meter
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.tree.parameters import Topology
 

@@ -15,7 +15,8 @@ from softsplit.engines.compiled import tree_shape
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget, Solution, Status
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.run import DescentRun, Meter
+from softsplit.solvers.native.meter import Meter
+from softsplit.solvers.native.run import DescentRun
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))

@@ -24,7 +24,8 @@ from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.run import DescentRun, Meter
+from softsplit.solvers.native.meter import Meter
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
 

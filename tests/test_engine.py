@@ -16,7 +16,9 @@ from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.base import Cancel
 from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
+from softsplit.solvers.native.meter import Meter, OutOfBudget
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores

@@ -12,10 +12,14 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers.base import Draw
 from softsplit.solvers.ends import Stop
 from softsplit.solvers.native.choice import Choice
 from softsplit.solvers.native.descent import NEVER
-from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
+from softsplit.solvers.native.meter import Meter, OutOfBudget
+from softsplit.solvers.native.moves import Moved
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
 from softsplit.solvers.native.stages import CLOSE
 from softsplit.solvers.starts.rules import draw_start
@@ -84,7 +88,7 @@ def test_nothing_lower_returns_the_very_point():
         key=lambda point: make_engine(problem).descend(*point, LOOK),
     )
     nowhere = Watched(lambda *_: None)
-    same = Watched(lambda engine, point, number: (point[0].copy(), point[1]))
+    same = Watched(lambda engine, point, number: Moved(point[0].copy(), point[1]))
     for move, calls, stop in ((nowhere, 1, Stop.NO_MOVE), (same, 4, Stop.UNLIKELY)):
         # A second descent would lower the last digits: leave it at none.
         still, ends = Hops(moves=(move,), few=Descents(LOOK, LOOK)), SoMany(4)
@@ -103,8 +107,8 @@ def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes()
 
     def improve_first(engine, point, number):
         if number == 0:
-            return good.parameters.splits, good.parameters.leaf_classes
-        return point[0].copy(), point[1]
+            return Moved(good.parameters.splits, good.parameters.leaf_classes)
+        return Moved(point[0].copy(), point[1])
 
     move = Watched(improve_first)
     hops = Hops(moves=(move,), few=Descents(LOOK, LOOK))  # nothing else moves
@@ -123,7 +127,7 @@ def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
     points = bad_points(problem, 2)
     engine = make_engine(problem)
     good = better_tree(problem, points[0], engine)
-    move = Watched(lambda *_: (good.parameters.splits, good.parameters.leaf_classes))
+    move = Watched(lambda *_: Moved(good.parameters.splits, good.parameters.leaf_classes))
     ends = SoMany(5)
     end = Hops(moves=(move,)).improve(engine, points, make_draws(), ends)
     later = [point for point, *_ in move.seen[2:]]
@@ -156,14 +160,37 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     engine = make_engine(problem)
     lowest = engine.descend(*point, LOOK)
     bad = bad_points(problem, 1)[0]
-    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
-    assert hops.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] == np.inf
-    generous = replace(hops, hopeless=1e9, slow=1e9)
-    assert generous.descend(engine, (bad[0].copy(), bad[1]), lowest)[0] < np.inf
+    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0, at_an_end=0.0)
+    assert hops.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] == np.inf
+    generous = replace(hops, hopeless=1e9, at_an_end=1e9, slow=1e9)
+    assert generous.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] < np.inf
     # And one that comes down too slowly for what is left, after some steps of the second.
     tight = CLOSE._replace(max_iter=40, tol=0.0, decrease=0.0)
-    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, slow=0.0)
-    assert slow.descend(engine, (bad[0].copy(), bad[1]), -1e9)[0] == np.inf
+    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, at_an_end=1e9, slow=0.0)
+    assert slow.descend(engine, Moved(bad[0].copy(), bad[1]), -1e9)[0] == np.inf
+
+
+@pytest.mark.parametrize("move", Hops().moves[:-2], ids=lambda move: type(move).__name__)
+def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move, monkeypatch):
+    problem = make_problem(global_=0.2, rows=150, rate=0.3)
+    point, ends = solved_point(problem), []
+    for seconds in (1e9, 0.0):
+        monkeypatch.setattr("softsplit.solvers.native.meter.SLICE_SECONDS", seconds)
+        for hops in (
+            Hops(hopeless=1e9, at_an_end=1e9, slow=1e9),
+            Hops(hopeless=1e9, slow=0.5),
+            Hops(),
+        ):
+            run = make_engine(problem)
+            moved = move.apply(run, point, Draw(7), 0)
+            began = run.meter.iterations
+            value, end = hops.descend(run, moved, problem.objective(solve(problem).parameters))
+            ends.append((value, *end, run.meter.iterations - began))
+    for once, one_by_one in zip(ends[:3], ends[3:], strict=True):
+        assert once[0] == one_by_one[0]
+        np.testing.assert_array_equal(once[1], one_by_one[1])
+        np.testing.assert_array_equal(once[2], one_by_one[2])
+        assert once[3] == one_by_one[3]
 
 
 def test_limits_in_two_parts_are_those_of_the_whole():
@@ -184,7 +211,7 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     def improve_then_stop(engine, point, number):
         if number == 1:
             raise error
-        return good.parameters.splits, good.parameters.leaf_classes
+        return Moved(good.parameters.splits, good.parameters.leaf_classes)
 
     budget = Budget()
     engine = DescentRun(problem, Meter(budget, 10_000))

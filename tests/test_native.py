@@ -269,7 +269,7 @@ def test_the_clock_never_changes_a_bit(seconds, monkeypatch):
     """However long the slices are in which a run looks at its budget."""
     problem = make_problem(global_=0.1, rows=150)
     whole = solve(problem)
-    monkeypatch.setattr("softsplit.solvers.native.run.SLICE_SECONDS", seconds)
+    monkeypatch.setattr("softsplit.solvers.native.meter.SLICE_SECONDS", seconds)
     sliced = solve(problem)
     np.testing.assert_array_equal(sliced.parameters.weights, whole.parameters.weights)
     assert sliced.n_iter == whole.n_iter

@@ -18,9 +18,10 @@ from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.solvers.base import Budget
 from softsplit.solvers.native.faces import FIXED, TIED, subgradient
+from softsplit.solvers.native.meter import Meter
 from softsplit.solvers.native.newton import newton_direction
 from softsplit.solvers.native.objective import smooth_value
-from softsplit.solvers.native.run import DescentRun, Meter
+from softsplit.solvers.native.run import DescentRun
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]

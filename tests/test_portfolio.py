@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
+from softsplit.solvers.native.meter import Meter
 from softsplit.solvers.native.moves import Regrow, fresh_tree
-from softsplit.solvers.native.run import DescentRun, Meter
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.stages import Race
 from softsplit.solvers.starts.grouping import draw_plan, plan_of, structure
 from softsplit.solvers.starts.logistic import ridge_logistic
@@ -72,8 +73,8 @@ def test_regrow_replaces_exactly_one_subtree():
     problem = make_problem(depth=3)
     rng = np.random.default_rng(0)
     old, draw = draw_start("points", problem, rng).parameters.splits, Draw(3)
-    new, leaves = fresh_tree(problem, draw).splits, np.zeros((3, 8))
-    moved, _ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
+    new, leaves = fresh_tree(make_engine(problem), draw)[0], np.zeros((3, 8))
+    moved, *_ = Regrow().apply(make_engine(problem), (old, leaves), draw, turn=1)
     changed = np.any(moved != old, axis=1)
     assert changed.tolist() == [False, True, False, True, True, False, False]
     np.testing.assert_array_equal(moved[changed], new[changed])

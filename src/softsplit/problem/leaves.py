@@ -24,10 +24,11 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology, TreeParameters
 
 RATE_SLACK = 1e-9
@@ -199,15 +200,75 @@ class ClassAssignment:
 
 def cheapest_assignment(costs: FloatArray) -> FloatArray:
     """Minimum cost with every class on a leaf: best class per leaf, then least regret."""
-    n_classes, n_leaves = costs.shape
-    chosen = costs.argmin(axis=0)
-    if len(set(chosen.tolist())) < n_classes:
-        # Each class claims one leaf of its own; a leaf pays what it loses against its best.
-        classes, leaves = linear_sum_assignment(costs - np.min(costs, axis=0))
-        chosen[leaves] = classes
-    assigned = np.zeros((n_classes, n_leaves))
-    assigned[chosen, np.arange(n_leaves)] = 1.0
+    assigned = np.zeros(costs.shape)
+    labels = cheapest_labels(np.ascontiguousarray(costs, dtype=float))
+    assigned[labels, np.arange(len(labels))] = 1.0
     return assigned
+
+
+@compiled
+def cheapest_labels(costs):  # type: ignore[no-untyped-def]
+    """The class of each leaf in the cheapest assignment, (n_leaves,)."""
+    n_classes, n_leaves = costs.shape
+    labels, seen = np.zeros(n_leaves, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+    for leaf in range(n_leaves):
+        for k in range(1, n_classes):
+            if costs[k, leaf] < costs[labels[leaf], leaf]:
+                labels[leaf] = k
+        seen[labels[leaf]] = 1
+    if seen.sum() == n_classes:
+        return labels
+    # Each class claims one leaf of its own; a leaf pays what it loses against its best.
+    regret = np.empty((n_classes, n_leaves))
+    for leaf in range(n_leaves):
+        for k in range(n_classes):
+            regret[k, leaf] = costs[k, leaf] - costs[labels[leaf], leaf]
+    owners = _owners(regret)
+    for leaf in range(n_leaves):
+        if owners[leaf] >= 0:
+            labels[leaf] = owners[leaf]
+    return labels
+
+
+@compiled
+def _owners(costs):  # type: ignore[no-untyped-def]
+    """The class that owns each leaf, -1 for none, where every class owns one at the least total.
+
+    Class by class, each along a shortest augmenting path with respect to prices of classes and
+    leaves that leave no bargain (the Hungarian method). Place 0 of the arrays stands for none.
+    """
+    n_classes, n_leaves = costs.shape
+    of_class, of_leaf = np.zeros(n_classes + 1), np.zeros(n_leaves + 1)
+    owner, way = np.zeros(n_leaves + 1, dtype=np.int64), np.zeros(n_leaves + 1, dtype=np.int64)
+    for k in range(1, n_classes + 1):
+        owner[0], here = k, 0
+        shortest, visited = np.full(n_leaves + 1, np.inf), np.zeros(n_leaves + 1, dtype=np.bool_)
+        while True:
+            visited[here] = True
+            length, following = np.inf, 0
+            for leaf in range(1, n_leaves + 1):
+                if visited[leaf]:
+                    continue
+                gap = costs[owner[here] - 1, leaf - 1] - of_class[owner[here]] - of_leaf[leaf]
+                if gap < shortest[leaf]:
+                    shortest[leaf], way[leaf] = gap, here
+                if shortest[leaf] < length:
+                    length, following = shortest[leaf], leaf
+            if following == 0:  # costs that are no numbers: there is no path
+                return owner[1:] - 1
+            for leaf in range(n_leaves + 1):
+                if visited[leaf]:
+                    of_class[owner[leaf]] += length
+                    of_leaf[leaf] -= length
+                else:
+                    shortest[leaf] -= length
+            here = following
+            if owner[here] == 0:
+                break
+        while here != 0:
+            owner[here] = owner[way[here]]
+            here = way[here]
+    return owner[1:] - 1
 
 
 def _leaf_program(

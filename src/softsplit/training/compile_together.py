@@ -24,8 +24,9 @@ from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.likelihood.compile_parts import call_descent, call_prices
 from softsplit.solvers.likelihood.fisher import inverse_fisher
 from softsplit.solvers.native.compile_parts import call_first_half, call_second_half, call_whole
-from softsplit.solvers.native.descent import descend
-from softsplit.solvers.native.run import DescentRun, Meter
+from softsplit.solvers.native.meter import Meter
+from softsplit.solvers.native.program import follow
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import is_on_disk
@@ -68,7 +69,7 @@ def _likely() -> TrainingProblem:
 
 
 HALVES = {
-    "cost": Halves(descend, _with_run(call_first_half), _newton_and_starts, _with_run(call_whole)),
+    "cost": Halves(follow, _with_run(call_first_half), _newton_and_starts, _with_run(call_whole)),
     "log": Halves(
         inverse_fisher,
         lambda: call_descent(_likely()),

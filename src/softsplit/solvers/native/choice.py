@@ -1,10 +1,10 @@
 """Which move comes next: moves that have improved trees of this problem come more often.
 
-A move that improved s trees in hops of W evaluations altogether is credited with the rate
+A move that improved s trees in hops of W iterations altogether is credited with the rate
 
     (s + weight) / (W + PRIOR mean)
 
-where the mean is the number of evaluations of a hop so far: before the first hop moves stand to one
+where the mean is the number of iterations of a hop so far: before the first hop moves stand to one
 another as their weights, which are those that served well on other problems. Every turn each move
 gains a part of one turn in proportion to its rate, and the one that has gained most has it. No
 random numbers are needed, and none is left out for good.
@@ -44,7 +44,7 @@ class Choice:
         return chosen
 
     def learn(self, move: int, improved: bool, work: int) -> None:
-        """A hop with this move took ``work`` evaluations."""
+        """A hop with this move took ``work`` iterations."""
         self._hops += 1
         self._work[move] += work
         self._successes[move] += improved

@@ -1,7 +1,7 @@
 """The functions that a descent is made of, called one by one.
 
-What ``descend`` calls is compiled before ``descend`` itself, and may be compiled by two processes:
-each calls one half of the parts, with arguments of the types that ``descend`` hands to them.
+What ``follow`` calls is compiled before ``follow`` itself, and may be compiled by two processes:
+each calls one half of the parts, with arguments of the types that ``follow`` hands to them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from softsplit.solvers.native.descent import propose, receive, receive_direction
 from softsplit.solvers.native.newton import newton_direction
 from softsplit.solvers.native.objective import smooth_value
-from softsplit.solvers.native.run import LOOK, DescentRun
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
 from softsplit.support.arrays import FloatArray
 
 

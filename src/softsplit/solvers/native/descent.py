@@ -18,9 +18,9 @@ Curvature pairs come from the smooth part alone, so that they survive a change o
 A descent does not know where the rows are. ``propose`` says what it wants next, the smooth part
 with its derivative at ``state.moved`` or a Newton direction at theta, and ``receive`` or
 ``receive_direction`` take the answer. The loop around them stands twice: compiled, for rows in
-memory (``descend``), and in Python for rows elsewhere (``descend_elsewhere``). All that a descent
-knows is coefficient-sized and lies in its state: one cut into slices takes the same steps as a
-whole one.
+memory (``follow`` of program.py), and in Python for rows elsewhere (``descend_elsewhere``). All
+that a descent knows is coefficient-sized and lies in its state: one cut into slices takes the same
+steps as a whole one.
 
 Loops are written out where numpy expressions would do: they compile several times faster.
 """
@@ -41,8 +41,8 @@ from softsplit.solvers.native.faces import (
     subgradient,
 )
 from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
-from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from, newton_direction
-from softsplit.solvers.native.objective import RemoteObjective, smooth_value
+from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from
+from softsplit.solvers.native.objective import RemoteObjective
 from softsplit.solvers.native.state import (
     CALLS,
     CUTS,
@@ -105,6 +105,10 @@ class Limits(NamedTuple):
             newton_from=NEVER if self.newton_from == NEVER else max(0, self.newton_from - first),
         )
         return self._replace(max_iter=first), rest
+
+    def in_units(self, unit: float) -> Limits:
+        """The same for a problem of this cost unit."""
+        return self._replace(tol=self.tol * unit, least=self.least * unit)
 
 
 @compiled
@@ -266,26 +270,11 @@ def _count_step(counters, damping):  # type: ignore[no-untyped-def]
         damping[0] = min(raised, MOST_DAMPING)
 
 
-@compiled
-def descend(theta, passes, terms, sparse, limits, state):  # type: ignore[no-untyped-def]
-    """Descend from ``theta``, in place, over rows in memory, as far as ``limits`` let it."""
-    while True:
-        wanted = propose(theta, state, sparse, limits)
-        if wanted == END:
-            return
-        if wanted == CURVATURE:
-            found = newton_direction(theta, passes, terms, sparse, state)
-            receive_direction(theta, state, sparse, found)
-        else:
-            smooth = smooth_value(state.moved, passes, terms, state.free, state.active, state.fresh)
-            receive(theta, state, sparse, limits, smooth)
-
-
 def descend_elsewhere(
     theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
     reference: StateReference, exhausted: Callable[[], bool],
 ) -> None:  # fmt: skip
-    """The same over rows elsewhere: ``value_at`` asks their engine.
+    """Descend from ``theta``, in place, over rows elsewhere: ``value_at`` asks their engine.
 
     Newton steps are made if the engine has ``curvature``. An evaluation may take long there: the
     budget is looked at after each.

@@ -2,29 +2,41 @@
 
 What they share is that they change which features or which classes a branch is about, which no
 descent does by itself. A move takes the run, the point, what was drawn for it and the number of its
-turn, and returns another point, or None if there is nothing to move.
+turn, and returns another point with the descents that lead in from there, or None if there is
+nothing to move.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from softsplit.problem.problem import TrainingProblem
+from softsplit.engines.base import RowEngine
 from softsplit.solvers.base import Draw
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.run import LOOK, DescentRun
+from softsplit.solvers.native.program import LOOK, Descend, Forget, Program
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.stages import LEAD_IN, ROUGH, LogWarmUp, lead_in
-from softsplit.solvers.starts.grouping import grouped_trees, replanted_tree
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities
 
 Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
+
+
+class Moved(NamedTuple):
+    """A point that was moved, and the program that leads in from there.
+
+    ``rows`` are for its reweighed descents.
+    """
+
+    theta: FloatArray
+    leaf_classes: FloatArray
+    lead: Program = ()
+    rows: RowEngine | None = None
 
 
 BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
@@ -42,25 +54,24 @@ REFIT_ROWS = 5000
 """Most rows a split is refitted to."""
 
 
-def fresh_tree(problem: TrainingProblem, draw: Draw) -> TreeParameters:
+def fresh_tree(run: DescentRun, draw: Draw) -> Point:
     """A greedy tree of any structure."""
-    return problem.pin(grouped_trees(problem, np.random.default_rng(draw.seed))[0])
+    return run.greedy.fresh(np.random.default_rng(draw.seed))
 
 
 class Move(Protocol):
     """A way to leave the basin of a tree."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        """Another point; ``point`` itself stays as it is."""
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        """Another point and how it is led in; ``point`` itself stays as it is."""
 
 
 @dataclass(frozen=True)
 class Fresh:
     """The freshly drawn tree itself."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        tree = fresh_tree(run.problem, draw)
-        return tree.splits, tree.leaf_classes
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        return Moved(*fresh_tree(run, draw))
 
 
 @dataclass(frozen=True)
@@ -77,22 +88,17 @@ class Replant:
     steepness: tuple[float, ...] = ()
     other: bool = False
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
         if self.other:
-            tree = fresh_tree(problem, draw)
-            leaves = tree.leaf_classes
+            theta, leaves = fresh_tree(run, draw)
         else:
-            tree = replanted_tree(problem, leaves, np.random.default_rng(draw.seed))
-        theta = problem.pin(tree).splits
-        lead_in(run, theta, leaves, self.steepness)
-        run.forget(problem.steepness)
-        for strength in self.strengths:
-            run.descend(theta, leaves, LEAD_IN, strength=strength)
-        run.descend(theta, leaves, FIRST_ORDER)
-        return theta, leaves
+            theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
+        weak = tuple(Descend(LEAD_IN, strength=strength) for strength in self.strengths)
+        lead = (*lead_in(problem, self.steepness), Forget(), *weak, Descend(FIRST_ORDER))
+        return Moved(theta, leaves, lead)
 
 
 @dataclass(frozen=True)
@@ -104,26 +110,25 @@ class Warmed:
 
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        tree = fresh_tree(run.problem, draw)
-        theta = tree.splits
-        return theta, self.warm_up.apply(run, theta, tree.leaf_classes)
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        theta, leaves = fresh_tree(run, draw)
+        return Moved(theta, self.warm_up.apply(run, theta, leaves))
 
 
 @dataclass(frozen=True)
 class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         if len(point[0]) == 1:
             return None
-        theta, other = point[0].copy(), fresh_tree(run.problem, draw).splits
+        theta, (other, _) = point[0].copy(), fresh_tree(run, draw)
         below = [turn % len(theta)]
         for branch in below:
             if branch < len(theta):
                 theta[branch] = other[branch]
                 below += [2 * branch + 1, 2 * branch + 2]
-        return theta, point[1]
+        return Moved(theta, point[1])
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class Relabel:
 
     choices: int = 4
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         theta, leaves = point
         n_branches = len(theta)
         if n_branches == 1:
@@ -162,7 +167,7 @@ class Relabel:
         refitted = refit(run, theta, labels, above)
         if refitted is not None and run.problem.free_branches[above]:
             moved[above] = refitted
-        return moved, labels
+        return Moved(moved, labels)
 
 
 @dataclass(frozen=True)
@@ -176,12 +181,10 @@ class Reweigh:
     strength: float = 1.0
     power: float = 1.0
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta = point[0].copy()
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         rows = run.rows.reweighed(draw.seed, self.power)
-        run.forget(run.problem.steepness)
-        run.descend(theta, point[1], BRIEF, strength=self.strength, rows=rows)
-        return theta, point[1]
+        lead = (Forget(), Descend(BRIEF, strength=self.strength, reweighed=True))
+        return Moved(point[0].copy(), point[1], lead, rows)
 
 
 @dataclass(frozen=True)
@@ -194,12 +197,10 @@ class OtherStrength:
     factors: tuple[float, ...]
     limits: Limits = BRIEF
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Point | None:
-        theta = point[0].copy()
-        run.forget(run.problem.steepness)
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         strength = self.factors[turn % len(self.factors)]
-        run.descend(theta, point[1], self.limits, strength=strength)
-        return theta, point[1]
+        lead = (Forget(), Descend(self.limits, strength=strength))
+        return Moved(point[0].copy(), point[1], lead)
 
 
 def refit(

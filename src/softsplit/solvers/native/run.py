@@ -1,9 +1,14 @@
-"""Descents on one problem: they ask the engine of its rows, and a clock is looked at in between."""
+"""Descents on one problem: they ask the engine of its rows, and a clock is looked at in between.
+
+Whole programs of descents (program.py) run in one go where they surely end before the clock has to
+be looked at; the bits are those of their descents one by one.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,19 +20,30 @@ from softsplit.engines.compiled import (
     PassesReference,
     passes_reference,
 )
+from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.problem.groups import of_single_features
-from softsplit.problem.loss import Loss
+from softsplit.problem.leaves import ClassAssignment
+from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget
-from softsplit.solvers.native.descent import (
-    NEVER,
-    Limits,
-    descend,
-    descend_elsewhere,
-)
+from softsplit.solvers.native.descent import NEVER, Limits, descend_elsewhere
 from softsplit.solvers.native.faces import Sparse
+from softsplit.solvers.native.meter import Guess, Meter
 from softsplit.solvers.native.objective import RemoteObjective, Terms, rate_terms
+from softsplit.solvers.native.program import (
+    ANEW,
+    EVALUATIONS,
+    GIVEN_UP,
+    ITERATIONS,
+    MAX_ITER,
+    NEWTON_FROM,
+    OBJECTIVE,
+    Program,
+    encoded,
+    follow,
+    forget,
+    line_of,
+)
 from softsplit.solvers.native.state import (
     CALLS,
     DONE,
@@ -39,53 +55,24 @@ from softsplit.solvers.native.state import (
     new_state,
     state_reference,
 )
+from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
 
-SLICE_SECONDS = 0.2
-"""Compiled code cannot look at the clock: long descents return to Python this often."""
 
-SLOW_NEWTON = 3e-9
-"""Seconds of a Newton step for each product in it, on a slow machine."""
+class Outcome(NamedTuple):
+    """Where a program has ended: F, the leaves, and whether it was given up."""
 
-USUAL = 0.25
-"""Part of that which it takes on others."""
-
-LATE = 0.3
-"""Seconds by which a step may end after the time limit."""
+    value: float
+    leaf_classes: FloatArray
+    given_up: bool
 
 
-LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
-"""Evaluate only."""
+class _Lines(NamedTuple):
+    """An encoded program, and the iterations that it may take, of which so many Newton steps."""
 
-
-class OutOfBudget(Exception):
-    """The time or the iterations of a run are used up."""
-
-
-@dataclass
-class Meter:
-    """Iterations and calls of one run against its budget."""
-
-    budget: Budget
-    max_iter: int
-    iterations: int = 0
-    calls: int = 0
-    seconds_per_iteration: float = 0.0
-
-    def allowance(self, wanted: int, guess: float) -> int:
-        """Iterations that may be run before the clock is looked at again.
-
-        ``guess`` is the time of an iteration in seconds, used until one has been measured.
-        """
-        if self.iterations >= self.max_iter or self.budget.exhausted:
-            raise OutOfBudget
-        pace = max(self.seconds_per_iteration or guess, 1e-9)
-        return max(1, min(wanted, self.max_iter - self.iterations, int(SLICE_SECONDS / pace)))
-
-    def record(self, iterations: int, calls: int, seconds: float) -> None:
-        self.iterations += iterations
-        self.calls += calls
-        self.seconds_per_iteration = seconds / max(iterations, 1)
+    lines: FloatArray
+    iterations: int
+    newton: int
 
 
 class DescentRun:
@@ -109,7 +96,7 @@ class DescentRun:
         self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
         self._machine = self.rows if isinstance(self.rows, InMemory) else None
         self._branches = None if self._machine is None else self._machine.branches
-        self._metric = self.rows.metric()
+        self._metric = Metric(*map(np.ascontiguousarray, self.rows.metric()))
         free, centre = problem.free_branches, np.zeros((0, 0))
         if problem.proximal is not None:
             centre = problem.proximal.centre.splits
@@ -133,8 +120,20 @@ class DescentRun:
         self._last: tuple[Passes, PassesReference] | None = None
         self._penalties: dict[float, Sparse] = {}
         self._scaled: dict[Limits, Limits] = {}
+        self._programs: dict[Program, _Lines] = {}
+        self._others: tuple[Passes, FloatArray, PassesReference] | None = None
+        self._told = np.zeros(4)
+        self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
+        self._costs = _costs_of(problem.loss)
+        known = len(self._costs) > 0 and problem.block is None
+        self._whole = known and isinstance(self.rows, CompiledRows)
         self._remote: RemoteObjective | None = None
         self.forget(problem.steepness)
+
+    @cached_property
+    def greedy(self) -> GreedyTrees:
+        """Greedy trees of this problem, from which a search draws."""
+        return GreedyTrees(self.problem)
 
     def on_few_rows(self, limit: int) -> DescentRun:
         """Descents over a sample of about ``limit`` rows in this process; itself if that is all."""
@@ -144,15 +143,8 @@ class DescentRun:
         return DescentRun(self.problem, self.meter, CompiledRows(few))
 
     def forget(self, steepness: float) -> None:
-        """Drop the curvature pairs; set the preconditioner for gates of this steepness.
-
-        The curvature of a gate is of the order of its squared steepness.
-        """
-        state = self.state
-        state.counters[PAIRS] = 0
-        state.damping[0] = 0.0
-        state.inverse[...] = self._metric.inverse * (16.0 / steepness**2)
-        state.diagonal[...] = self._metric.diagonal * (16.0 / steepness**2)
+        """Drop the curvature pairs; set the preconditioner for gates of this steepness."""
+        forget(self._reference, self._metric, float(steepness))
 
     @property
     def by_table(self) -> FloatArray:
@@ -227,6 +219,57 @@ class DescentRun:
         finally:
             theta[self._branches] = part  # a descent that is cut off has come this far
 
+    def in_one_go(
+        self,
+        program: Program,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        aim: float,
+        rows: RowEngine | None = None,
+    ) -> Outcome | None:
+        """Where a program leads from ``theta``, which moves in place; see ``program.Descend``.
+
+        None if it has to go through its descents one by one: it may take longer than a slice or
+        more iterations than are left, or the rows or leaves are not such that compiled code knows.
+        """
+        known = self._programs.get(program)
+        if known is None:
+            known = self._programs[program] = self._lines(program)
+        short = Guess(theta.size, self.rows.n_rows).within_a_slice(known.iterations, known.newton)
+        if not self._whole or not short or not 0 < known.iterations <= self.meter.left:
+            return None
+        self.meter.check()
+        problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
+        assert isinstance(self.rows, CompiledRows)
+        self.passes = self.rows.asked(
+            self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
+            problem.steepness,
+        )  # fmt: skip
+        reference = self._referenced(self.passes)
+        others = reference if rows is None else self._reweighed(self.passes, rows)
+        told, began = self._told, time.perf_counter()
+        follow(
+            known.lines, theta, leaves, float(aim), self._costs, self._metric, reference, others,
+            self._terms, self._sparse(1.0), self._reference, told,
+        )  # fmt: skip
+        self.meter.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
+        return Outcome(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
+
+    def _lines(self, program: Program) -> _Lines:
+        lines = encoded(program, self.problem.steepness, self.problem.cost_unit)
+        newton = np.maximum(lines[:, MAX_ITER] - lines[:, NEWTON_FROM], 0.0)
+        return _Lines(lines, int(lines[:, MAX_ITER].sum()), int(newton.sum()))
+
+    def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
+        """``passes`` with the row weights of another engine."""
+        assert isinstance(rows, CompiledRows)
+        if self._others is None or self._others[0] is not passes:
+            weights = np.empty(rows.n_rows)
+            other = passes._replace(rows=passes.rows._replace(weights=weights))
+            self._others = passes, weights, passes_reference(other)
+        self._others[1][...] = rows.samples.weights
+        return self._others[2]
+
     def arguments(
         self, leaf_classes: FloatArray
     ) -> tuple[PassesReference, Terms, Sparse, StateReference]:
@@ -273,8 +316,7 @@ class DescentRun:
     def _in_cost_units(self, limits: Limits) -> Limits:
         """Limits whose tolerances are those of this problem; made once for each."""
         if limits not in self._scaled:
-            unit = self.problem.cost_unit
-            self._scaled[limits] = limits._replace(tol=limits.tol * unit, least=limits.least * unit)
+            self._scaled[limits] = limits.in_units(self.problem.cost_unit)
         return self._scaled[limits]
 
     def _referenced(self, passes: Passes) -> PassesReference:
@@ -294,40 +336,61 @@ class DescentRun:
         """A descent in slices, with a look at the clock between them."""
         left, limits = limits.max_iter, self._in_cost_units(limits)
         counters = self.state.counters
-        counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
-        reference = None if passes is None else self._referenced(passes)
-        if left == 0 and reference is not None:
-            descend(theta, reference, terms, sparse, limits, self._reference)
+        if passes is None:
+            counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
+        elif left == 0:
+            self._descend(theta, passes, terms, sparse, limits, anew=True)
+            self.ended = False
             return float(self.state.numbers[VALUE])
         n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
-        # Newton steps may cost far more than others: the first is then timed by itself.
-        newton_guess = SLOW_NEWTON * theta.size**2 * (n_rows + theta.size)
-        guess = 1e-8 * n_rows * theta.size
+        guess, anew = Guess(theta.size, n_rows), True
         while True:
             part = limits
             if left > 0:
-                allowed = self.meter.allowance(left, guess)
-                before_newton = limits.newton_from - int(counters[DONE])
-                if before_newton >= 0 and newton_guess * allowed > SLICE_SECONDS:
-                    allowed = min(allowed, max(1, before_newton))
-                part = limits._replace(max_iter=allowed)
-                if USUAL * newton_guess > self.meter.budget.remaining + LATE:
-                    part = part._replace(newton_from=NEVER)  # it would end too late
+                before_newton = limits.newton_from - (0 if anew else int(counters[DONE]))
+                part = limits._replace(max_iter=self.meter.allowance(left, guess, before_newton))
+                if self.meter.too_late(guess):
+                    part = part._replace(newton_from=NEVER)
             began = time.perf_counter()
-            counters[STEPS] = counters[CALLS] = 0
-            if reference is None:
+            if passes is None:
                 assert self._remote is not None
+                counters[STEPS] = counters[CALLS] = 0
                 descend_elsewhere(
                     theta, self._remote, sparse, part, self.state, self._reference,
                     lambda: self.meter.budget.exhausted,
                 )  # fmt: skip
             else:
-                descend(theta, reference, terms, sparse, part, self._reference)
+                self._descend(theta, passes, terms, sparse, part, anew)
             if limits.max_iter == 0:
                 return float(self.state.numbers[VALUE])
-            seconds = time.perf_counter() - began
-            self.meter.record(int(counters[STEPS]), int(counters[CALLS]), seconds)
+            anew = False
+            self.meter.record(int(counters[STEPS]), int(counters[CALLS]), began)
             left -= int(counters[STEPS])
             if counters[ENDED] or left <= 0:
                 self.ended = bool(counters[ENDED])
                 return float(self.state.numbers[VALUE])
+
+    def _descend(
+        self,
+        theta: FloatArray,
+        passes: Passes,
+        terms: Terms,
+        sparse: Sparse,
+        limits: Limits,
+        anew: bool,
+    ) -> None:
+        """A descent, or more of the last one: a program of one line."""
+        line = np.array([line_of(limits, passes.steepness, outer=passes.outer)])
+        line[0, ANEW] = anew
+        reference = self._referenced(passes)
+        follow(
+            line, theta, self._no_leaves, 0.0, self._costs, self._metric, reference, reference,
+            terms, sparse, self._reference, self._told,
+        )  # fmt: skip
+
+
+def _costs_of(loss: Loss) -> FloatArray:
+    """The costs of the paper's loss, for compiled leaf steps; (0, 0) for any other."""
+    if isinstance(loss, ExpectedCost) and isinstance(loss.leaf_rule, ClassAssignment):
+        return np.array(loss.costs, dtype=float, order="C")
+    return np.zeros((0, 0))

@@ -16,11 +16,13 @@ from softsplit.solvers.base import Draw, Report, silent
 from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
 from softsplit.solvers.native.choice import Choice
 from softsplit.solvers.native.descent import Limits
+from softsplit.solvers.native.meter import OutOfBudget
 from softsplit.solvers.native.moves import (
     BRIEF,
     FIRST_ORDER,
     Fresh,
     Move,
+    Moved,
     OtherStrength,
     Point,
     Regrow,
@@ -29,8 +31,9 @@ from softsplit.solvers.native.moves import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.native.run import LOOK, DescentRun, OutOfBudget
-from softsplit.solvers.native.stages import CLOSE, LogWarmUp, better_leaves
+from softsplit.solvers.native.program import LOOK, Descend, Far, Forget, Leaves, Program, Slow
+from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.native.stages import CLOSE, LogWarmUp, carry_out
 
 AT_ONCE = CLOSE._replace(newton_from=0)
 """The same end with Newton steps from the beginning."""
@@ -84,6 +87,9 @@ class Hops:
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
 
+    at_an_end: float = 0.1
+    """The same where the first descent has ended by itself."""
+
     slow: float = 3.0
     """So is one that has so many times as far to go as it came in the first steps of the second."""
 
@@ -110,7 +116,7 @@ class Hops:
             while not ends.unlikely and not choice.exhausted:
                 report(ends.n_hops, values[lowest])
                 at, kind = _whence(ends.n_hops, lowest, len(front)), choice.next()
-                calls, draw = run.meter.calls, next(draws)
+                made, draw = run.meter.iterations, next(draws)
                 moved = moves[kind].apply(run, front[at], draw, turns[kind])
                 turns[kind] += 1
                 if moved is None:
@@ -119,7 +125,7 @@ class Hops:
                 value, point = self.descend(run, moved, values[at])
                 better = value < values[at] - run.meter.budget.tol * run.problem.cost_unit
                 ends.hop_ended(value)
-                choice.learn(kind, better, run.meter.calls - calls)
+                choice.learn(kind, better, run.meter.iterations - made)
                 if better:
                     values[at], front[at] = value, point
                     lowest = _without_twin(at, front, values, ends)
@@ -132,23 +138,26 @@ class Hops:
             ends.stop = Stop.INTERRUPTED
         return front[lowest]
 
-    def descend(self, run: DescentRun, point: Point, aim: float) -> tuple[float, Point]:
-        """Where a descent from ``point`` ends; it is given up if it will not come near ``aim``."""
-        theta, leaves = point
-        run.forget(run.problem.steepness)
-        leaves, _ = better_leaves(run, theta, leaves)
-        descents = self.many if theta.size > MANY else self.few
-        value = run.descend(theta, leaves, descents.first)
-        if value > aim + self.hopeless * abs(aim):
-            return GIVEN_UP, point
-        leaves, before = better_leaves(run, theta, leaves)
+    def descend(self, run: DescentRun, moved: Moved, aim: float) -> tuple[float, Point]:
+        """Where ``moved`` leads; it is given up if that will not come near ``aim``."""
+        descents = self.many if moved.theta.size > MANY else self.few
+        program = moved.lead + self._onward(descents)
+        end = carry_out(run, program, moved.theta, moved.leaf_classes, aim, moved.rows)
+        return GIVEN_UP if end.given_up else end.value, (moved.theta, end.leaf_classes)
+
+    def _onward(self, descents: Descents) -> Program:
+        """From where a move has led to the end, or until it is given up."""
         begin, rest = descents.second.parted(GLIMPSE)
-        value = run.descend(theta, leaves, begin)
-        if not run.ended and rest.max_iter:
-            if value - aim > self.slow * (before - value):
-                return GIVEN_UP, point
-            value = run.descend(theta, leaves, rest)
-        return value, (theta, leaves)
+        near = (
+            Forget(),
+            Leaves(),
+            Descend(descents.first),
+            Far(self.hopeless, self.at_an_end),
+            Leaves(),
+        )
+        if rest.max_iter == 0:
+            return (*near, Descend(begin))
+        return (*near, Descend(begin), Slow(self.slow), Descend(rest))
 
 
 def _whence(number: int, lowest: int, count: int) -> int:

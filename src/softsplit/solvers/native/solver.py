@@ -24,8 +24,10 @@ from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, 
 from softsplit.solvers.ends import EndPoints
 from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS
-from softsplit.solvers.native.moves import Point
-from softsplit.solvers.native.run import LOOK, DescentRun, Meter, OutOfBudget
+from softsplit.solvers.native.meter import Meter, OutOfBudget
+from softsplit.solvers.native.moves import Moved, Point
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.search import Hops
 from softsplit.solvers.native.stages import Approach, FixedLeaves, LogWarmUp, Polish, Race, Stage
 from softsplit.support.arrays import FloatArray
@@ -205,7 +207,7 @@ class NativeSolver:
             return point
         value, theta = run.descend(*point, LOOK), start.splits
         leaves = self.look_again.apply(run, theta, start.leaf_classes)
-        other, end = self.search.descend(run, (theta, leaves), value)
+        other, end = self.search.descend(run, Moved(theta, leaves), value)
         return end if other < value - run.meter.budget.tol * run.problem.cost_unit else point
 
     def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:

@@ -13,12 +13,26 @@ from typing import Protocol
 
 import numpy as np
 
-from softsplit.problem.distributions import DISTRIBUTIONS
+from softsplit.engines.base import RowEngine
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.run import LOOK, DescentRun, OutOfBudget
+from softsplit.solvers.native.meter import OutOfBudget
+from softsplit.solvers.native.program import (
+    LOOK,
+    Descend,
+    Expect,
+    Far,
+    Forget,
+    Leaves,
+    Program,
+    Slow,
+    Soften,
+    expect,
+    soften,
+)
+from softsplit.solvers.native.run import DescentRun, Outcome
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -62,6 +76,52 @@ def better_leaves(
         return leaf_classes, value
     other = run.descend(theta, cheapest, LOOK)
     return (cheapest, other) if other <= value else (leaf_classes, value)
+
+
+def carry_out(
+    run: DescentRun,
+    program: Program,
+    theta: FloatArray,
+    leaf_classes: FloatArray,
+    aim: float = np.inf,
+    rows: RowEngine | None = None,
+) -> Outcome:
+    """Where a program leads from ``theta``, which moves in place; ``rows`` for reweighed descents.
+
+    In one go where that is short, else descent by descent, with the same steps.
+    """
+    found = run.in_one_go(program, theta, leaf_classes, aim, rows)
+    if found is not None:
+        return found
+    problem, leaves, value, before = run.problem, leaf_classes, np.inf, np.inf
+    for step in program:
+        if isinstance(step, Forget):
+            run.forget(step.steepness or problem.steepness)
+        elif isinstance(step, Leaves):
+            leaves, value = better_leaves(run, theta, leaves)
+            before = value
+        elif isinstance(step, Soften):
+            leaves = leaves.copy()
+            soften(leaves)
+        elif isinstance(step, Expect):
+            leaves = leaves.copy()
+            expect(run.by_table, leaves)
+        elif isinstance(step, Descend):
+            value = run.descend(
+                theta, leaves, step.limits, steepness=step.steepness, strength=step.strength,
+                rows=rows if step.reweighed else None, loss=LOG_LOSS if step.log else None,
+                rate_weight=0.0 if step.log else None,
+            )  # fmt: skip
+        elif isinstance(step, Slow) and run.ended:
+            break
+        else:
+            if isinstance(step, Far):
+                give_up = value > aim + (step.ended if run.ended else step.part) * abs(aim)
+            else:
+                give_up = value - aim > step.times * (before - value)
+            if give_up:
+                return Outcome(value, leaves, True)
+    return Outcome(value, leaves, False)
 
 
 def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
@@ -112,40 +172,28 @@ class LogWarmUp:
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, small = run.problem, run.on_few_rows(self.rows)
-        leaves = DISTRIBUTIONS.soften(leaf_classes)
-        for steepness in self.steepness:
-            if steepness > problem.steepness:
-                break
-            small.forget(steepness)
-            for _ in range(self.rounds):
-                limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
-                self._descend(small, theta, leaves, limits, steepness)
-                self._descend(small, theta, leaves, LOOK, steepness)
-                leaves = LOG_LOSS.leaf_rule.step(small.by_table, leaves, None, None, leaves)
+        leaves = carry_out(small, self._program(problem), theta, leaf_classes).leaf_classes
         return np.where(problem.free_leaves, leaves, leaf_classes)
 
-    def _descend(
-        self,
-        run: DescentRun,
-        theta: FloatArray,
-        leaves: FloatArray,
-        limits: Limits,
-        steepness: float,
-    ) -> None:
-        """Lower the log-loss alone: neither penalties nor class rates."""
-        run.descend(
-            theta, leaves, limits, steepness=steepness, strength=0.0, rate_weight=0.0, loss=LOG_LOSS
-        )
+    def _program(self, problem: TrainingProblem) -> Program:
+        """Descents on the log-loss alone: neither penalties nor class rates."""
+        steps: Program = (Soften(),)
+        limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
+        for gentle in self.steepness:
+            if gentle > problem.steepness:
+                break
+            one_round = (Descend(limits, gentle, strength=0.0, log=True), Expect())
+            steps += (Forget(gentle), *(one_round * self.rounds))
+        return steps
 
 
-def lead_in(
-    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray, steepness: Sequence[float]
-) -> None:
+def lead_in(problem: TrainingProblem, steepness: Sequence[float]) -> Program:
     """Short descents at growing steepness: splits see rows far from them before they settle."""
+    steps: Program = ()
     for gentle in steepness:
-        if gentle < run.problem.steepness:
-            run.forget(gentle)
-            run.descend(theta, leaf_classes, LEAD_IN, steepness=gentle)
+        if gentle < problem.steepness:
+            steps += (Forget(gentle), Descend(LEAD_IN, gentle))
+    return steps
 
 
 @dataclass(frozen=True)
@@ -164,28 +212,19 @@ class Race:
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
+        leads: list[Program] = [()]
+        if self.steepness and run.problem.topology.depth > 1:
+            leads.append(lead_in(run.problem, self.steepness))
         with suppress(OutOfBudget):
-            for tree in trees:
-                self._run(run, tree.splits, tree.leaf_classes, runs)
-            for tree in trees if self.steepness and run.problem.topology.depth > 1 else ():
-                theta = tree.splits
-                lead_in(run, theta, tree.leaf_classes, self.steepness)
-                self._run(run, theta, tree.leaf_classes, runs)
+            for lead in leads:
+                for tree in trees:
+                    theta, leaves = tree.splits, tree.leaf_classes
+                    runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
+                    program = (*lead, Leaves(), Forget(), Descend(self.limits))
+                    end = carry_out(run, program, theta, leaves)
+                    runs[-1] = (end.value, theta, end.leaf_classes)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
-
-    def _run(
-        self,
-        run: DescentRun,
-        theta: FloatArray,
-        leaf_classes: FloatArray,
-        runs: list[tuple[float, FloatArray, FloatArray]],
-    ) -> None:
-        """A short descent; how far it comes goes to ``runs``, also if the budget ends in it."""
-        leaves, value = better_leaves(run, theta, leaf_classes)
-        runs.append((value, theta, leaves))
-        run.forget(run.problem.steepness)
-        runs[-1] = (run.descend(theta, leaves, self.limits), theta, leaves)
 
 
 @dataclass(frozen=True)
@@ -195,10 +234,8 @@ class Approach:
     limits: Limits = CLOSE
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        run.forget(run.problem.steepness)
-        leaves, _ = better_leaves(run, theta, leaf_classes)
-        run.descend(theta, leaves, self.limits)
-        return leaves
+        program = (Forget(), Leaves(), Descend(self.limits))
+        return carry_out(run, program, theta, leaf_classes).leaf_classes
 
 
 @dataclass(frozen=True)

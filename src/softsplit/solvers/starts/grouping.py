@@ -53,27 +53,72 @@ def grouped_trees(
     problem: TrainingProblem, rng: np.random.Generator, count: int = 1, repeat: bool = False
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
-    chosen = _choose_rows(problem)
-    apart = _distances(problem.rows.few.class_means)
+    greedy = GreedyTrees(problem)
     plans: list[Plan] = []
     spare: list[Plan] = []
     seen: set[object] = set()
     while len(plans) < count and len(spare) <= DRAWS * count:
-        plan = draw_plan(problem.topology, apart, rng)
+        plan = greedy.plan(rng)
         key = structure(plan.leaf_labels)
         (spare if key in seen else plans).append(plan)
         seen.add(key)
     if repeat:
         plans += spare[: count - len(plans)]
-    return [_fit_plan(problem, chosen, plan, rng) for plan in plans]
+    return [TreeParameters.from_splits(*greedy.fitted(plan, rng)) for plan in plans]
 
 
-def replanted_tree(
-    problem: TrainingProblem, leaf_classes: FloatArray, rng: np.random.Generator
-) -> TreeParameters:
-    """Another greedy tree with the classes on the same leaves."""
-    plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), problem.n_classes)
-    return _fit_plan(problem, _choose_rows(problem), plan, rng)
+class GreedyTrees:
+    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew."""
+
+    def __init__(self, problem: TrainingProblem) -> None:
+        self.problem = problem
+        self._chosen = _choose_rows(problem)
+        self._apart = _distances(problem.rows.few.class_means)
+
+    def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """One of any structure; what the problem holds fixed is as it is."""
+        return self._pinned(*self.fitted(self.plan(rng), rng))
+
+    def like(
+        self, leaf_classes: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """One with the classes on the same leaves."""
+        plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), self.problem.n_classes)
+        return self._pinned(*self.fitted(plan, rng))
+
+    def plan(self, rng: np.random.Generator) -> Plan:
+        return draw_plan(self.problem.topology, self._apart, rng)
+
+    def fitted(self, plan: Plan, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Splits and leaves for a plan, other sensible splits every time.
+
+        Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
+        """
+        problem, chosen = self.problem, self._chosen
+        n_branches = problem.topology.n_branches
+        splits: FloatArray = fit_splits(
+            chosen.features,
+            chosen.labels,
+            chosen.weights,
+            chosen.prices,
+            plan.sides,
+            rng.standard_exponential((n_branches, len(chosen.labels))),
+            RIDGES[rng.integers(len(RIDGES), size=n_branches)],
+            rng.uniform(-1, 1, (n_branches, problem.n_features)),
+            rng.random(n_branches),
+            problem.steepness,
+        )
+        leaf_classes = np.zeros((problem.n_classes, n_branches + 1))
+        leaf_classes[plan.leaf_labels, range(n_branches + 1)] = 1.0
+        return splits, leaf_classes
+
+    def _pinned(
+        self, splits: FloatArray, leaf_classes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if self.problem.anchor is None:
+            return splits, leaf_classes
+        tree = self.problem.pin(TreeParameters.from_splits(splits, leaf_classes))
+        return tree.splits, tree.leaf_classes
 
 
 def plan_of(leaf_labels: tuple[int, ...], n_classes: int) -> Plan:
@@ -142,33 +187,6 @@ def _part(
         if len(taker) < capacity:
             taker.append(giver[rng.integers(len(giver))])
     return left, right
-
-
-def _fit_plan(
-    problem: TrainingProblem, chosen: Chosen, plan: Plan, rng: np.random.Generator
-) -> TreeParameters:
-    """Splits for a plan, each another sensible one every time.
-
-    Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
-    """
-    topology = problem.topology
-    splits = fit_splits(
-        chosen.features,
-        chosen.labels,
-        chosen.weights,
-        chosen.prices,
-        plan.sides,
-        rng.standard_exponential((topology.n_branches, len(chosen.labels))),
-        RIDGES[rng.integers(len(RIDGES), size=topology.n_branches)],
-        rng.uniform(-1, 1, (topology.n_branches, problem.n_features)),
-        rng.random(topology.n_branches),
-        problem.steepness,
-    )
-    leaf_classes = np.zeros((problem.n_classes, topology.n_leaves))
-    leaf_classes[plan.leaf_labels, range(topology.n_leaves)] = 1.0
-    return TreeParameters(
-        np.ascontiguousarray(splits[:, :-1].T), splits[:, -1].copy(), leaf_classes
-    )
 
 
 def _choose_rows(problem: TrainingProblem) -> Chosen:
