@@ -25,16 +25,25 @@ from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
+    counted_labels,
     device_of,
+    distinct_labels,
     has_gaps,
     holds_numbers,
+    is_plain_tensor,
     made_floats,
     on_host,
     refuse_masked,
     refuse_mixed_labels,
 )
 from softsplit.training import settings
-from softsplit.training.preparation import ModelSettings, Prepared, Rows, TrainingRows
+from softsplit.training.preparation import (
+    ModelSettings,
+    Prepared,
+    Rows,
+    RowsThere,
+    TrainingRows,
+)
 from softsplit.training.run import Outcome, Run
 from softsplit.variables import CodedRows, column_groups, learn
 
@@ -139,7 +148,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     target = getattr(y, "name", None)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
-    check_classification_targets(y)
+    if not counted_labels(y):  # integers are classes, whatever they are
+        check_classification_targets(y)
     weight = settings.make_weights(
         _check_sample_weight(
             settings.make_numbers("sample_weight", sample_weight),
@@ -148,14 +158,12 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
             ensure_non_negative=True,
         )
     )
-    classes = np.unique(y[weight > 0])
+    classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
         raise ValueError(
             f"y holds {'one class' if len(classes) else 'no class'} of positive weight; "
             "a classifier needs samples of at least two classes."
         )
-    # Rows of zero weight may carry labels that are no class; their index is never used.
-    labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     coding, names = None, getattr(estimator, "feature_names_in_", None)
     vars(estimator).pop("coding_", None)
     if matrix is None:
@@ -168,7 +176,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
         columns = names.tolist()
-    return Rows(
+    make = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
+    return make(
         matrix,
         labels,
         weight,
@@ -191,6 +200,11 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         y = column_or_1d(y)
         check_consistent_length(X.X, y)
         return X, None, y
+    if estimator.kinds is None and _stays_there(estimator, X):
+        labels = validate_data(estimator, y=y)
+        validate_data(estimator, X, skip_check_array=True)
+        check_consistent_length(X, labels)
+        return X, X, labels
     X = checked_table(X)
     if estimator.kinds is None and holds_numbers(X):
         with made_floats():
@@ -207,6 +221,12 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
     validate_data(estimator, X, skip_check_array=True)
     check_consistent_length(X, labels)
     return X, None, labels
+
+
+def _stays_there(estimator: Any, X: Any) -> bool:
+    """Whether X lies on a device, or is a tensor that is to go to one, and need not come here."""
+    wanted = getattr(estimator, "device", None) is not None or device_of(X) is not None
+    return wanted and is_plain_tensor(X)
 
 
 def keep(
