@@ -12,7 +12,8 @@ from softsplit.experiments.spec import load_spec, parse_spec, shipped_specs
 from softsplit.experiments.tables import paper_figures
 
 SHIPPED = [
-    "decomposition", "figure_scatter", "heatmaps", "peers", "table2", "table3", "table3_ipopt",
+    "decomposition", "figure_scatter", "heatmaps", "heatmaps_device", "peers", "table2", "table3",
+    "table3_ipopt",
 ]  # fmt: skip
 
 

@@ -81,6 +81,26 @@ def make_samples(
     return Samples.from_arrays(X, y, n_classes, weight, scaling.transform, stay_single=stay_single)
 
 
+def arrived(
+    X: Any,
+    y: NDArray[np.int64],
+    n_classes: int,
+    weight: FloatArray,
+    kind: str,
+    *,
+    device: Any,
+    counts: FloatArray,
+) -> Any:
+    """Many rows on a device, measured and scaled there (device/arrival.py); None where they are few
+    or do not fit, or where the scaling is none for that."""
+    if device is None or len(X) <= MANY:
+        return None
+    place = import_module("softsplit.engines.device.arrival")
+    if kind not in place.KINDS:
+        return None
+    return place.arrive(X, y, n_classes, weight, kind, find_device(device), counts=counts)
+
+
 def check_engine(rows: RowEngine, n_branches: int) -> None:
     """Refuse an engine whose answers do not have the right form, before a solver trusts them.
 

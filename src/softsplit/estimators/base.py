@@ -27,9 +27,12 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_sparse,
     checked_table,
+    counted_labels,
     device_of,
+    distinct_labels,
     has_gaps,
     holds_numbers,
+    is_plain_tensor,
     is_wide,
     made_floats,
     on_host,
@@ -39,7 +42,7 @@ from softsplit.support.inputs import (
 from softsplit.training import settings
 from softsplit.training.defaults import is_likelihood
 from softsplit.training.model_settings import ModelSettings
-from softsplit.training.preparation import Prepared, Rows, TrainingRows
+from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import AnyRows, Screening, WideRows
 from softsplit.variables import CodedRows, Shared, column_groups, learn
@@ -146,7 +149,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     target = getattr(y, "name", None)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
-    check_classification_targets(y)
+    if not counted_labels(y):  # integers are classes, whatever they are
+        check_classification_targets(y)
     weight = settings.make_weights(
         _check_sample_weight(
             settings.make_numbers("sample_weight", sample_weight),
@@ -155,14 +159,12 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
             ensure_non_negative=True,
         )
     )
-    classes = np.unique(y[weight > 0])
+    classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
         raise ValueError(
             f"y holds {'one class' if len(classes) else 'no class'} of positive weight; "
             "a classifier needs samples of at least two classes."
         )
-    # Rows of zero weight may carry labels that are no class; their index is never used.
-    labels = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     coding, names = None, getattr(estimator, "feature_names_in_", None)
     for former in ("coding_", "screening_"):
         vars(estimator).pop(former, None)
@@ -188,7 +190,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
         return WideRows(
             matrix, labels, weight, classes, names, weighted, known, together
         ).screened()
-    return Rows(matrix, labels, weight, classes, names, weighted, coding, known, together, shared)
+    make = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
+    return make(matrix, labels, weight, classes, names, weighted, coding, known, together, shared)
 
 
 def _held_out(
@@ -211,6 +214,11 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         y = column_or_1d(y)
         check_consistent_length(X.X, y)
         return X, None, y
+    if estimator.kinds is None and _stays_there(estimator, X):
+        labels = validate_data(estimator, y=y)
+        validate_data(estimator, X, skip_check_array=True)
+        check_consistent_length(X, labels)
+        return X, X, labels
     X = checked_table(X)
     if is_wide(X) and _stays_sparse(estimator, X):
         given = {"accept_sparse": True, "dtype": None, "ensure_all_finite": False}
@@ -250,6 +258,12 @@ def _stays_sparse(estimator: Any, X: Any) -> bool:
             f"dense; {cause} on it as it is."
         )
     return False
+
+
+def _stays_there(estimator: Any, X: Any) -> bool:
+    """Whether X lies on a device, or is a tensor that is to go to one, and need not come here."""
+    wanted = getattr(estimator, "device", None) is not None or device_of(X) is not None
+    return wanted and is_plain_tensor(X)
 
 
 def keep(

@@ -131,8 +131,8 @@ def strength_path(
     keep : int
         Trees carried from one strength to the next.
     device : str, optional
-        As in ``SoftTreeClassifier``; that of the estimator if not given. By likelihood under a
-        penalty with a slope the trees of all strengths and starts are then trained at once.
+        As in ``SoftTreeClassifier``; that of the estimator if not given. Under a penalty with a
+        slope the trees of all strengths and starts are then trained at once.
     """
     if estimator is not None and not isinstance(estimator, SoftTreeClassifier):
         raise ValueError(f"estimator must be a SoftTreeClassifier, got {shown(estimator)}.")

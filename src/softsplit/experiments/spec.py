@@ -200,9 +200,9 @@ class Spec(Section):
         return self
 
     def _for_a_device(self) -> None:
-        """Trees in lockstep cannot wait for one another, and have no constraints."""
-        if self.training.loss != "log" or self.training.min_class_rate > 0:
-            raise ValueError("training.device needs loss = 'log' and min_class_rate = 0")
+        """Trees in lockstep cannot wait for one another, and by likelihood have no constraints."""
+        if self.training.loss == "log" and self.training.min_class_rate > 0:
+            raise ValueError("training.device with loss = 'log' needs min_class_rate = 0")
         if self.grid.walk != "fresh":
             raise ValueError("training.device needs grid.walk = 'fresh'")
         for name in self.model_names:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from softsplit.experiments.cells import PEER, Chain
 from softsplit.experiments.context import Context, Prepared
@@ -21,19 +23,24 @@ from softsplit.experiments.names import load_attribute
 from softsplit.experiments.peers import run_peer
 from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
 from softsplit.experiments.seeds import axis_seed
+from softsplit.experiments.spec import Spec
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.support.parallel import one_blas_thread
+from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.multistart import start_rule
 from softsplit.training.settings import make_solver
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 from softsplit.training.together import lockstep
+from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 SLICE = 1.0
 """Seconds after which a process hands in what it has, so that little is lost if it is killed."""
+
+JUDGED_HERE = 2000
+"""Trees trained on a device that this process judges by itself."""
 
 ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 
@@ -93,43 +100,57 @@ def run_job(job: Job, context: Context) -> list[Row]:
 def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
     """Rows of all missing steps of some jobs, whose trees are trained at once on a device.
 
-    The time of a tree is its share of that of all.
+    The time of a tree is its share of that of all. Where they are many, the trees are judged in
+    processes of this machine.
     """
     spec, solver = context.spec, solver_named("native")
-    lock, cells, tasks = lockstep(), [], []
+    lock, tasks = lockstep(), []
     drawn = time.perf_counter()
-    for job in jobs:
-        prepared = context.prepared(job.chain)
-        start = _draw(job.chain, prepared.problem, solver, context).parameters
+    folds = [context.prepared(job.chain) for job in jobs]
+    for job, prepared in zip(jobs, folds, strict=True):
+        start = _draw(job.chain, prepared.problem, solver, context)
         for index in job.missing:
-            problem = _penalised(job.chain, index, prepared.problem, context)
-            cells.append((job.chain, index, problem, prepared))
-            tasks.append(lock.Task(problem, start))
+            problem = _penalised(job.chain, index, prepared.problem, spec)
+            tasks.append(lock.Task(problem, start.parameters, start.rivals))
     began = time.perf_counter()
     budget = Budget(max_iter=spec.training.max_iter, time_limit=spec.training.time_limit)
-    ends = lock.solve_together(tasks, spec.training.device, budget)
-    share = (time.perf_counter() - began) / len(tasks)
-    rows: dict[Chain, list[Row]] = {job.chain: [] for job in jobs}
+    ends = iter(lock.solve_together(tasks, spec.training.device, budget))
+    seconds = np.array([time.perf_counter() - began, began - drawn]) / len(tasks)
+    trees = [[(end.parameters, end.status) for end in islice(ends, len(j.missing))] for j in jobs]
+    workers = n_workers(-1 if len(tasks) > JUDGED_HERE else 1, len(jobs))
+    judged: list[list[Row]] = Parallel(n_jobs=workers)(
+        delayed(_judged)(job, spec, prepared, found, *seconds.tolist())
+        for job, prepared, found in zip(jobs, folds, trees, strict=True)
+    )
+    return judged
+
+
+def _judged(
+    job: Job,
+    spec: Spec,
+    prepared: Prepared,
+    trees: Sequence[tuple[TreeParameters, Status]],
+    seconds: float,
+    start_seconds: float,
+) -> list[Row]:
+    """The rows of a job whose trees were trained in lockstep, each in so many seconds."""
+    rows, solver = [], solver_named("native")
     with one_blas_thread():
-        for (chain, index, problem, prepared), end in zip(cells, ends, strict=True):
+        for index, (tree, status) in zip(job.missing, trees, strict=True):
+            problem = _penalised(job.chain, index, prepared.problem, spec)
             found = Solution.measure(
-                problem, end.parameters, end.status,
-                tol=budget.tol, n_iter=0, seconds=share, solver="lockstep",
+                problem, tree, status,
+                tol=Budget().tol, n_iter=0, seconds=seconds, solver="lockstep",
             )  # fmt: skip
-            outcome = replace(
-                _measure(found, solver, prepared),
-                seconds=share,
-                start_seconds=(began - drawn) / len(tasks),
-            )
-            rows[chain].append(Row(chain.cell(index), index, outcome))
-    return [rows[job.chain] for job in jobs]
+            outcome = _measure(found, solver, prepared)
+            outcome = replace(outcome, seconds=seconds, start_seconds=start_seconds)
+            rows.append(Row(job.chain.cell(index), index, outcome))
+    return rows
 
 
-def _penalised(
-    chain: Chain, index: int, problem: TrainingProblem, context: Context
-) -> TrainingProblem:
+def _penalised(chain: Chain, index: int, problem: TrainingProblem, spec: Spec) -> TrainingProblem:
     """The problem with the penalties of a step."""
-    spec, step = context.spec, chain.steps[index]
+    step = chain.steps[index]
     return problem.with_penalties(
         spec.model(chain.model).penalties(
             step.local,
@@ -147,7 +168,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
     spec, step = context.spec, chain.steps[index]
     solver = solver_named(chain.solver)
     warm_up(chain.solver, spec.training.loss)
-    problem = _penalised(chain, index, prepared.problem, context)
+    problem = _penalised(chain, index, prepared.problem, spec)
     refuse_unsupported(solver, problem)
     drawn = time.perf_counter()
     start = (

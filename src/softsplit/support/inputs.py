@@ -14,6 +14,9 @@ from scipy.sparse import issparse
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
+MANY_LABELS = 100_000
+"""Integer labels beyond which they are counted; none of them lies that far from another."""
+
 
 @contextmanager
 def made_floats() -> Iterator[None]:
@@ -131,6 +134,14 @@ def device_of(values: Any) -> str | None:
     return str(device) if getattr(device, "type", None) == "cuda" else None
 
 
+def is_plain_tensor(X: Any) -> bool:
+    """Whether X is a tensor of many rows of finite floats, which training takes where it lies."""
+    if not (hasattr(X, "detach") and hasattr(X, "isfinite")) or X.ndim != 2:
+        return False
+    floats = str(X.dtype) in ("torch.float32", "torch.float64")
+    return floats and len(X) > MANY_LABELS and bool(X.sum().isfinite())
+
+
 def refuse_twins(names: Iterable[Any]) -> None:
     """Columns of one name."""
     seen: set[str] = set()
@@ -187,6 +198,28 @@ def refuse_mixed_labels(y: NDArray[Any]) -> None:
             f"Unknown label type: y holds Python objects such as {_shown_label(other[0])}; "
             f"{_way_to_labels(other)}."
         )
+
+
+def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes that have rows of positive weight, in order, and the place of every label there.
+
+    Rows of weight zero may carry labels that are no class; their place is of no meaning. Integers
+    that lie close together are counted instead of sorted.
+    """
+    if counted_labels(y) and int(y.max()) - int(y.min()) < MANY_LABELS:
+        low = y.min()
+        steps = (y - low).astype(np.int64, copy=False)
+        there = np.bincount(steps, weight > 0) > 0
+        classes = np.flatnonzero(there).astype(y.dtype) + low
+        places = np.maximum(np.cumsum(there) - 1, 0)[steps]
+        return classes, places
+    classes = np.unique(y[weight > 0])
+    return classes, np.searchsorted(classes, y).clip(max=max(len(classes) - 1, 0))
+
+
+def counted_labels(y: NDArray[Any]) -> bool:
+    """Whether labels are so many integers that to sort them takes long."""
+    return y.dtype.kind in "iu" and len(y) > MANY_LABELS
 
 
 def _shown_label(label: Any) -> str:

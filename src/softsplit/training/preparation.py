@@ -8,7 +8,8 @@ ever changed: other strengths or other classes make new objects.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.engines.registry import check_engine, make_engine, make_samples
+from softsplit.engines.registry import arrived, check_engine, make_engine, make_samples
 from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
@@ -29,6 +30,7 @@ from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import on_host
 from softsplit.training import defaults
 from softsplit.training import settings as parse
 from softsplit.training.model_settings import ModelSettings
@@ -181,18 +183,47 @@ class Rows:
 
     def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
         """As of ``TrainingRows``."""
-        counted, weight, given = self.counted(), self.weight, settings.class_weight
-        scaling = fit_scaling(kind, counted.X, counted.weight)
+        rows, given = self.counted(), settings.class_weight
+        weight, n_classes = rows.weight, len(rows.classes)
         if likelihood and given is not None:
-            weight = parse.weighted_rows(given, weight, self.labels, self.classes)
+            weight = parse.weighted_rows(given, weight, rows.labels, rows.classes)
+        table = vars(rows).get("tensor", None)
+        table = rows.X if table is None else table
+        single = str(table.dtype).endswith("float32")
+        make = make_engine(settings.engine, settings.device, single=single)
+        if likelihood or not single:
+            there = arrived(
+                table, rows.labels, n_classes, weight, kind,
+                device=settings.device, counts=rows.weight,
+            )  # fmt: skip
+            if there is not None:
+                ends = there.low, there.high, there.scaled_mean, there.whole
+                return Placed(there.scaling, there.rows, FeatureSummary.known(*ends))
+        scaling = fit_scaling(kind, rows.X, rows.weight)
         samples = make_samples(
-            self.X, self.labels, len(self.classes), weight, scaling,
+            rows.X, rows.labels, n_classes, weight, scaling,
             device=settings.device, stay_single=likelihood,
         )  # fmt: skip
-        summary = FeatureSummary.of(self.X, self.weight, samples.mean)
-        single = self.X.dtype == np.float32
-        engine = make_engine(settings.engine, settings.device, single=single)(samples)
-        return Placed(scaling, engine, summary)
+        summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
+        return Placed(scaling, make(samples), summary)
+
+
+class RowsThere(Rows):
+    """Rows of a tensor, perhaps on a device: they come here when they are asked for as an array."""
+
+    tensor: Any
+
+    @classmethod
+    def of(cls, tensor: Any, *facts: Any) -> RowsThere:
+        """From a tensor, and what ``Rows`` are made of after X, in that order."""
+        made = cls.__new__(cls)
+        names = [field.name for field in fields(Rows)[1:]]
+        vars(made).update(zip(names, facts, strict=False), tensor=tensor)
+        return made
+
+    @cached_property
+    def X(self) -> Any:  # noqa: N802
+        return np.ascontiguousarray(on_host(self.tensor))
 
 
 @dataclass(frozen=True)

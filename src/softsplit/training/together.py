@@ -41,13 +41,14 @@ def train_together(
     began = time.perf_counter()
     children = np.random.SeedSequence(seed).spawn(n_starts)
     starts = [
-        numbered_start(problems[0], solver, number, child).parameters
-        for number, child in enumerate(children)
+        numbered_start(problems[0], solver, number, child) for number, child in enumerate(children)
     ]
     task = lockstep().Task
-    tasks = [task(problem, start) for problem in problems for start in starts]
+    tasks = [
+        task(problem, start.parameters, start.rivals) for problem in problems for start in starts
+    ]
     ends = lockstep().solve_together(tasks, device, budget)
-    best = ends.objectives.reshape(len(problems), n_starts).argmin(axis=1)
+    best = ends.comparable.reshape(len(problems), n_starts).argmin(axis=1)
     seconds = (time.perf_counter() - began) / len(problems)
     found = []
     for number, problem in enumerate(problems):
@@ -61,7 +62,7 @@ def train_together(
                 n_iter=0,
                 seconds=seconds,
                 solver="lockstep",
-                message="proximal steps in lockstep",
+                message="descents in lockstep",
             )
         )
     return found

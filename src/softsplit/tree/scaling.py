@@ -104,9 +104,22 @@ class LinearScaling:
     @classmethod
     def minmax(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
         """Minimum and range of the columns of ``X``."""
-        low, high = _ends(X)
+        return cls.between(X.min(axis=0).astype(float), X.max(axis=0).astype(float))
+
+    @classmethod
+    def between(cls, low: FloatArray, high: FloatArray) -> LinearScaling:
+        """From the smallest and the largest value of every column."""
+        _check_ends(low, high)
         span = high - low
         return cls(low, np.where(span > SMALLEST_SPAN, span, np.inf))
+
+    def standardised(self, means: FloatArray, deviations: FloatArray) -> LinearScaling:
+        """The standard scaling, from mean and deviation of the columns in the units of this one."""
+        varies = np.isfinite(self.span)
+        low, span = self.low.copy(), self.span.copy()
+        low[varies] += ((means - 0.5 * DEVIATIONS * deviations)[varies]) * span[varies]
+        span[varies] *= DEVIATIONS * deviations[varies]
+        return LinearScaling(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
 
     @classmethod
     def standard(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
@@ -178,7 +191,7 @@ class QuantileScaling:
     @classmethod
     def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
         """Knots at values of the training data that lie about evenly in rank."""
-        _ends(X)
+        _check_ends(X.min(axis=0).astype(float), X.max(axis=0).astype(float))
         return cls.joined([rank_curve(*_distinct(X[:, j], weight)) for j in range(X.shape[1])])
 
     @classmethod
@@ -300,9 +313,8 @@ def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) 
     return made
 
 
-def _ends(X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest value of every column, if one can compute with them."""
-    low, high = X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+def _check_ends(low: FloatArray, high: FloatArray) -> None:
+    """Refuse columns whose smallest and largest value one cannot compute with."""
     beyond = np.maximum(np.abs(low), np.abs(high)) > LARGEST_END
     if np.any(beyond):
         column = int(np.argmax(beyond))
@@ -310,7 +322,11 @@ def _ends(X: FloatArray) -> tuple[FloatArray, FloatArray]:
             f"column {column} of X ranges from {low[column]:.3g} to {high[column]:.3g}, more "
             "than a float can hold; divide it by a constant first."
         )
-    return low, high
+
+
+def exact_unit(total: float) -> float:
+    """A power of two: whole multiples of 1 / it, all below 1, add up exactly to ``total`` times."""
+    return 2.0 ** math.floor(EXACT_BITS - math.log2(total))
 
 
 def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -340,7 +356,7 @@ def _standard_of_many(
     weight = np.ones(len(X)) if weight is None else weight
     counts = bool(np.all(weight == np.rint(weight)))
     total = math.fsum(weight)
-    unit = 2.0 ** math.floor(EXACT_BITS - math.log2(total))
+    unit = exact_unit(total)
 
     def mean(centre: FloatArray | float, power: int) -> FloatArray:
         sums = np.zeros(X.shape[1])
@@ -354,12 +370,7 @@ def _standard_of_many(
         return sums / (unit * total)
 
     means = mean(0.0, 1)
-    deviations = np.sqrt(mean(means, 2))
-    varies = np.isfinite(frame.span)
-    low, span = frame.low.copy(), frame.span.copy()
-    low[varies] += ((means - 0.5 * DEVIATIONS * deviations)[varies]) * span[varies]
-    span[varies] *= DEVIATIONS * deviations[varies]
-    return LinearScaling(low, np.where(span > SMALLEST_SPAN, span, np.inf), "standard")
+    return frame.standardised(means, np.sqrt(mean(means, 2)))
 
 
 def rank_curve(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -25,8 +25,8 @@ import torch
 import triton
 import triton.language as tl
 
-from softsplit.engines.device.pieces import BatchSums, Pieces, Trees
-from softsplit.engines.outer import LOGARITHM, SQUARE
+from softsplit.engines.device.pieces import BatchSums, Parts, Pieces, Trees
+from softsplit.engines.outer import IDENTITY, LOGARITHM, SQUARE
 
 MOST_FEATURES, MOST_BRANCHES = 127, 15
 """Beyond these the registers do not suffice."""
@@ -226,17 +226,34 @@ def launch(
 
 def fused_sums(pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True) -> BatchSums:
     """The sums of every tree over its rows; without ``mass`` that part is of no meaning."""
-    width = padded(pieces.n_features)
-    n_branches, n_leaves = trees.n_branches, trees.n_branches + 1
-    size = n_branches * width + 2 * n_leaves + 1
-    found = torch.empty((trees.n_trees, pieces.n_pieces, size), device=pieces.features.device)
-    launch(pieces, trees, outer, found, mass=mass)
+    width, n_leaves = padded(pieces.n_features), trees.n_branches + 1
+    found = _found(pieces, trees, outer, mass=mass)
+    end = trees.n_branches * width
     whole = found.sum(dim=1, dtype=torch.float64)
-    by_split = whole[:, : n_branches * width].view(-1, n_branches, width)
-    by_class = pieces.by_class(found[:, :, n_branches * width : -1])
+    by_split = whole[:, :end].view(-1, trees.n_branches, width)
+    by_class = pieces.by_class(found[:, :, end:-1])
     return BatchSums(
         whole[:, -1],
         by_split[:, :, : pieces.n_features + 1],
         by_class[:, :, :n_leaves],
         by_class[:, :, n_leaves:],
     )
+
+
+def fused_parts(pieces: Pieces, trees: Trees) -> Parts:
+    """The sums of every tree over every piece."""
+    width = padded(pieces.n_features)
+    found = _found(pieces, trees, IDENTITY, mass=False)
+    end = trees.n_branches * width
+    by_split = found[:, :, :end].unflatten(2, (trees.n_branches, width))
+    # Where f is the identity, the derivative by the table is the mass.
+    mass = pieces.by_class(found[:, :, end + trees.n_branches + 1 : -1])
+    return Parts(by_split[..., : pieces.n_features + 1], pieces.classes.long(), mass)
+
+
+def _found(pieces: Pieces, trees: Trees, outer: int, *, mass: bool) -> torch.Tensor:
+    """All sums of the kernel, (n_trees, n_pieces, size)."""
+    size = trees.n_branches * padded(pieces.n_features) + 2 * (trees.n_branches + 1) + 1
+    found = torch.empty((trees.n_trees, pieces.n_pieces, size), device=pieces.features.device)
+    launch(pieces, trees, outer, found, mass=mass)
+    return found

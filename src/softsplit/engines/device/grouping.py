@@ -41,8 +41,8 @@ def grouped_samples(
     with enough_memory(f"the ordering of {len(X)} rows"):
         values = torch.from_numpy(np.ascontiguousarray(X)).to(device)
         classes, weights = torch.from_numpy(y).to(device), torch.from_numpy(weight).to(device)
-        order = _canonical_order(values, classes, weights)
-        first = _first_of_equal(values, classes, order)
+        order = canonical_order(values, classes, weights)
+        first = first_of_equal(values, classes, order)
         rows = order[first]
         single = stay_single and X.dtype == np.float32 and len(X) > SINGLE_ROWS
         features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
@@ -69,7 +69,7 @@ def _signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _canonical_order(
+def canonical_order(
     values: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
     """Rows of positive weight by class, hash and weight."""
@@ -80,7 +80,7 @@ def _canonical_order(
     return order[torch.sort(classes[order], stable=True).indices]
 
 
-def _first_of_equal(
+def first_of_equal(
     values: torch.Tensor, classes: torch.Tensor, order: torch.Tensor
 ) -> torch.Tensor:
     """Whether a row of the order differs from the row before it."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
 from softsplit.support.arrays import FloatArray
@@ -71,6 +72,14 @@ class BatchSums(NamedTuple):
     splits: torch.Tensor  # (n_trees, n_branches, n_features + 1)
     mass: torch.Tensor  # (n_trees, n_classes, n_leaves)
     table: torch.Tensor  # (n_trees, n_classes, n_leaves): see engines/base.py
+
+
+class Parts(NamedTuple):
+    """Sums over parts of the rows, each of one class, with the identity as outer function."""
+
+    splits: torch.Tensor  # (n_trees, n_parts, n_branches, n_features + 1)
+    classes: torch.Tensor  # (n_parts,), int64
+    mass: torch.Tensor  # (n_trees, n_classes, n_leaves): of whole classes, in double precision
 
 
 @dataclass(frozen=True)
@@ -142,33 +151,36 @@ class Pieces:
     ) -> Pieces:
         """The rows of some samples, in their own or in other units; each has its own weighting."""
         counts = np.array([np.diff(one.starts) for one in tables])  # (n_tables, n_classes)
-        most = counts.max(axis=0)
-        size = int(min(PIECE, -(-most.max() // TILE) * TILE))
-        per_class = -(-most // size)
-        n_pieces = int(per_class.sum())
-        first = np.concatenate([[0], np.cumsum(per_class)[:-1]]) * size
-        shape = (len(tables), tables[0].n_features, n_pieces * size)
-        features = torch.zeros(shape, dtype=dtype, device=device)
-        filled = np.zeros((len(tables), n_pieces), dtype=np.int32)
+        made = cls.empty(counts, tables[0].n_features, device, dtype)
         for number, one in enumerate(tables):
-            for k, (low, high) in enumerate(zip(one.starts[:-1], one.starts[1:], strict=True)):
-                at, count = int(first[k]), int(high - low)
+            for k, at, _ in made.runs:
+                low, high = int(one.starts[k]), int(one.starts[k + 1])
                 block = torch.from_numpy(one.features[:, low:high]).to(device=device)
                 if units is not None:
                     block = units[number].of(block)
-                features[number, :, at : at + count] = block
-                sizes = np.clip(count - size * np.arange(per_class[k]), 0, size)
-                filled[number, at // size : at // size + len(sizes)] = -(-sizes // TILE) * TILE
-        classes = np.repeat(np.arange(len(most)), per_class).astype(np.int32)
-        made = cls(
-            features,
+                made.features[number, :, at : at + high - low] = block
+        return replace(made, weights=torch.stack([made.weights_of(one) for one in tables]))
+
+    @classmethod
+    def empty(
+        cls, counts: NDArray[np.int64], n_features: int, device: Any, dtype: torch.dtype
+    ) -> Pieces:
+        """Room for ``counts`` rows of every table and class, (n_tables, n_classes); all zeros."""
+        most = counts.max(axis=0)
+        size = int(min(PIECE, -(-most.max() // TILE) * TILE))
+        per_class = -(-most // size)
+        classes = np.repeat(np.arange(len(most)), per_class)
+        before = np.arange(len(classes)) - np.repeat(np.cumsum(per_class) - per_class, per_class)
+        filled = np.clip(counts[:, classes] - size * before, 0, size)
+        shape = (len(counts), n_features, len(classes) * size)
+        return cls(
+            torch.zeros(shape, dtype=dtype, device=device),
             torch.zeros((0, shape[2]), dtype=dtype, device=device),
-            torch.from_numpy(classes).to(device),
-            torch.from_numpy(filled).to(device),
+            torch.from_numpy(classes.astype(np.int32)).to(device),
+            torch.from_numpy((-(-filled // TILE) * TILE).astype(np.int32)).to(device),
             len(most),
             int(counts.sum()),
         )
-        return replace(made, weights=torch.stack([made.weights_of(one) for one in tables]))
 
     def weights_of(self, samples: Samples) -> torch.Tensor:
         """The weights of samples, each at the column of its row, (width,)."""

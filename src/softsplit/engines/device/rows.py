@@ -72,7 +72,7 @@ class DeviceRows(OfSamples):
         dtype = torch.float32 if single else torch.float64
         bytes_of_row = (samples.n_features + 1) * (4 if single else 8)
         if room is None:
-            room = cls._free(device)
+            room = cls.free(device)
         streamed = samples.n_rows * bytes_of_row > room
         most = min(SLAB, room // 3) // bytes_of_row if streamed else LARGEST // samples.n_features
         slabs = []
@@ -86,7 +86,8 @@ class DeviceRows(OfSamples):
         return cls(samples, tuple(slabs), device)
 
     @staticmethod
-    def _free(device: Any) -> int:
+    def free(device: Any) -> int:
+        """Bytes that rows may take on a device."""
         if device.type != "cuda":
             return int(1e15)
         return int(SHARE * torch.cuda.mem_get_info(device)[0])

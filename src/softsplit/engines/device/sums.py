@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import cache
 from types import ModuleType
 
-from softsplit.engines.device.pieces import BatchSums, Pieces, Trees
-from softsplit.engines.device.tensor_pass import tensor_sums
+import torch
+
+from softsplit.engines.device.pieces import BatchSums, Parts, Pieces, Trees
+from softsplit.engines.device.tensor_pass import class_sums, tensor_sums
+from softsplit.engines.outer import IDENTITY
 
 
 @cache
@@ -26,3 +29,14 @@ def batch_sums(pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True) -
         found: BatchSums = kernel.fused_sums(pieces, trees, outer, mass=mass)
         return found
     return tensor_sums(pieces, trees, outer)
+
+
+def part_sums(pieces: Pieces, trees: Trees) -> Parts:
+    """The sums of every tree over parts of its rows: pieces, or whole classes."""
+    kernel = _kernel() if pieces.features.is_cuda else None
+    if kernel is not None and kernel.fits(pieces, trees):
+        parts: Parts = kernel.fused_parts(pieces, trees)
+        return parts
+    found = class_sums(pieces, trees, IDENTITY)
+    classes = torch.arange(pieces.n_classes, device=pieces.features.device)
+    return Parts(found.splits.to(trees.splits.dtype), classes, found.table)

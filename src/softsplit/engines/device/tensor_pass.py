@@ -23,12 +23,18 @@ CELLS = 2**24
 
 def tensor_sums(pieces: Pieces, trees: Trees, outer: int) -> BatchSums:
     """The sums of every tree over its rows."""
+    found = class_sums(pieces, trees, outer)
+    return found._replace(splits=found.splits.sum(dim=1))
+
+
+def class_sums(pieces: Pieces, trees: Trees, outer: int) -> BatchSums:
+    """The same with splits by classes, (n_trees, n_classes, n_branches, n_features + 1)."""
     n_trees, n_branches, wide = trees.splits.shape
     shape = (n_trees, pieces.n_classes, n_branches + 1)
     device = pieces.features.device
     made = BatchSums(
         torch.zeros(n_trees, dtype=torch.float64, device=device),
-        torch.zeros((n_trees, n_branches, wide), dtype=torch.float64, device=device),
+        torch.zeros((*shape[:2], n_branches, wide), dtype=torch.float64, device=device),
         torch.zeros(shape, dtype=torch.float64, device=device),
         torch.zeros(shape, dtype=torch.float64, device=device),
     )
@@ -51,7 +57,8 @@ def _over_table(pieces: Pieces, number: int, trees: Trees, outer: int) -> BatchS
     n_trees, n_branches, wide = trees.splits.shape
     dtype = features.dtype
     value = torch.zeros(n_trees, dtype=torch.float64, device=features.device)
-    by_split = torch.zeros_like(trees.splits, dtype=torch.float64)
+    shape = (n_trees, pieces.n_classes, n_branches, wide)
+    by_split = torch.zeros(shape, dtype=torch.float64, device=features.device)
     mass = torch.zeros_like(trees.leaves, dtype=torch.float64)
     table = torch.zeros_like(mass)
     flat = trees.splits.to(dtype).reshape(-1, wide)
@@ -67,8 +74,8 @@ def _over_table(pieces: Pieces, number: int, trees: Trees, outer: int) -> BatchS
             value += total
             flat_slopes = slopes.reshape(n_trees * n_branches, -1)
             products = (flat_slopes @ x.T).view(n_trees, n_branches, -1)
-            by_split[:, :, :-1] += products
-            by_split[:, :, -1] += slopes.sum(dim=2, dtype=torch.float64)
+            by_split[:, group, :, :-1] += products
+            by_split[:, group, :, -1] += slopes.sum(dim=2, dtype=torch.float64)
             mass[:, group] += leaf_mass
             table[:, group] += leaf_table
     return BatchSums(value, by_split, mass, table)

@@ -232,9 +232,9 @@ class EngineDescents:
             damping = 0.1 * damping if whole else max(4.0 * damping, CUT_DAMPING)
             model.learn((moved - x)[free], (fresh - gradient)[free])
             fall = value - new
-            small = fall <= decrease * max(abs(new), least)
+            small = fall <= max(decrease, self._rounding) * max(abs(new), least)
             x, value, gradient, steep = moved, new, fresh, _largest(fresh)
-            far = fall > FAR * abs(new) and steep > SLOW * steepest
+            far = fall > max(FAR, self._rounding) * abs(new) and steep > SLOW * steepest
             nearer = tol > 0.0 and steep <= 0.5 * steepest
             stalled = stalled + 1 if small and not nearer else 0
             if stalled >= (PATIENCE if tol > 0.0 else STALLS):

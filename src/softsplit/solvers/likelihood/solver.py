@@ -36,6 +36,9 @@ FEW_ROWS, FEW_OF_A_CLASS = 1500, 100
 """Rows on which features are looked for where trees are only compared."""
 
 POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
+DECREASE_PER_TOL, ROUGH = 1e-4, 1e-3
+"""A rough tolerance ends descents earlier, and spares the last digits."""
+
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
 
@@ -185,7 +188,7 @@ class Elimination:
         tol = self.budget.tol * problem.cost_unit
         steps, decrease = COMPARED_STEPS, COMPARED_DECREASE
         if tight:
-            steps, decrease = POLISH_STEPS, POLISH_DECREASE
+            steps, decrease = POLISH_STEPS, max(POLISH_DECREASE, DECREASE_PER_TOL * self.budget.tol)
         smoothing, small = Smoothing(problem.ridge), 0.5 * tol / max(problem.steepness, 1.0)
         key = id(picked), problem.ridge, tight, whole is self.few
         if key in self._ends:
@@ -195,10 +198,11 @@ class Elimination:
             near = small if tight else 0.0
             draft, value, over = whole.descend(begin, smoothing, steps, decrease, near)
         else:
-            if tight and not affordable(int(begin.free.sum()), whole.n_rows, len(begin.splits)):
+            fine = tight and self.budget.tol < ROUGH
+            if fine and not affordable(int(begin.free.sum()), whole.n_rows, len(begin.splits)):
                 decrease = FINE_DECREASE
             draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
-            if tight and over:
+            if fine and over:
                 draft = sharpened(draft, whole.on(draft), smoothing, small)
         self._last[id(picked)] = draft
         self._ends[key] = End(draft, value, self._status(over))

@@ -26,6 +26,7 @@ from softsplit.problem.penalties import (
     POWER,
     Surrogate,
 )
+from softsplit.problem.problem import TrainingProblem
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,15 @@ class BatchPenalty:
         tops = self._phi(sizes.amax(dim=1)).sum(dim=1, dtype=torch.float64)
         return self.local * each + self.global_ * tops
 
+    def slopes(self, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """local phi'(|u_jt|), of the shape of the weights, and global phi'(max_t |u_jt|).
+
+        For weights in units of 1.
+        """
+        sizes, dtype = weights.abs(), weights.dtype
+        each = self.local.to(dtype)[:, None, None] * self._slope(sizes)
+        return each, self.global_.to(dtype)[:, None] * self._slope(sizes.amax(dim=1))
+
     def prox(self, moved: torch.Tensor, at: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """Prox at ``moved`` of ``step`` (n_trees,) times the penalty that touches g at ``at``."""
         sizes = at.abs() * self.units[:, None]
@@ -91,6 +101,12 @@ class BatchPenalty:
         if kind == INVERSE_POWER:
             return first * (u + second) ** (-first - 1.0)
         return 1.0 / (u + second) if kind == LOG else torch.ones_like(u)
+
+
+def common_surrogate(problem: TrainingProblem) -> Surrogate:
+    """That of both penalties of a problem, where one has no strength that of the other."""
+    pair = problem.penalties
+    return pair.local.surrogate if pair.local.strength > 0 else pair.global_.surrogate
 
 
 def _cap(sizes: torch.Tensor, total: torch.Tensor) -> torch.Tensor:

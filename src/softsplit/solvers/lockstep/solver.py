@@ -1,4 +1,4 @@
-"""Trees for many problems by likelihood at once: ``solve_together``.
+"""Trees for many problems at once: ``solve_together``; by cost, cost_solver.py sees to them.
 
 Problems may differ in their rows (folds), strengths and starts; those of one shape descend in
 lockstep on a device, in single precision unless it is a CPU. What is told of a tree is measured
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,15 +22,16 @@ from softsplit.engines.device.backend import enough_memory, find_device
 from softsplit.engines.device.pieces import Pieces, Units
 from softsplit.engines.samples import Samples
 from softsplit.problem.distributions import CountedDistributions
-from softsplit.problem.penalties import Surrogate
+from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Status, UnsupportedProblem
+from softsplit.solvers.base import Budget, Status, UnsupportedProblem
 from softsplit.solvers.likelihood.draft import NOTHING, Draft
 from softsplit.solvers.lockstep.batch import Batch
+from softsplit.solvers.lockstep.cost_solver import costs_alike, descended_by_cost
 from softsplit.solvers.lockstep.descent import descend
-from softsplit.solvers.lockstep.penalty import BatchPenalty
+from softsplit.solvers.lockstep.penalty import BatchPenalty, common_surrogate
+from softsplit.solvers.lockstep.tasks import Ends, Group, Task
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import TreeParameters
 
 MAX_ITER = 600
 DECREASE = 3e-6
@@ -44,69 +44,18 @@ AT_ONCE = 20_000
 """Trees that descend together."""
 
 
-class Task(NamedTuple):
-    """A problem, and the tree to start from."""
-
-    problem: TrainingProblem
-    start: TreeParameters
-
-
-@dataclass(frozen=True)
-class Group:
-    """Where tasks of one shape have led; arrays have an entry for each."""
-
-    problems: Sequence[TrainingProblem]
-    weights: FloatArray  # (n, n_features, n_branches)
-    thresholds: FloatArray  # (n, n_branches)
-    leaves: FloatArray  # (n, n_classes, n_leaves)
-    costs: FloatArray  # (n,)
-    objectives: FloatArray  # (n,)
-    ended: Sequence[bool]
-    otherwise: Status
-
-    def solution(self, number: int) -> Solution:
-        tree = TreeParameters(self.weights[number], self.thresholds[number], self.leaves[number])
-        status = Status.ACCEPTABLE if self.ended[number] else self.otherwise
-        cost = float(self.costs[number])
-        return Solution.unmeasured(self.problems[number], tree, cost, status)
-
-
-class Ends(Sequence[Solution]):
-    """Where all tasks have led, in their order; a solution is made when it is asked for."""
-
-    def __init__(self, places: Sequence[tuple[Group, int]]) -> None:
-        self._places = places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> Solution: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Solution]: ...
-
-    def __getitem__(self, index: int | slice) -> Solution | list[Solution]:
-        if isinstance(index, slice):
-            return [group.solution(number) for group, number in self._places[index]]
-        group, number = self._places[index]
-        return group.solution(number)
-
-    @property
-    def objectives(self) -> FloatArray:
-        """That of every task."""
-        return np.array([group.objectives[number] for group, number in self._places])
-
-
 def supports(problem: TrainingProblem) -> str | None:
     """None, or why such a problem cannot be solved in lockstep."""
     pair = problem.penalties
-    if not problem.by_likelihood:
-        return "is for loss='log'"
+    by_cost = isinstance(problem.loss, ExpectedCost) and problem.boxed
+    if not (problem.by_likelihood or by_cost) or problem.block is not None:
+        return "is for loss='log' and loss='cost'"
     if pair.counts:
         return "needs a penalty with a slope, such as 'l1' or 'l0'"
-    if problem.rated:
-        return "knows no minimum class rates"
+    if problem.groups is not None:
+        return "knows no groups of features"
+    if problem.rated and not (by_cost and costs_alike(problem)):
+        return "knows minimum class rates only where every error of a class costs the same"
     if pair.local.surrogate != pair.global_.surrogate and 0.0 not in pair.strengths:
         return "needs one surrogate for both penalties"
     return None
@@ -132,7 +81,10 @@ def solve_together(tasks: Sequence[Task], device: str, budget: Budget) -> Ends:
         for low in range(0, len(members), AT_ONCE):
             numbers = members[low : low + AT_ONCE]
             with enough_memory(f"{len(numbers)} trees"):
-                group = _descended([tasks[i] for i in numbers], where, budget)
+                descended = (
+                    _descended if tasks[numbers[0]].problem.by_likelihood else descended_by_cost
+                )
+                group = descended([tasks[i] for i in numbers], where, budget)
             places |= {number: (group, i) for i, number in enumerate(numbers)}
     return Ends([places[number] for number in range(len(tasks))])
 
@@ -141,13 +93,8 @@ def _shape(problem: TrainingProblem) -> tuple[Any, ...]:
     """What problems of one batch have in common."""
     rows = problem.rows
     unit = problem.steepness / rows.n_features
-    n_branches = problem.topology.n_branches
-    return n_branches, rows.n_features, rows.n_classes, unit, _surrogate(problem)
-
-
-def _surrogate(problem: TrainingProblem) -> Surrogate:
-    pair = problem.penalties
-    return pair.local.surrogate if pair.local.strength > 0 else pair.global_.surrogate
+    shape = problem.topology.n_branches, rows.n_features, rows.n_classes
+    return *shape, unit, problem.by_likelihood, common_surrogate(problem)
 
 
 def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
@@ -172,7 +119,7 @@ def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
         column(np.array([problem.ridge for problem in problems])[:, None] / scale.deviations**2),
     )
     penalty = BatchPenalty(
-        _surrogate(problems[0]),
+        common_surrogate(problems[0]),
         column([problem.penalties.local.strength for problem in problems]),
         column([problem.penalties.global_.strength for problem in problems]),
         column(1.0 / scale.deviations, dtype),
@@ -203,11 +150,11 @@ def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
 def _vectors(tasks: Sequence[Task]) -> FloatArray:
     """The starts as points of drafts, (n, size)."""
     known: dict[tuple[int, int], FloatArray] = {}
-    for problem, start in tasks:
+    for problem, start, _ in tasks:
         key = id(start), id(problem.rows)
         if key not in known:
             known[key] = Draft.of(start, problem).vector
-    return np.array([known[id(start), id(problem.rows)] for problem, start in tasks])
+    return np.array([known[id(start), id(problem.rows)] for problem, start, _ in tasks])
 
 
 def _group(
@@ -230,7 +177,8 @@ def _group(
     shares = np.exp(odds - odds.max(axis=1, keepdims=True))
     leaves = shares / shares.sum(axis=1, keepdims=True)
     turned = np.ascontiguousarray(weights.transpose(0, 2, 1))
-    return Group(problems, turned, thresholds, leaves, costs, objectives, ended, otherwise)
+    none = np.zeros(count)
+    return Group(problems, turned, thresholds, leaves, costs, objectives, none, ended, otherwise)
 
 
 class Scale(NamedTuple):
