@@ -15,7 +15,7 @@ demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and wri
 	@$(BIN)/softsplit demo $(ARGS)
 
 test: lint browser ## linters, type checker, import contracts and all tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
 browser:
@@ -109,7 +109,7 @@ test-oldest: $(VENV)/.made ## the tests with the oldest versions that pyproject.
 	@$(BIN)/python tests/lower_bounds.py > build/oldest.txt
 	build/oldest/bin/python -m pip install --quiet --constraint build/oldest.txt --editable '.[all]' \
 		build hatchling hypothesis jsonschema matplotlib onnxruntime playwright 'polars<1.30' pytest pytest-xdist skops
-	build/oldest/bin/python -m pytest -n auto -W default $(ARGS)
+	build/oldest/bin/python -m pytest -n auto --dist worksteal -W default $(ARGS)
 
 # The theme announces its successor on every build; that is no news for readers of these pages.
 docs: export NO_MKDOCS_2_WARNING := 1

@@ -288,7 +288,7 @@ def make(n):
     noise = rng.random(n) < 0.1
     y[noise] = rng.integers(0, 8, noise.sum())
     return X, y
-tree.fit(*make(2000))
+tree.fit(*make(min(size, 2000)))
 idle = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 X, y = make(size)
 tree.fit(X, y)

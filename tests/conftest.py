@@ -1,13 +1,30 @@
-"""Settings shared by every test: hypothesis always draws the same examples; one browser."""
+"""Settings shared by every test: the same examples each time, code compiled once, one browser."""
+
+import multiprocessing
 
 import pytest
 from hypothesis import settings
 
 from browser import chromium_path
+from first_fits import FIRST_FITS, first_fit
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept.
 settings.register_profile("softsplit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("softsplit")
+
+
+def pytest_sessionstart(session):
+    """Before a run of all tests has workers: else each of them would compile the same code."""
+    config = session.config
+    all_tests = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    workers_follow = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if all_tests and workers_follow:
+        spawn = multiprocessing.get_context("spawn")
+        processes = [spawn.Process(target=first_fit, args=(loss,)) for loss in FIRST_FITS]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
 
 
 @pytest.fixture(scope="module")

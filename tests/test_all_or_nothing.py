@@ -14,7 +14,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = (X[:, 0] > 0).astype(int)
-OTHER_X, OTHER_Y = -100 * RNG.normal(size=(60, 2)), RNG.permutation(["a", "b"] * 30)
+OTHER_X, OTHER_Y = -100 * RNG.normal(size=(20, 2)), RNG.permutation(["a", "b"] * 10)
 
 
 def tree(**parameters):
@@ -22,7 +22,8 @@ def tree(**parameters):
 
 
 def search(**parameters):
-    return SoftTreeClassifierCV(depths=[1], n_strengths=2, cv=2, random_state=0, **parameters)
+    few = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 2, "cv": 2}
+    return SoftTreeClassifierCV(**few, random_state=0, **parameters)
 
 
 def interrupted(*_arguments, **_options):
@@ -31,10 +32,10 @@ def interrupted(*_arguments, **_options):
 
 FAILURES = {
     "rates out of reach": ({"min_class_rate": 1.0}, OTHER_X, OTHER_Y, ValueError),
-    "one class": ({}, OTHER_X, ["a"] * 60, ValueError),
+    "one class": ({}, OTHER_X, ["a"] * 20, ValueError),
     "a wrong parameter": ({"solver": "none"}, OTHER_X, OTHER_Y, ValueError),
     "too few weights": ({"min_class_rate": [0.1]}, OTHER_X, OTHER_Y, ValueError),
-    "not a number": ({}, np.full((60, 2), np.nan), OTHER_Y, ValueError),
+    "not a number": ({}, np.full((20, 2), np.nan), OTHER_Y, ValueError),
 }
 
 

@@ -121,7 +121,7 @@ def test_class_rates_in_a_choice_keep_their_features() -> None:
     X = rng.normal(size=(400, 5))
     score = 2.0 * X[:, 0] + 1.5 * X[:, 1] + rng.normal(size=400)
     y = np.where(score > np.quantile(score, 0.95), "fraud", "ok")
-    settings = {"depths": [1], "scales": ["standard"], "n_strengths": 3, "cv": 2}
+    settings = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 3, "cv": 2}
     chosen = SoftTreeClassifierCV(**settings, min_class_rate={"fraud": 0.9}, random_state=0)
     chosen.fit(X, y)
     assert chosen.best_params_["min_class_rate"] == {"fraud": 0.9}

@@ -23,10 +23,11 @@ PAPER = SMALL | {"loss": "cost", "steepnesses": (512.0,)}
 both_losses = pytest.mark.parametrize("small", [SMALL, PAPER], ids=["log", "cost"])
 
 
-FEW = {"n_strengths": 2, "cv": 2, "steepnesses": (512.0,), "scales": ("minmax",)}
+FEWEST = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 1, "cv": 2}
 
 
-@parametrize_with_checks([SoftTreeClassifierCV(), SoftTreeClassifierCV(loss="cost", **FEW)])
+# Those of a tree by cost are in test_classifier.py.
+@parametrize_with_checks([SoftTreeClassifierCV(n_strengths=2, cv=2)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -167,7 +168,8 @@ def test_a_class_that_a_fold_lacks(wine):
 @both_losses
 def test_costs_and_rates_are_passed_on(small):
     X, y = load_breast_cancer(return_X_y=True)
-    settings = small | {"depths": [1], "scales": ["quantile"]}
+    X, y = X[::3], y[::3]
+    settings = small | {"depths": [1], "scales": ["quantile"], "n_strengths": 2, "cv": 2}
     strict = SoftTreeClassifierCV(**settings, min_class_rate=[0.97, 0.1]).fit(X, y)
     called = strict.leaf_proba(X) @ strict.leaf_classes_.T
     assert np.mean(called[y == 0, 0]) > 0.969
@@ -340,7 +342,7 @@ def test_wrong_settings_get_one_sentence(wrong, sentence):
 def test_rates_that_cannot_be_met():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match="no candidate met the class rates on any fold"):
-        SoftTreeClassifierCV(**SMALL | {"depths": [1]}, min_class_rate=1.0).fit(X[:, :1], y)
+        SoftTreeClassifierCV(**SMALL | FEWEST, min_class_rate=1.0).fit(X[:60, :1], y[:60])
 
 
 def test_two_valued_columns_need_one_scaling_only():
@@ -391,10 +393,9 @@ def test_a_score_that_some_folds_do_not_have_decides_by_the_others(wine):
     assert 0.8 < chosen.best_score_ <= 1
 
 
-@pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize(("n_classes", "n_columns"), [(12, 5), (14, 4)])
+@pytest.mark.parametrize(("loss", "n_classes", "n_columns"), [("log", 14, 4), ("cost", 12, 5)])
 def test_a_candidate_that_meets_no_rates_on_a_fold_does_not_end_the_choice(
-    n_classes, n_columns, loss
+    loss, n_classes, n_columns
 ):
     """More classes than a tenth of the rows each can be told apart by a few yes or no columns."""
     rng = np.random.default_rng(1)

@@ -85,6 +85,7 @@ def test_samples_keep_every_class():
 
 def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     monkeypatch.setattr(reporting, "POINTS", 2)
+    monkeypatch.setattr(reporting, "FOLDS", 2)
     path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
     quick = ["--depth", 1, "--strength", 2, "-q", "--jobs", 1]
     fitted = invoke("fit", path, "-t", "risk", "-m", model, "-r", page, "--json", *quick)
@@ -100,7 +101,8 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     assert first == second
 
 
-def test_a_path_shows_what_each_strength_buys(tmp_path):
+def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
+    monkeypatch.setattr(reporting, "FOLDS", 2)
     path = written(tmp_path, "plain")
     result = invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")
     assert result.exit_code == 0, result.output
@@ -115,6 +117,7 @@ def test_a_path_shows_what_each_strength_buys(tmp_path):
 
 def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
     monkeypatch.setattr(reporting, "POINTS", 2)
+    monkeypatch.setattr(reporting, "FOLDS", 2)
     page = tmp_path / "demo.html"
     result = invoke("demo", "--data", "iris", "--out", page, "--jobs", 1)
     assert result.exit_code == 0, result.output

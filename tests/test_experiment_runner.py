@@ -181,19 +181,12 @@ def test_a_second_run_has_nothing_to_do(whole):
     assert contents(whole) == before
 
 
-def test_processes_change_no_bit(whole, tmp_path):
-    with Store(tmp_path / "two.sqlite") as store:
-        run_experiment(small(), store, n_jobs=2)
-    assert contents(tmp_path / "two.sqlite") == contents(whole)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_whatever_rows_are_missing_come_back_bit_for_bit(seed, whole, tmp_path):
+def test_whatever_rows_are_missing_come_back_bit_for_bit(whole, tmp_path):
     path = tmp_path / "holes.sqlite"
     with sqlite3.connect(whole) as source, sqlite3.connect(path) as copy:
         source.backup(copy)
         numbers = [row[0] for row in copy.execute("SELECT rowid FROM cells")]
-        lost = random.Random(seed).sample(numbers, 40)
+        lost = random.Random(0).sample(numbers, 40)
         copy.executemany("DELETE FROM cells WHERE rowid = ?", [(n,) for n in lost])
     source.close()
     copy.close()
@@ -241,7 +234,7 @@ def _count(path) -> int:
     return int(count)
 
 
-def test_a_killed_process_is_replaced(whole, tmp_path):
+def test_processes_change_no_bit_and_one_that_is_killed_is_replaced(whole, tmp_path):
     others = {child.pid for child in multiprocessing.active_children()}
 
     def kill() -> None:

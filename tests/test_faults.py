@@ -1,6 +1,7 @@
 """Whatever stops a run or a fit: nothing recorded is lost, doubled or wrong.
 
-Many more of the same are in benchmarks/faults.py.
+A run that is killed is in test_experiment_runner.py, and many more of all are in
+benchmarks/faults.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from fault_runs import (
     cluster,
     damaged,
     interrupt,
-    kill_once,
     start_run,
     use_damaged,
     whole_run,
@@ -44,15 +44,6 @@ def whole(tmp_path_factory):
     if before is not None:
         os.environ["SOFTSPLIT_DATA"] = before
     return path, rows
-
-
-def test_runs_killed_at_random_moments(whole, tmp_path):
-    rng, path = random.Random(0), tmp_path / "killed.sqlite"
-    for jobs in (1, 2):
-        kill_once(path, rng.uniform(1.0, 6.0), set(whole[1]), jobs)
-    with Store(path) as store:
-        run_experiment(small(), store)
-    assert contents(path) == whole[1]
 
 
 def test_a_full_disk(whole, tmp_path):
@@ -177,8 +168,8 @@ def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
     assert contents(path) == whole[1]
 
 
-@pytest.mark.parametrize("work", ["fit", "path", "cv"])
-def test_ctrl_c_keeps_the_best_so_far(work):
-    end, said, _ = interrupt(work, 2.0 if work != "cv" else 6.0)
+def test_ctrl_c_keeps_the_path_so_far():
+    """Fits are in test_training.py, and the choice of a tree in test_cli_fit.py."""
+    end, said, _ = interrupt("path", 2.0)
     assert end == "kept", said
     assert "interrupted" in said and "Traceback" not in said

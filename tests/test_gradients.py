@@ -13,7 +13,7 @@ import pytest
 from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
 from own_loss import SquaredError
 from softsplit.problem.loss import ExpectedCost, LogLoss
-from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
 from softsplit.tree.routing import split_scores
 
 LOSSES = {
@@ -27,6 +27,17 @@ DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
 FIELDS = ["weights", "thresholds", "leaf_classes"]
 TOLERANCE = 1e-6
+
+# Loss, penalties and routing add up: each is compared with one kind of the others.
+ROUTINGS = [
+    (loss, exponential(), "both", depth, steepness)
+    for loss in ("unequal costs", "log-loss")
+    for depth in DEPTHS
+    for steepness in STEEPNESSES
+]
+PENALISED = [
+    ("unequal costs", surrogate, scope, 2, 32.0) for surrogate in SURROGATES for scope in SCOPES
+]
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
@@ -124,11 +135,11 @@ def balanced_penalties(case, surrogate, scope):
     return PenaltyPair.of(surrogate, **strengths)
 
 
-@every_steepness
-@every_depth
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
-@pytest.mark.parametrize("loss", ["unequal costs", "log-loss"])
+@pytest.mark.parametrize(
+    ("loss", "surrogate", "scope", "depth", "steepness"),
+    ROUTINGS + PENALISED,
+    ids=lambda part: surrogate_id(part) if isinstance(part, Surrogate) else str(part),
+)
 def test_gradient_of_the_objective(loss, surrogate, scope, depth, steepness):
     case = make_case(loss, depth, steepness)
     problem = case.problem.with_penalties(balanced_penalties(case, surrogate, scope))

@@ -38,7 +38,7 @@ from softsplit.tree.parameters import TreeParameters
 
 
 @given(case=problems(calls=("fit", "fit", "refit")))
-@settings(max_examples=160)
+@settings(max_examples=60)
 def test_a_fit_gives_a_sound_tree_or_one_sentence(case):
     outcome(case)
 
@@ -56,7 +56,7 @@ def test_a_choice_gives_a_sound_tree_or_one_sentence(case):
 
 
 @given(case=tables())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_command_gives_a_sound_tree_or_one_sentence(case, tmp_path):
     table_outcome(case, tmp_path)
 

@@ -193,12 +193,12 @@ def test_both_speak_of_the_same_objective():
 
 
 TINY = {
-    "depth 1, one feature": [tiny(s, 1, 1, 2) for s in range(3)],
-    "depth 1, two features": [tiny(s, 1, 2, 2) for s in range(3)],
-    "depth 1, linear": [tiny(s, 1, 2, 2, linear()) for s in range(2)],
-    "depth 1, log": [tiny(s, 1, 2, 2, logarithmic(), 0.02) for s in range(2)],
-    "depth 2, one feature": [tiny(s, 2, 1, 2) for s in (1, 2)],
-    "depth 2, three classes": [tiny(s, 2, 1, 3) for s in (0,)],
+    "depth 1, one feature": [tiny(0, 1, 1, 2)],
+    "depth 1, two features": [tiny(s, 1, 2, 2) for s in range(2)],
+    "depth 1, linear": [tiny(0, 1, 2, 2, linear())],
+    "depth 1, log": [tiny(1, 1, 2, 2, logarithmic(), 0.02)],
+    "depth 2, one feature": [tiny(1, 2, 1, 2)],
+    "depth 2, three classes": [tiny(0, 2, 1, 3)],
 }
 
 

@@ -47,8 +47,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize("work", ["fit", "path"])
+@pytest.mark.parametrize(("work", "loss"), [("fit", "log"), ("path", "cost")])
 def test_an_interruption_that_python_drops_ends_the_work(work, loss):
     done = subprocess.run(
         [sys.executable, "-c", DROPPED, work, loss],

@@ -76,8 +76,8 @@ def test_every_penalty_ends_at_a_point_of_the_first_order(surrogate, scope, dept
     X, y = learnable_rows(depth, n_rows=80, n_classes=n_classes)
     penalties = PenaltyPair.of(SURROGATES[surrogate], *SCOPES[scope])
     problem = problem_of(X, y, depth=depth, penalties=penalties)
-    for solution in multistart(problem, NativeSolver(), n_starts=2, seed=1):
-        assert_optimal(problem, solution)
+    (solution,) = multistart(problem, NativeSolver(), n_starts=1, seed=1)
+    assert_optimal(problem, solution)
 
 
 @pytest.mark.parametrize("ridge", [0.1, 1.0])
@@ -109,7 +109,7 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
 # Known optima.
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_global_optimum_of_one_split_on_a_line(seed, n_classes):
     """Descents of slope, place and leaves from 25 points, by the formula alone."""
@@ -127,11 +127,10 @@ def best_subset(problem, strength):
     return min(lowest_of_one_split(problem, used, starts=5) + strength * sum(used) for used in sets)
 
 
-@pytest.mark.parametrize("ridge", [0.3, 1.0])
-@pytest.mark.parametrize("strength", [0.7, 2.0, 4.5])
+@pytest.mark.parametrize(("strength", "ridge"), [(0.7, 0.3), (2.0, 1.0), (4.5, 0.3)])
 def test_elimination_finds_the_best_subset(strength, ridge):
     """One split, four features: each of the sixteen supports is fitted by the formula alone."""
-    for seed in range(6):
+    for seed in range(2):
         X, y = learnable_rows(seed, n_rows=40)
         pair = PenaltyPair.of(counting(), 0.4 * strength, 0.6 * strength)
         problem = problem_of(X, y, penalties=pair, ridge=ridge)
@@ -143,14 +142,15 @@ def test_elimination_finds_the_best_subset(strength, ridge):
 
 
 @needs_casadi
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("surrogate", ["l1", "l0"])
+@pytest.mark.parametrize(
+    ("surrogate", "scope"), [("l1", "both"), ("l0", "local"), ("l0", "global")]
+)
 def test_no_worse_than_ipopt(surrogate, scope):
     for seed, (depth, n_classes) in enumerate([(1, 2), (2, 2), (2, 3)]):
         X, y = learnable_rows(seed, n_rows=40, n_features=3, n_classes=n_classes)
         penalties = PenaltyPair.of(SURROGATES[surrogate], *SCOPES[scope])
         problem = problem_of(X, y, depth=depth, penalties=penalties)
-        reference = best_of(problem, IpoptSolver(), n_starts=5)
+        reference = best_of(problem, IpoptSolver(), n_starts=3)
         found = best_of(problem, n_starts=5)
         assert found.objective <= 1.001 * reference.objective
 
@@ -202,8 +202,9 @@ def test_ipopt_by_default_has_the_penalty_that_it_can_follow():
 # Class rates.
 
 
-@pytest.mark.parametrize("penalty", ["count", "l1", "l0"])
-@pytest.mark.parametrize("rate", [0.5, 0.9])
+@pytest.mark.parametrize(
+    ("rate", "penalty"), [(0.5, "count"), (0.9, "count"), (0.9, "l1"), (0.9, "l0")]
+)
 def test_class_rates_hold_if_asked_for(penalty, rate):
     """At 0.9 they bind: the tree without them has 0.86 for one class."""
     X, y = load_iris(return_X_y=True)
@@ -273,8 +274,9 @@ def test_the_same_bits_for_any_jobs_and_any_order_of_rows(penalty):
         np.testing.assert_array_equal(other.predict_proba(X), tree.predict_proba(X))
 
 
-@pytest.mark.parametrize("settings", [{"depth": 1}, {}], ids=["one split", "defaults"])
-@pytest.mark.parametrize("n_classes", [2, 3, 12, 30, 100])
+@pytest.mark.parametrize(
+    ("settings", "n_classes"), [({"depth": 1}, 2), ({"depth": 1}, 100), ({}, 3), ({}, 12), ({}, 40)]
+)
 def test_any_number_of_classes(n_classes, settings):
     rng = np.random.default_rng(n_classes)
     y = np.repeat(np.arange(n_classes), 5)

@@ -15,7 +15,7 @@ from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
 from own_loss import SquaredError
 from softsplit.engines.curvature import NEGLIGIBLE
 from softsplit.problem.loss import LogLoss
-from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
 from softsplit.solvers.base import Budget
 from softsplit.solvers.native.faces import FIXED, TIED, subgradient
 from softsplit.solvers.native.meter import Meter
@@ -25,12 +25,18 @@ from softsplit.solvers.native.run import DescentRun
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]
+STEEPNESSES = [2.0, 32.0, 512.0]
 
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
-every_steepness = pytest.mark.parametrize("steepness", [2.0, 32.0, 512.0])
+every_steepness = pytest.mark.parametrize("steepness", STEEPNESSES)
 every_rate = pytest.mark.parametrize("active", [False, True], ids=["no rate", "active rate"])
 every_scope = pytest.mark.parametrize("scope", SCOPES)
-every_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=surrogate_id)
+# What a penalty adds does not depend on the routing: each is compared on one tree, and each tree
+# with one penalty.
+ROUTINGS = [
+    (exponential(), "both", depth, steepness) for depth in DEPTHS for steepness in STEEPNESSES
+]
+PENALISED = [(surrogate, scope, 2, 32.0) for surrogate in SURROGATES for scope in SCOPES]
 
 
 class Point:
@@ -165,11 +171,12 @@ class Point:
         return np.linalg.inv(np.array(columns).T) - damping * self.metric(expected)
 
 
-@every_steepness
-@every_depth
-@every_scope
+@pytest.mark.parametrize(
+    ("surrogate", "scope", "depth", "steepness"),
+    ROUTINGS + PENALISED,
+    ids=lambda part: surrogate_id(part) if isinstance(part, Surrogate) else str(part),
+)
 @every_rate
-@every_surrogate
 def test_newton_matrix_is_the_hessian_on_the_face(surrogate, active, scope, depth, steepness):
     point = Point(depth, steepness, active, surrogate, scope)
     smooth, penalties = point.expected_matrix()

@@ -90,26 +90,24 @@ def known(request):
     return request.param, fitted_fingerprint(tree(request.param))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
-def test_jobs_change_no_bit(known, n_jobs):
+def test_jobs_and_threads_change_no_bit(known):
+    """Starts side by side, and whole fits, also where the caller has chosen how."""
     name, expected = known
-    assert fitted_fingerprint(tree(name, n_jobs=n_jobs)) == expected
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_fits_side_by_side_in_threads_and_processes_are_those_made_alone(known, backend):
-    name, expected = known
-    side_by_side = Parallel(n_jobs=2, backend=backend)
+    assert fitted_fingerprint(tree(name, n_jobs=2)) == expected
+    side_by_side = Parallel(n_jobs=2, backend="threading")
     found = side_by_side(delayed(fitted_fingerprint)(tree(name)) for _ in range(3))
     assert found == [expected] * 3
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_the_callers_choice_of_a_backend_changes_no_bit(known, backend):
-    name, expected = known
-    with parallel_config(backend=backend, n_jobs=2):
+    with parallel_config(backend="threading", n_jobs=2):
         assert fitted_fingerprint(tree(name, n_jobs=None)) == expected
-        assert fitted_fingerprint(tree(name, n_jobs=2)) == expected
+
+
+def test_processes_change_no_bit():
+    """Each of them fits by every setting."""
+    expected = [fitted_fingerprint(tree(name)) for name in SETTINGS]
+    side_by_side = Parallel(n_jobs=2, backend="loky")
+    assert side_by_side(delayed(fitted_fingerprint)(tree(name)) for name in SETTINGS) == expected
+    with parallel_config(backend="loky", n_jobs=2):
+        assert [fitted_fingerprint(tree(name, n_jobs=2)) for name in SETTINGS] == expected
 
 
 def test_a_fresh_process_finds_the_same_bits():
@@ -183,8 +181,7 @@ def test_the_kind_of_labels_changes_no_bit(dress):
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])
-@pytest.mark.parametrize("n_jobs", [2, 4])
-def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs, loss):
+def test_a_choice_and_a_path_do_not_depend_on_jobs(loss):
     def chosen(jobs):
         model = SoftTreeClassifierCV(
             loss=loss, cv=3, n_strengths=3, random_state=0, n_jobs=jobs
@@ -195,8 +192,8 @@ def test_a_choice_and_a_path_do_not_depend_on_jobs(n_jobs, loss):
         path = strength_path(X, Y, estimator=tree(loss=loss, n_jobs=jobs), n_points=3)
         return [fingerprint(point.classifier) for point in path.points]
 
-    assert chosen(n_jobs) == chosen(1)
-    assert walked(n_jobs) == walked(1)
+    assert chosen(2) == chosen(1)
+    assert walked(2) == walked(1)
 
 
 @pytest.mark.parametrize("loss", ["log", "cost"])

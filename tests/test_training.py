@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -86,14 +85,11 @@ def test_results_do_not_depend_on_the_number_of_jobs(problem, name):
     if name == "ipopt":
         pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
     settings = {"n_starts": 4, "seed": 3, "budget": Budget(max_iter=60)}
-    runs = [
-        multistart(problem, make_solver(name), n_jobs=n_jobs, **settings) for n_jobs in (1, 2, 4)
-    ]
-    for other in runs[1:]:
-        for one, two in zip(runs[0], other, strict=True):
-            np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
-            assert one.objective == two.objective
-            assert one.n_iter == two.n_iter
+    runs = [multistart(problem, make_solver(name), n_jobs=n_jobs, **settings) for n_jobs in (1, 2)]
+    for one, two in zip(*runs, strict=True):
+        np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
+        assert one.objective == two.objective
+        assert one.n_iter == two.n_iter
 
 
 def test_a_start_does_not_depend_on_how_many_follow(problem):
@@ -180,13 +176,12 @@ def test_a_start_that_was_interrupted_is_the_last(problem):
 def test_a_real_interrupt_stops_the_native_solver(n_jobs):
     """SIGINT to a process in the middle of a long fit: it ends soon, with a fitted tree."""
     script = """
-import signal, sys, warnings, numpy as np
+import logging, signal, sys, warnings, numpy as np
 from softsplit import SoftTreeClassifier
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
 rng = np.random.default_rng(0)
-X = rng.random((4000, 20)); y = rng.integers(0, 4, 4000)
-SoftTreeClassifier(n_starts=1, random_state=0).fit(X[:200], y[:200])
-print("ready", flush=True)
+X = rng.random((1000, 20)); y = rng.integers(0, 4, 1000)
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
 warnings.simplefilter("ignore")
 try:
     tree = SoftTreeClassifier(n_starts=10_000, n_jobs=N, random_state=0).fit(X, y)
@@ -195,11 +190,10 @@ except KeyboardInterrupt:
     print("nothing finished yet", flush=True)
 """.replace("N,", f"{n_jobs},")
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline().strip() == "ready"
-    time.sleep(4)
+    assert any(line.startswith("start 1 ") for line in child.stdout)
     child.send_signal(signal.SIGINT)
     out, _ = child.communicate(timeout=60)
-    assert out.strip() == "fitted True True"
+    assert out.splitlines()[-1] == "fitted True True"
 
 
 def test_interruption_before_the_first_result_is_passed_on(problem):
