@@ -22,7 +22,9 @@ from softsplit.report import rivals as reporting
 from softsplit.report import study as fitting
 from tables import people, written
 
-COMMANDS = ["fit", "predict", "explain", "report", "path", "demo", "info", "vc", "experiment"]
+COMMANDS = [
+    "fit", "predict", "explain", "report", "path", "demo", "info", "compile", "vc", "experiment",
+]  # fmt: skip
 
 
 def invoke(*arguments: object):
@@ -198,12 +200,28 @@ def test_words_come_before_anything_that_takes_long(tmp_path):
     assert done.stdout.startswith("reading ") and done.stdout.endswith(" []\n"), done.stderr
 
 
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_to_ask_a_tree_takes_nothing_that_trains_one(command, tmp_path):
+    path, model = written(tmp_path, "plain"), tmp_path / "m.json"
+    assert (
+        invoke("fit", path, "-t", "risk", "-m", model, "--strength", 1, "--depth", 1).exit_code == 0
+    )
+    script = (
+        "import sys\n"
+        "from softsplit.cli import app\n"
+        f"app([{command!r}, {str(model)!r}, {str(path)!r}], standalone_mode=False)\n"
+        "print(sorted({'numba', 'sklearn', 'scipy', 'joblib'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.endswith("\n[]\n"), done.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_there_for_every_command(command):
     result = invoke(command, "--help")
     assert result.exit_code == 0
     assert "Usage: softsplit" in result.stdout or f"Usage: root {command}" in result.stdout
-    if command in ("fit", "predict", "explain", "report", "path", "demo", "info"):
+    if command not in ("vc", "experiment"):
         assert "Example" in result.stdout
         assert "--json" in result.stdout
     assert command in invoke("--help").stdout

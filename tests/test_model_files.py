@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from softsplit.persistence import (
     loads_model,
     save_model,
 )
+from softsplit.persistence.document import PARAMETERS
 from softsplit.tree.scaling import KINDS
 
 DATA = Path(__file__).with_name("data")
@@ -426,3 +428,7 @@ def test_no_file_gives_anything_but_a_tree_or_a_sentence(document, junk, data):
     names = getattr(tree, "feature_names_in_", None)
     X = pd.DataFrame([document["features"]["low"]], columns=names)
     assert np.all(np.isfinite(tree.predict_proba(X)))
+
+
+def test_all_parameters_of_a_tree_may_stand_in_a_file():
+    assert tuple(inspect.signature(SoftTreeClassifier).parameters) == PARAMETERS

@@ -26,7 +26,10 @@ THIRD_PARTY = {
     ("experiments/pools.py", "_processes"): "the processes of an executor, to end them",
     ("support/compile_cache.py", "_cache"): "numba's cache has no public door",
     ("support/compile_cache.py", "_cache_file"): "numba's cache has no public door",
-    ("support/compiling.py", "_load_index"): "numba's cache has no public door",
+    ("support/compile_steps.py", "_data_layout"): "of LLVM, as numba sets it",
+    ("support/compile_steps.py", "_dynfunc"): "what numba makes a compiled function with",
+    ("support/compile_steps.py", "_final_module"): "which functions machine code is made of",
+    ("support/compiling.py", "_numba_type_"): "what numba takes an object for",
 }
 """Private names of others that are used all the same, and why."""
 

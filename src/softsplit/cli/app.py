@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from softsplit.cli import demo, experiment, explain, fit, info, path, predict, report, vc
+from softsplit.cli import compile, demo, experiment, explain, fit, info, path, predict, report, vc
 from softsplit.cli.console import EXIT_CODES, PlainErrors
 from softsplit.support.version import __version__
 
@@ -55,5 +55,6 @@ app.command(name="report", epilog=report.EPILOG)(report.report)
 app.command(name="path", epilog=path.EPILOG)(path.path)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
 app.command(name="info", epilog=info.EPILOG)(info.info)
+app.command(name="compile", epilog=compile.EPILOG)(compile.compile_code)
 app.command(name="vc")(vc.vc)
 app.add_typer(experiment.app, name="experiment")

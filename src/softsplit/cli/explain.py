@@ -9,7 +9,7 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import echo, print_json
-from softsplit.cli.inputs import load, read, rows_for
+from softsplit.cli.inputs import load_stored, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3"
 MOST_ROWS = 100
@@ -36,7 +36,9 @@ def explain(
         raise ValueError(f"at most {MOST_ROWS} rows are explained at once.")
     import numpy as np
 
-    tree = load(model)
+    from softsplit.reading.explanation import explain as explained
+
+    tree = load_stored(model)
     table = read(data, encoding, quiet)
     count = len(table.frame)
     for number in wanted:
@@ -46,7 +48,8 @@ def explain(
     rows = rows_for(tree, replace(table, frame=frame))
     said: list[Any] = []
     for i, number in enumerate(wanted):
-        explanation = tree.explain(rows.part(np.array([i])))
+        one = rows.part(np.array([i]))
+        explanation = explained(tree.model, one.X[0], one.cells)
         said.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")

@@ -81,21 +81,20 @@ def _installation() -> dict[str, Any]:
 def _model(path: Path) -> dict[str, Any]:
     if path.is_dir() or not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
-    from softsplit.persistence import load_model
+    from softsplit.persistence.files import load_tree
 
-    tree = load_model(path)
-    model = tree.tree_
+    model, _, parameters = load_tree(path)
     facts: dict[str, Any] = {
         "kind": "model file of softsplit",
-        "classes": [str(label) for label in tree.classes_],
-        "features": int(tree.n_features_in_),
-        "selected_features": [model.column_names[j] for j in tree.selected_features_],
+        "classes": [str(label) for label in model.classes],
+        "features": len(model.column_names),
+        "selected_features": [model.column_names[j] for j in model.selected_columns],
         "depth": model.topology.depth,
         "steepness": float(model.steepness),
         "scaling": model.scaling.kind,
-        "loss": str(tree.loss),
-        "local_strength": tree.local_strength,
-        "global_strength": tree.global_strength,
+        "loss": str(parameters.get("loss", "log")),
+        "local_strength": parameters.get("local_strength", "auto"),
+        "global_strength": parameters.get("global_strength", "auto"),
     }
     if model.target is not None:
         facts["target"] = model.target

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import say
 from softsplit.support.messages import AdvisedError, shown
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from softsplit.data.files import Table
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.persistence.document import Stored
     from softsplit.variables import CodedRows
 
 
@@ -78,15 +79,30 @@ def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]]
 
 
 def load(path: Path) -> SoftTreeClassifier:
-    """The tree in a model file."""
+    """The estimator in a model file."""
+    from softsplit.persistence.files import load_model
+
+    found: SoftTreeClassifier = _load(path, load_model)
+    return found
+
+
+def load_stored(path: Path) -> Stored:
+    """The tree in a model file, without what it takes to train one."""
+    from softsplit.persistence.files import load_tree
+
+    found: Stored = _load(path, load_tree)
+    return found
+
+
+def _load(path: Path, how: Callable[[Path], Any]) -> Any:
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a model file.")
     if not path.exists():
         raise FileNotFoundError(f"there is no model file {str(path)!r}.")
-    from softsplit.persistence import ModelFileError, load_model
+    from softsplit.persistence.reader import ModelFileError
 
     try:
-        return load_model(path)
+        return how(path)
     except ModelFileError as error:
         raise ValueError(
             f"{str(path)!r} is no model that can be used: {str(error).removesuffix('.')}; give a "
@@ -94,7 +110,7 @@ def load(path: Path) -> SoftTreeClassifier:
         ) from None
 
 
-def rows_for(tree: SoftTreeClassifier, table: Table) -> CodedRows:
+def rows_for(tree: Stored, table: Table) -> CodedRows:
     """Rows coded as the tree was trained; columns that it does not use need not be there.
 
     What training did not have is said: those rows have an answer, and ``explain`` tells how.
@@ -102,8 +118,8 @@ def rows_for(tree: SoftTreeClassifier, table: Table) -> CodedRows:
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
 
-    model = tree.tree_
-    coding = replace(model.table_coding, named=hasattr(tree, "feature_names_in_"))
+    model = tree.model
+    coding = replace(model.table_coding, named=tree.named)
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
     rows = coding.code(features_of(frame, model.target), needed if coding.named else None)

@@ -13,12 +13,13 @@ import typer
 
 from softsplit.cli import options
 from softsplit.cli.console import print_json, say
-from softsplit.cli.inputs import load, read, rows_for
+from softsplit.cli.inputs import load_stored, read, rows_for
 from softsplit.cli.outputs import check_files, write_text
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
+    from softsplit.reading.model import TreeModel
     from softsplit.variables import CodedRows
 
 EPILOG = "Example: softsplit predict tree.json new.csv --proba --out answers.csv"
@@ -45,14 +46,15 @@ def predict(
     Labels are written as they are: a spreadsheet may take one that begins with "=" for a formula.
     """
     check_files({"--out": out}, table=data, model=model)
-    tree = load(model)
+    stored = load_stored(model)
+    tree = stored.model
     table = read(data, encoding, quiet)
-    answers = _answers(tree, rows_for(tree, table))
+    answers = _answers(tree, rows_for(stored, table))
     _compare(table, tree, answers, quiet)
     if as_json:
         print_json([_as_object(row, proba) for row in answers])
         return
-    classes = [str(c) for c in tree.classes_]
+    classes = [str(c) for c in tree.classes]
     if out is None:  # to a person or, bit by bit, to a program
         written = visible if sys.stdout.isatty() else str
         typer.echo(_csv(answers, classes, proba, written), nl=False)
@@ -62,25 +64,25 @@ def predict(
             say(f"{len(answers):,} rows are in {out}")
 
 
-def _answers(tree: Any, rows: CodedRows) -> list[tuple[int, str, Any]]:
+def _answers(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
     """Number of the row, its class, its probabilities."""
     if len(rows) == 0:
         return []
-    chances, called = tree.predict_proba(rows), tree.predict(rows)
-    names = [str(label) for label in tree.classes_]
+    chances, called = tree.predict_proba(rows.X), tree.classes[tree.predict_index(rows.X)]
+    names = [str(label) for label in tree.classes]
     return [
         (i + 1, str(called[i]), dict(zip(names, chances[i], strict=True))) for i in range(len(rows))
     ]
 
 
-def _compare(table: Table, tree: Any, answers: Any, quiet: bool) -> None:
+def _compare(table: Table, tree: TreeModel, answers: Any, quiet: bool) -> None:
     """Where the table has the target, say how many answers are right."""
     from softsplit.data.learning import class_texts
 
-    target = tree.tree_.target
+    target = tree.target
     if quiet or target not in table.frame.columns:
         return
-    known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes_}
+    known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
     pairs = [(known[i - 1], said) for i, said, _ in answers if known[i - 1] in classes]
     if pairs:
         right = sum(was == said for was, said in pairs)

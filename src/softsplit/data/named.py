@@ -18,7 +18,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets as bundled
 
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
@@ -26,12 +25,8 @@ from softsplit.data.openml import fetch_openml
 
 Coding = PlainCoding | Literal["table", "reported"]
 
-BUNDLED = {
-    "iris": bundled.load_iris,
-    "wine": bundled.load_wine,
-    "wdbc": bundled.load_breast_cancer,
-    "digits": bundled.load_digits,
-}
+BUNDLED = {"iris": "iris", "wine": "wine", "wdbc": "breast_cancer", "digits": "digits"}
+"""Sets that come with scikit-learn, and their names there."""
 
 
 @cache
@@ -133,7 +128,9 @@ def bundled_frame(name: str) -> pd.DataFrame:
 
 
 def _from_bundle(name: str) -> Dataset:
-    found = BUNDLED[name]()
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{BUNDLED[name]}")()
     labels = np.asarray([str(found.target_names[k]) for k in found.target])
     return Dataset(
         name=name,

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, shared
 from softsplit.tree.routing import TILE, open_gates
 
 
@@ -47,7 +47,7 @@ class BlockRows(NamedTuple):
     rate_constants: FloatArray  # (n_classes,): the same in the mass that is classified correctly
 
 
-@compiled
+@shared
 def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):  # type: ignore[no-untyped-def]
     """Total of all samples; ``slopes`` becomes d total / d score.
 

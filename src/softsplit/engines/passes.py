@@ -66,8 +66,8 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
                 price = passes.price[k] * leaf_classes[k, leaf]
                 table[k, leaf] = passes.table[k, leaf] - price
     value = tree_pass(
-        passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness, IDENTITY,
-        mass, passes.bends,
+        passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
+        np.int64(IDENTITY), mass, passes.bends,
     )  # fmt: skip
     if rated:
         _add_right(mass, leaf_classes, passes.right)
@@ -87,7 +87,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
         mass = np.empty((n_classes, n_leaves))
         tree_pass(
             passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
-            passes.steepness, IDENTITY, mass, np.empty(0),
+            passes.steepness, np.int64(IDENTITY), mass, np.empty(0),
         )  # fmt: skip
         _add_right(mass, passes.leaf_classes, passes.right)
     if priced:
@@ -158,7 +158,7 @@ def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ign
             scores[t, i] = passes.scores[t, begin + i]
     tree_pass(
         scores, slopes, np.array([0, size]), rows.weights[begin:], table, passes.steepness,
-        IDENTITY, mass, np.empty(0),
+        np.int64(IDENTITY), mass, np.empty(0),
     )  # fmt: skip
 
 

@@ -233,7 +233,8 @@ def _canonical_order(
     X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray
 ) -> NDArray[np.intp]:
     keep = np.flatnonzero(weight > 0)
-    keys = _row_hashes(X)[keep]
+    pieces = range(0, max(len(X), 1), CHUNK)
+    keys = np.concatenate([_row_hashes(_fixed(X[low : low + CHUNK])) for low in pieces])[keep]
     # Equal rows are added up in the order of their weights: sums of fractions depend on it.
     return keep[np.lexsort((weight[keep], keys, y[keep]))]
 
@@ -242,8 +243,15 @@ def _first_of_equal(
     X: NDArray[np.floating], y: NDArray[np.integer], order: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
     first = np.ones(len(order), dtype=bool)
-    _mark_repeats(X, y, order, first)
+    _mark_repeats(_fixed(X), _fixed(y), order, first)
     return first
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, not to be written: arrays of both kinds come here, and each would be compiled."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 @compiled

@@ -18,11 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, shared
 from softsplit.tree.routing import TILE, open_gates
 
 
-@compiled
+@shared
 def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, bends):  # type: ignore[no-untyped-def]
     """Value of all rows; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
 

@@ -3,16 +3,22 @@
 The format is described in docs/model-files.md and in ``model-1.schema.json`` next to this file.
 """
 
-from softsplit.persistence.files import (
-    MAX_BYTES,
-    dumps_model,
-    load_model,
-    loads_model,
-    save_model,
-)
-from softsplit.persistence.graph import export_onnx
-from softsplit.persistence.reader import ModelFileError
-from softsplit.persistence.skops_types import SKOPS_TYPES
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from softsplit.persistence.files import (
+        MAX_BYTES,
+        dumps_model,
+        load_model,
+        loads_model,
+        save_model,
+    )
+    from softsplit.persistence.graph import export_onnx
+    from softsplit.persistence.reader import ModelFileError
+    from softsplit.persistence.skops_types import SKOPS_TYPES
 
 __all__ = [
     "MAX_BYTES",
@@ -24,3 +30,25 @@ __all__ = [
     "loads_model",
     "save_model",
 ]
+
+_HOMES = {
+    "MAX_BYTES": "files",
+    "SKOPS_TYPES": "skops_types",
+    "ModelFileError": "reader",
+    "dumps_model": "files",
+    "export_onnx": "graph",
+    "load_model": "files",
+    "loads_model": "files",
+    "save_model": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used: to read a tree takes no estimator."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'softsplit.persistence' has no attribute {name!r}")
+    return getattr(import_module(f"softsplit.persistence.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

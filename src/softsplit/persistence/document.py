@@ -6,17 +6,14 @@ Only coefficients that are not zero are written.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.persistence.estimators import classifier_of
 from softsplit.persistence.input_section import read_input
 from softsplit.persistence.reader import (
     ModelFileError,
@@ -29,12 +26,15 @@ from softsplit.persistence.reader import (
 )
 from softsplit.persistence.table_section import read_table_section, written_table
 from softsplit.persistence.tree_section import LARGEST, read_tree, written_tree
-from softsplit.reading.model import used_shares
+from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
+
+if TYPE_CHECKING:
+    from softsplit.estimators.classifier import SoftTreeClassifier
 
 FORMAT = "softsplit-tree"
 VERSION = 1
@@ -45,7 +45,21 @@ MAX_LABEL_CHARACTERS = 50_000_000
 MAX_NESTING = 20
 """Lists in lists among the training parameters; a cost matrix has two."""
 
-PARAMETERS = tuple(inspect.signature(SoftTreeClassifier).parameters)
+PARAMETERS = (
+    "depth", "penalty", "local_strength", "global_strength", "sharpness", "exponent", "offset",
+    "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
+    "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
+    "engine", "ridge", "kinds", "groups", "effort", "device",
+)  # fmt: skip
+"""Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
+
+
+class Stored(NamedTuple):
+    """What a model file holds: a tree, whether its columns have names, how it was trained."""
+
+    model: TreeModel
+    named: bool
+    parameters: dict[str, Any]
 
 
 def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
@@ -80,8 +94,8 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     return document
 
 
-def from_document(document: Any) -> SoftTreeClassifier:
-    """The fitted estimator; a ``ModelFileError`` with one sentence if anything is amiss."""
+def from_document(document: Any) -> Stored:
+    """What the file holds; a ``ModelFileError`` with one sentence if anything is amiss."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"this is no model file of softsplit: its format is not {FORMAT!r}.")
     version = document.get("version")
@@ -115,12 +129,11 @@ def from_document(document: Any) -> SoftTreeClassifier:
         known |= {"coding": coding, "feature_names": coding.column_names}
         named = coding.named
     model = replace(model, **known)
-    made = classifier_of(model, named=named, parameters=parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:
         raise ModelFileError("the splits of the model file overflow in original units.")
-    return made
+    return Stored(model, named, parameters)
 
 
 # --- classes ------------------------------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.persistence.document import from_document, to_document
-from softsplit.persistence.estimators import classifier_in
+from softsplit.persistence.document import Stored, from_document, to_document
 from softsplit.persistence.reader import ModelFileError, parse
 from softsplit.support.output_files import write_file
+
+if TYPE_CHECKING:
+    from softsplit.estimators.classifier import SoftTreeClassifier
 
 MAX_BYTES = 64 * 2**20
 """Larger files are refused before they are parsed, unless the caller allows more."""
@@ -30,6 +31,8 @@ def dumps_model(estimator: Any, *, max_bytes: int = MAX_BYTES) -> str:
     ModelFileError
         In one sentence, if ``loads_model`` would refuse the text.
     """
+    from softsplit.persistence.estimators import classifier_in
+
     if hasattr(estimator, "to_local"):  # of Dask
         estimator = estimator.to_local()
     document = to_document(classifier_in(estimator))
@@ -81,6 +84,14 @@ def loads_model(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> SoftTree
     max_bytes : int
         Longer content is refused before it is parsed.
     """
+    from softsplit.persistence.estimators import classifier_of
+
+    model, named, parameters = loads_tree(content, max_bytes=max_bytes)
+    return classifier_of(model, named=named, parameters=parameters)
+
+
+def loads_tree(content: str | bytes, *, max_bytes: int = MAX_BYTES) -> Stored:
+    """The same without an estimator around it: scikit-learn is not loaded."""
     if isinstance(content, bytearray | memoryview):
         content = bytes(content)
     if not isinstance(content, str | bytes):
@@ -110,6 +121,14 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, max_bytes: int =
 
 def load_model(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> SoftTreeClassifier:
     """Read a model file: see ``loads_model``."""
+    return loads_model(_content(path, max_bytes), max_bytes=max_bytes)
+
+
+def load_tree(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:
+    """Read the tree in a model file: see ``loads_tree``."""
+    return loads_tree(_content(path, max_bytes), max_bytes=max_bytes)
+
+
+def _content(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     with open(path, "rb") as file:
-        content = file.read(max_bytes + 1)
-    return loads_model(content, max_bytes=max_bytes)
+        return file.read(max_bytes + 1)

@@ -1,8 +1,9 @@
 """A word to the user when the numerical code has to be compiled first.
 
-Where numba's cache is empty the first fit takes about half a minute. Numba tells of every function
-that it did not find in the cache, before it turns to it and after; one that calls others has them
-done in between, each with events of its own.
+Where numba's cache is empty the first fit waits for it, and says so before (``of_a_first_fit``).
+Whatever else is compiled is noticed: numba tells of every function that it did not find in the
+cache, before it turns to it and after; one that calls others has them done in between, each with
+events of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from softsplit.support.messages import announce
 PATIENCE = 1.0
 """Seconds of compiling after which it is worth a word."""
 
-NOTICE = "compiling numerical code for its first use here (to train: about half a minute)."
+NOTICE = "compiling numerical code for its first use here."
+FIRST_FIT = "compiling numerical code for its first use here, once: about 15 seconds."
+"""With two processes, on the two cores that they take at least."""
 
 
 class CompileNotice(Listener):
@@ -46,8 +49,13 @@ class CompileNotice(Listener):
 
     def _look(self) -> None:
         if not self._said and self._spent + time.perf_counter() - self._began >= PATIENCE:
+            self.say(NOTICE)
+
+    def say(self, notice: str) -> None:
+        """Say it now, unless something was said before."""
+        if not self._said:
             self._said = True
-            announce(NOTICE)
+            announce(notice)
 
 
 def _is_ours(event: Any) -> bool:
@@ -55,6 +63,14 @@ def _is_ours(event: Any) -> bool:
     return getattr(function, "__module__", "").startswith("softsplit.")
 
 
+_of_this_process = CompileNotice()
+
+
 def listen() -> None:
     """Watch all compiling of this process from now on."""
-    register("numba:compile", CompileNotice())
+    register("numba:compile", _of_this_process)
+
+
+def of_a_first_fit() -> None:
+    """Say that a fit waits for the compiler."""
+    _of_this_process.say(FIRST_FIT)

@@ -1,61 +1,75 @@
-"""How compiled functions are made: flags, and a cache that never serves stale code.
+"""How compiled functions are declared: what they are compiled with, and for whom.
 
-Numba keeps compiled functions on disk and looks only at a function's own file to see whether it
-has changed. Ours call one another across files, so a change in one file must reach all: the stamp
-of every cache entry covers all source files of the package that compile something.
+A declaration costs nothing. Numba, which takes half a second to load, is loaded where a function is
+called for the first time (machine_code.py): who asks about a few rows never waits for it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import logging
 from collections.abc import Callable, Mapping
-from functools import cache, update_wrapper
+from functools import cached_property, update_wrapper
 from inspect import signature
-from pathlib import Path
+from threading import RLock
 from typing import Any
-
-import numba as nb
-from numba.extending import overload
 
 from softsplit.support.interruption import is_interruption
 
-logger = logging.getLogger(__name__)
-
-try:
-    from softsplit.support.compile_notice import listen
-except ImportError:  # another numba, which has no such events
-    logger.debug("there will be no word about compiling.")
-else:
-    listen()
-
-try:
-    from softsplit.support.compile_cache import keep_on_disk
-except ImportError:  # another numba, whose own files and narrower stamp serve
-
-    def keep_on_disk(dispatcher: Any, stamp: tuple[str, int]) -> None:
-        dispatcher.enable_caching()
+_one_at_a_time = RLock()
 
 
-@cache
-def source_stamp() -> tuple[str, int]:
-    """Hash of the package's sources, in the form of a numba cache stamp."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        text = path.read_bytes()
-        if b"compiled" in text:
-            digest.update(path.relative_to(root).as_posix().encode() + text)
-    return digest.hexdigest(), 0
+class Compiled:
+    """A function that is compiled when it is first called, for the types that it is called with.
 
+    Compiled functions that call it find numba's form of it by the attributes that numba looks for.
 
-def is_on_disk(dispatcher: Any) -> bool:
-    """Whether the cache holds a compiled form of a function; True where that cannot be told."""
-    entries: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    try:
-        return len(entries._load_index()) > 0
-    except (AttributeError, OSError):  # another numba, no cache, or nothing is compiled at all
-        return True
+    Attributes
+    ----------
+    py_func : callable
+        The function as it is written.
+    shared : bool
+        Whether Python and compiled functions call it alike.
+    targetoptions : dict
+        What numba is told of it.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        fastmath: set[str] | bool,
+        shared: bool = False,
+        **others: Any,
+    ) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.shared = shared
+        self.targetoptions = options(fastmath) | others
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's form for Python, with its compiled signatures."""
+        from softsplit.support.machine_code import dispatcher_of
+
+        with _one_at_a_time:
+            known, part = vars(self).get("dispatcher"), self.part if self.shared else None
+            return known or dispatcher_of(self.py_func, self.targetoptions, part)
+
+    @cached_property
+    def part(self) -> Any:
+        """Numba's form for other compiled functions; None where it is the same."""
+        from softsplit.support.machine_code import part_of
+
+        with _one_at_a_time:
+            return vars(self).get("part") or part_of(self.py_func, self.targetoptions)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return (self.part or self.dispatcher)._numba_type_
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,17 +78,25 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Fused multiply-adds are allowed, reordering is not: the bits of a result do not depend on how
     loops are cut into tiles. Division by zero gives infinity, as in numpy.
     """
-    return _compiled(function, {"contract", "nsz"})
+    return Compiled(function, {"contract", "nsz"})
+
+
+def shared(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``compiled``, of functions that compiled functions call and Python too.
+
+    Both have the same translation. Without it there would be two, which take twice the time.
+    """
+    return Compiled(function, {"contract", "nsz"}, shared=True)
 
 
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same with every operation rounded by itself, so that numpy can give the same bits."""
-    return _compiled(function, False)
+    return Compiled(function, False)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part of every compiled function that calls it, and compiled as that one is."""
-    return _compiled(function, False, inline="always")
+    return Compiled(function, False, inline="always")
 
 
 def compiled_by_type(
@@ -87,6 +109,10 @@ def compiled_by_type(
     """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
+        from numba.extending import overload
+
+        from softsplit.support.machine_code import PART
+
         names = ", ".join(signature(declared).parameters)
 
         def chosen(first: Any, *others: Any) -> Any:  # where nothing is compiled
@@ -97,8 +123,7 @@ def compiled_by_type(
 
         stub = _calling(chosen, names)
         choose_with_names = _calling(lambda first, *_: choose(first), names)
-        options: Any = _options({"contract", "nsz"})
-        overload(stub, jit_options=options)(choose_with_names)
+        overload(stub, jit_options=PART | options({"contract", "nsz"}))(choose_with_names)
         return update_wrapper(stub, declared)
 
     return decorate
@@ -131,14 +156,6 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return written
 
 
-def _compiled(
-    function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
-) -> Callable[..., Any]:
-    dispatcher = nb.njit(**_options(fastmath), **others)(function)
-    if hasattr(dispatcher, "enable_caching"):  # without NUMBA_DISABLE_JIT
-        keep_on_disk(dispatcher, source_stamp())
-    return dispatcher
-
-
-def _options(fastmath: set[str] | bool) -> dict[str, Any]:
+def options(fastmath: set[str] | bool) -> dict[str, Any]:
+    """Those of every function."""
     return {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}

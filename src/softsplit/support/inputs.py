@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from numbers import Integral, Number, Real
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
@@ -109,7 +109,8 @@ def checked_table(X: Any) -> Any:
     What has no rows and columns of its own is refused.
     """
     X = on_host(X)
-    if issparse(X):
+    sparse = sys.modules.get("scipy.sparse")  # whose X has loaded it
+    if sparse is not None and sparse.issparse(X):
         _check_table(X)
         return X if is_wide(X) else X.toarray()
     if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow

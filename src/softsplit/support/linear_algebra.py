@@ -1,9 +1,10 @@
-"""Linear systems of compiled code: damped, until they can be solved."""
+"""Linear systems: damped, until compiled code can solve them; inverses."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
@@ -72,3 +73,24 @@ def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
             for b in range(a, n):
                 below[b] -= at_r * r[b] + at_s * s[b] + at_t * t[b] + at_u * u[b]
     return True
+
+
+def inverse(matrix: FloatArray) -> FloatArray:
+    """The inverse of a square matrix, from its factors L and U.
+
+    Compiled functions leave it to LAPACK called from Python: to compile the call takes a second.
+    """
+    from scipy.linalg import lapack
+
+    if len(matrix) == 0:
+        return matrix
+    if not np.all(np.isfinite(matrix)):
+        raise np.linalg.LinAlgError("a matrix that holds infinity or NaN has no inverse.")
+    factors, pivots, failed = lapack.dgetrf(np.asfortranarray(matrix))
+    if not failed:
+        size = int(lapack.dgetri_lwork(len(matrix))[0])
+        found, failed = lapack.dgetri(factors, pivots, lwork=size, overwrite_lu=True)
+    if failed:
+        raise np.linalg.LinAlgError("the matrix is singular to machine precision.")
+    made: FloatArray = np.ascontiguousarray(found)
+    return made

@@ -1,6 +1,7 @@
 """Work in several threads: one of BLAS while training runs, and no more workers than work.
 
-Another number of BLAS threads would change the last bits of a result.
+Another number of BLAS threads would change the last bits of a result. Libraries are loaded when
+there is work: few rows are answered without them.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 MOST_PER_CORE = 8
 """Workers beyond the cores bring nothing; thousands of them exhaust the system."""
@@ -28,6 +29,8 @@ _users: list[Any] = []
 @cache
 def _libraries() -> ThreadpoolController:
     """The libraries with threads that our imports have loaded; to find them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 
@@ -51,6 +54,8 @@ def one_blas_thread() -> Iterator[None]:
 
 def n_workers(n_jobs: int | None, n_tasks: int) -> int:
     """What ``n_jobs`` asks for, as far as there is work; joblib would start them all."""
+    from joblib import cpu_count, effective_n_jobs
+
     return max(1, min(effective_n_jobs(n_jobs), n_tasks, MOST_PER_CORE * cpu_count()))
 
 
@@ -60,6 +65,8 @@ def n_threads(n_jobs: int | None) -> int:
     As in libraries with OpenMP, whose variable OMP_NUM_THREADS, which joblib sets in its workers,
     counts here too.
     """
+    from joblib import cpu_count, effective_n_jobs
+
     if n_jobs is not None:
         return n_workers(n_jobs, MOST_PER_CORE * cpu_count())
     allowed = os.environ.get("OMP_NUM_THREADS", "")
@@ -89,6 +96,8 @@ def in_threads(
             for number in range(len(tasks)):
                 run(number)
         else:
+            from joblib import Parallel, delayed
+
             parallel = Parallel(n_jobs=workers, require="sharedmem")
             parallel(delayed(run)(number) for number in range(len(tasks)))
     except KeyboardInterrupt:

@@ -1,83 +1,49 @@
-"""On a new installation two processes compile the numerical code, which takes half as long.
+"""On a new installation two processes compile the numerical code, and then all that may come.
 
-The other process puts what it has compiled where this one looks for it, the cache on disk. If it
-cannot be started, fails or hangs, this one compiles everything.
+All code is cut into pieces, functions with the arguments they are called with. What a fit needs is
+compiled by this process and another, which take the pieces from both ends of the list; the cache
+on disk is where each finds what the other has made. The pieces that other inputs need (the other
+loss, blocks, single precision, many rows) are compiled meanwhile and afterwards by a process of
+low priority that nobody waits for: whatever comes later finds its code. It is no part of this
+process and may outlast it, since a command is over in seconds and the next one should not wait.
+``softsplit compile`` does all of it at once.
+
+If the other process cannot be started, fails or hangs, this one compiles what it needs.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from threading import Lock, Timer
 
-import numpy as np
-
-from softsplit.problem.penalties import counting
-from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.likelihood.compile_parts import call_descent, call_prices
-from softsplit.solvers.likelihood.fisher import inverse_fisher
-from softsplit.solvers.native.compile_parts import call_first_half, call_second_half, call_whole
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.program import follow
-from softsplit.solvers.native.run import DescentRun
-from softsplit.solvers.starts.rules import draw_start
-from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import is_on_disk
 from softsplit.support.interruption import never_lost
-from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem
+from softsplit.support.machine_code import of_a_first_fit, turns
+from softsplit.support.turns import Turns
+from softsplit.training.pieces import PIECES, TRAINING
+from softsplit.tree.routing import open_gates
 
-SECOND_HALF = "from softsplit.training.compile_together import HALVES; HALVES[{loss!r}].second()"
+HELP = "from softsplit.training.compile_together import help_with; help_with({names!r})"
+FINISH = "from softsplit.training.compile_together import finish; finish()"
+"""What the other processes run."""
+
+DETACH = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
+"""What starts one that belongs to nobody: its parent is gone at once."""
+
 PATIENCE = 120.0
 """Seconds to wait for the other process after the work of this one is done."""
 
+LONGEST = 600.0
+"""Seconds after which a process that nobody waits for gives up."""
 
-class Halves(NamedTuple):
-    """What two processes compile, one half each.
-
-    ``last`` is compiled after both: if that is on disk, all of it is.
-    """
-
-    last: Any
-    first: Callable[[], None]
-    second: Callable[[], None]
-    whole: Callable[[], None]
-
-
-def _with_run(half: Callable[[DescentRun, FloatArray, FloatArray], None]) -> Callable[[], None]:
-    def call() -> None:
-        problem = tiny_problem(2, 1)
-        theta = np.zeros((1, problem.n_features + 1))
-        half(DescentRun(problem, Meter(Budget(), 1)), theta, np.eye(2))
-
-    return call
-
-
-def _newton_and_starts() -> None:
-    _with_run(call_second_half)()
-    draw_start(NativeSolver().start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
-
-
-def _likely() -> TrainingProblem:
-    return tiny_likelihood(3, 2, counting())
-
-
-HALVES = {
-    "cost": Halves(follow, _with_run(call_first_half), _newton_and_starts, _with_run(call_whole)),
-    "log": Halves(
-        inverse_fisher,
-        lambda: call_descent(_likely()),
-        lambda: call_prices(_likely()),
-        lambda: None,
-    ),
-}
-"""By loss: each has a descent of its own."""
+SWITCH = "SOFTSPLIT_COMPILE_AHEAD"
+"""Set to 0 in the environment, no process compiles what is not needed yet."""
 
 _one_at_a_time = Lock()
 _done: set[str] = set()
@@ -87,26 +53,96 @@ def compile_together(loss: str = "cost") -> None:
     """Compile what trains by a loss in two processes, unless that was done before."""
     with _one_at_a_time:
         if loss not in _done:
-            _compile_together(loss)
+            known = turns(open_gates)
+            if known is not None and _may_start_another():
+                _compile(known, TRAINING[loss])
+                _start_the_rest(known)
             _done.add(loss)
 
 
-def _compile_together(loss: str) -> None:
-    halves = HALVES[loss]
-    if is_on_disk(halves.last) or not _may_start_another():
+def compile_everything() -> Path | None:
+    """Compile all pieces in two processes; where they are kept, None if that is nowhere."""
+    known = turns(open_gates)
+    if known is None:
+        return None
+    _compile(known, tuple(PIECES))
+    return known.folder
+
+
+def help_with(names: Iterable[str]) -> None:
+    """What the other process does."""
+    known = turns(open_gates)
+    if known is not None:
+        with _no_collection():
+            known.work(_pieces(names), PATIENCE, backwards=True)
+
+
+def finish() -> None:
+    """What the process does that nobody waits for.
+
+    What cannot be compiled here is left to those whom it concerns, and not tried again.
+    """
+    with suppress(AttributeError, OSError):
+        os.nice(19)
+    end = Timer(LONGEST, os._exit, (1,))
+    end.daemon = True
+    end.start()
+    known = turns(open_gates)
+    if known is None:
         return
-    with never_lost():
-        other = _start_other(loss)
+    with known.turn("the-rest") as mine:
+        if mine:  # rubbish is collected: this may hold no more memory than it must
+            known.work({name: _without_errors(PIECES[name]) for name in PIECES}, PATIENCE)
+
+
+def _compile(known: Turns, names: tuple[str, ...]) -> None:
+    if all(known.is_done(name) for name in names):
+        return
+    of_a_first_fit()
+    with never_lost(), _no_collection():
+        other = _start(HELP.format(names=names)) if _may_start_another() else None
         try:
-            halves.first()
-            if other is not None:
-                with suppress(subprocess.TimeoutExpired):
-                    other.wait(PATIENCE)
+            known.work(_pieces(names), PATIENCE)
         finally:
             if other is not None:
                 other.kill()
                 other.wait()
-        halves.whole()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Compilers make millions of objects that live long: to look for rubbish among them over and
+    over takes an eighth of the time."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
+
+
+def _start_the_rest(known: Turns) -> None:
+    if os.environ.get(SWITCH) == "0" or all(map(known.is_done, PIECES)):
+        return
+    with known.turn("the-rest") as free:
+        pass
+    if free:
+        intermediate = _start(FINISH, "-I", "-S", "-c", DETACH, sys.executable)
+        if intermediate is not None:
+            intermediate.wait()
+
+
+def _pieces(names: Iterable[str]) -> dict[str, Callable[[], None]]:
+    return {name: PIECES[name] for name in names}
+
+
+def _without_errors(call: Callable[[], None]) -> Callable[[], None]:
+    def tried() -> None:
+        with suppress(Exception):
+            call()
+
+    return tried
 
 
 def _may_start_another() -> bool:
@@ -122,14 +158,13 @@ def _n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start_other(loss: str) -> subprocess.Popen[bytes] | None:
+def _start(code: str, *before: str) -> subprocess.Popen[bytes] | None:
     """The same Python with the same paths; with -P it does not look into the working directory."""
-    code = SECOND_HALF.format(loss=loss)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     quiet = subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
+            [sys.executable, *before, "-P", "-c", code],
             env=environment, stdin=quiet, stdout=quiet, stderr=quiet,
         )  # fmt: skip
     except OSError:

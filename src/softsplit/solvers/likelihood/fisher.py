@@ -13,9 +13,13 @@ the steps, and further down.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from softsplit.solvers.likelihood.objective import Field
 from softsplit.solvers.likelihood.prices import routed
+from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
+from softsplit.support.linear_algebra import inverse
 
 MOST_NUMBERS = 160
 WORTH = 50.0
@@ -30,18 +34,27 @@ def pays(n_numbers: int, n_branches: int, max_iter: int) -> bool:
     return n_numbers <= MOST_NUMBERS and n_numbers**2 <= WORTH * n_branches * max_iter
 
 
-@compiled
-def inverse_fisher(x, field, ridge, free, shape):  # type: ignore[no-untyped-def]
+def inverse_fisher(
+    x: FloatArray, field: Field, ridge: float, free: NDArray[np.bool_], shape: tuple[int, int]
+) -> FloatArray:
     """Inverse of the Fisher information of the free numbers, ridge and prior included."""
-    n_branches, n_classes = shape
+    _, gates, gains, root, leaves, reach = routed(x, field, shape)
+    matrix = _information(
+        gates, gains, root, leaves, reach, field, np.sqrt(field.weights), float(ridge), free
+    )
+    return inverse(matrix)
+
+
+@compiled
+def _information(gates, gains, root, leaves, reach, field, root_weights, ridge, free):  # type: ignore[no-untyped-def]
+    """The matrix itself, (n_free, n_free); ``root_weights`` are the roots of the weights."""
+    n_branches, n_classes = gates.shape[0], leaves.shape[0]
     n_columns, n_rows = field.features.shape
     size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
-    _, gates, gains, root, leaves, reach = routed(x, field, shape)
     count = 0
     for i in range(free.size):
         count += 1 if free[i] else 0
-    slopes = np.empty((count, n_rows))
-    added, root_weights = np.zeros(count), np.sqrt(field.weights)
+    slopes, added = np.empty((count, n_rows)), np.empty(count)
     total = 0.0
     for k in range(n_classes):
         total += field.pseudo[k]
@@ -49,6 +62,7 @@ def inverse_fisher(x, field, ridge, free, shape):  # type: ignore[no-untyped-def
     for number in range(free.size):
         if not free[number]:
             continue
+        added[line] = 0.0
         if number < size:
             t, j = number // (n_columns + 1), number % (n_columns + 1)
             for i in range(n_rows):
@@ -74,4 +88,4 @@ def inverse_fisher(x, field, ridge, free, shape):  # type: ignore[no-untyped-def
         trace += matrix[line, line]
     for line in range(count):
         matrix[line, line] += DAMPING * trace / count + 1e-12
-    return np.linalg.inv(matrix)
+    return matrix

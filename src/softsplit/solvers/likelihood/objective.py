@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from softsplit.engines.outer import LOGARITHM, logarithms
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, shared
 
 DELTA = 0.3
 """Size, in log-odds per unit, from which on the shape phi flattens."""
@@ -58,7 +58,7 @@ class Smoothing(NamedTuple):
     group: float = 0.0
 
 
-@compiled
+@shared
 def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # type: ignore[no-untyped-def]
     """The function at ``x``; its derivative goes to ``gradient``.
 
@@ -75,8 +75,9 @@ def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # ty
     value = softmax(x[size:].reshape(n_classes, n_leaves), field.pseudo, leaves)
     score_columns(splits, field.features, scores)
     value += tree_pass(
-        scores, scores, field.starts, field.weights, leaves, 1.0, LOGARITHM, mass, np.empty(0)
-    )
+        scores, scores, field.starts, field.weights, leaves, 1.0, np.int64(LOGARITHM), mass,
+        np.empty(0),
+    )  # fmt: skip
     _gather(scores, field.features, by_split)
     by_log_odds(leaves, mass, field.pseudo, by_leaf)
     value += shrink(splits, smoothing, by_split)

@@ -18,9 +18,11 @@ one; the others count as infinite.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.engines.outer import TINY_PROBABILITY
-from softsplit.solvers.likelihood.objective import score_columns, softmax
+from softsplit.solvers.likelihood.objective import Field, score_columns, softmax
+from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.routing import SATURATION
 
@@ -85,8 +87,10 @@ def _log_ratio(old, new):  # type: ignore[no-untyped-def]
     return np.log(old / max(new, TINY_PROBABILITY))
 
 
-@compiled
-def coefficient_rises(x, field, shape, kept, ridge, n_exact):  # type: ignore[no-untyped-def]
+def coefficient_rises(
+    x: FloatArray, field: Field, shape: tuple[int, int], kept: NDArray[np.bool_], ridge: float,
+    n_exact: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:  # fmt: skip
     """Branch (or FEATURE), column, rise and size saved of every coefficient and feature.
 
     ``kept`` (n_branches, n_columns) says which coefficients there are. The size of a tree is the
@@ -97,12 +101,23 @@ def coefficient_rises(x, field, shape, kept, ridge, n_exact):  # type: ignore[no
     scores, gates, gains, root, leaves, _ = routed(x, field, shape)
     splits = x[: n_branches * (n_columns + 1)].reshape(n_branches, n_columns + 1)
     branches, columns, rises, saved = _estimates(splits, field, kept, gates, gains, root)
-    order = np.argsort(rises / saved)
-    for place in range(order.size):
-        move = order[place]
-        if place >= n_exact:
-            rises[move] = np.inf
-        elif branches[move] == FEATURE:
+    order = np.argsort(rises / saved, kind="stable")
+    rises[order[n_exact:]] = np.inf
+    _work_out(
+        splits, field, scores, gates, gains, root, leaves, float(ridge), order[:n_exact],
+        branches, columns, rises,
+    )  # fmt: skip
+    return branches, columns, rises, saved
+
+
+@compiled
+def _work_out(  # type: ignore[no-untyped-def]
+    splits, field, scores, gates, gains, root, leaves, ridge, moves, branches, columns, rises
+):
+    """Exact rises of chosen moves, in place."""
+    for place in range(moves.size):
+        move = moves[place]
+        if branches[move] == FEATURE:
             rises[move] = _feature_rise(splits, columns[move], field, scores, root, leaves, ridge)
         else:
             t, j = branches[move], columns[move]
@@ -112,7 +127,6 @@ def coefficient_rises(x, field, shape, kept, ridge, n_exact):  # type: ignore[no
                 new = root[i] + gains[t, i] * (gate - gates[t, i])
                 total += field.weights[i] * _log_ratio(root[i], new)
             rises[move] = total - 0.5 * ridge * weight * weight
-    return branches, columns, rises, saved
 
 
 @compiled
@@ -161,22 +175,26 @@ def _feature_rise(splits, j, field, scores, root, leaves, ridge):  # type: ignor
         for i in range(field.starts[k], field.starts[k + 1]):
             for t in range(n_branches):
                 gates[t, 0] = _gate(scores[t, i] - splits[t, j] * field.features[j, i])
-            _lift(gates, leaves, 0, k, values)
+            _lift(gates, leaves, np.int64(0), k, values)
             total += field.weights[i] * _log_ratio(root[i], values[0])
     for t in range(n_branches):
         total -= 0.5 * ridge * splits[t, j] * splits[t, j]
     return total
 
 
-@compiled
-def branch_rises(x, field, shape):  # type: ignore[no-untyped-def]
+def branch_rises(x: FloatArray, field: Field, shape: tuple[int, int]) -> FloatArray:
     """Rise if all rows go left, and if all go right, at each branch, (n_branches, 2)."""
     _, gates, gains, root, _, _ = routed(x, field, shape)
     rises = np.zeros((shape[0], 2))
-    for t in range(shape[0]):
+    _add_branch_rises(gates, gains, root, field.weights, rises)
+    return rises
+
+
+@compiled
+def _add_branch_rises(gates, gains, root, weights, rises):  # type: ignore[no-untyped-def]
+    for t in range(rises.shape[0]):
         for i in range(root.size):
             to_left = root[i] + gains[t, i] * (1.0 - gates[t, i])
             to_right = root[i] - gains[t, i] * gates[t, i]
-            rises[t, 0] += field.weights[i] * _log_ratio(root[i], to_left)
-            rises[t, 1] += field.weights[i] * _log_ratio(root[i], to_right)
-    return rises
+            rises[t, 0] += weights[i] * _log_ratio(root[i], to_left)
+            rises[t, 1] += weights[i] * _log_ratio(root[i], to_right)

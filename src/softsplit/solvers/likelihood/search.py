@@ -142,8 +142,7 @@ class Descents:
             free[draft.splits.size :] = False
         inverse = NO_INVERSE
         if smoothing.entry == 0.0 and pays(int(np.sum(free)), len(draft.splits), max_iter):
-            found = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
-            inverse = np.ascontiguousarray(found)  # another layout would be compiled anew
+            inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
         memory, value = new_memory(free, inverse), np.inf
         allowed = min(max_iter, self.budget.max_iter or max_iter)
         while True:

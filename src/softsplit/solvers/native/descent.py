@@ -61,7 +61,7 @@ from softsplit.solvers.native.state import (
     StateReference,
 )
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, shared
 
 BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
 """Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
@@ -111,7 +111,7 @@ class Limits(NamedTuple):
         return self._replace(tol=self.tol * unit, least=self.least * unit)
 
 
-@compiled
+@shared
 def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """What the descent wants next: END, EVALUATE (at ``state.moved``) or CURVATURE."""
     counters = state.counters
@@ -135,7 +135,7 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     return EVALUATE
 
 
-@compiled
+@shared
 def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
     """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
     if found and dot(state.slope, state.direction) < 0.0:
@@ -185,7 +185,7 @@ def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     state.numbers[GAIN] = gain
 
 
-@compiled
+@shared
 def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
     """Go on with the smooth part at ``state.moved``; its derivative is in ``state.fresh``."""
     counters, numbers = state.counters, state.numbers

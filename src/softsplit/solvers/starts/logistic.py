@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, shared
 from softsplit.support.linear_algebra import solve_damped
 
 NEWTON_STEPS = 6
@@ -12,7 +12,7 @@ LOGISTIC_LIMIT = 300
 """Most features for a regression, whose cost grows with their square."""
 
 
-@compiled
+@shared
 def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no-untyped-def]
     """Weights and threshold, in the box, of a split that sends rows of target 1 to the left.
 
@@ -23,7 +23,7 @@ def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no
     if n_features > LOGISTIC_LIMIT:
         solution = mean_difference(features, target, weight, ridge)
     else:
-        solution = ridge_logistic(features, target, weight, ridge, NEWTON_STEPS)
+        solution = ridge_logistic(features, target, weight, ridge, np.int64(NEWTON_STEPS))
     largest = 1e-12
     for j in range(n_features):
         largest = max(largest, abs(solution[j]))
@@ -71,7 +71,7 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
     return solution
 
 
-@compiled
+@shared
 def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-untyped-def]
     """Coefficients and threshold of a ridge logistic regression, by a few Newton steps.
 

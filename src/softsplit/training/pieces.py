@@ -1,0 +1,163 @@
+"""All compiled code in pieces: calls of a second or a few each, from which nothing is left out.
+
+A piece calls compiled functions with arguments of the types that training, reading and prediction
+hand to them. After all pieces no input has anything left to compile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from softsplit.engines.samples import Samples
+from softsplit.engines.threaded import ThreadedRows
+from softsplit.problem.penalties import counting
+from softsplit.problem.problem import TrainingProblem
+from softsplit.reading.importance import add_spreads
+from softsplit.reading.row_plan import RowPlan
+from softsplit.solvers import Budget, NativeSolver, Start
+from softsplit.solvers.likelihood.descent import Smoothing
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.elimination import moves
+from softsplit.solvers.likelihood.fisher import inverse_fisher
+from softsplit.solvers.likelihood.growth import featureless_draft, grown
+from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.solvers.native.meter import Meter
+from softsplit.solvers.native.program import LOOK
+from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import hop, multistart
+from softsplit.training.tiny_problems import (
+    tiny_likelihood,
+    tiny_likelihoods,
+    tiny_problem,
+    tiny_problems,
+)
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.scaling import LinearScaling
+
+MOST_ITERATIONS = 1000
+"""Enough for each kind of hop to have its turn."""
+
+
+def train_tiny(problems: list[TrainingProblem]) -> None:
+    """Train tiny trees in every way in which larger ones are trained."""
+    solver = NativeSolver()
+    for problem in problems:
+        budget = Budget(max_iter=MOST_ITERATIONS)
+        found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
+        best = hop(problem, solver, found, budget=budget)
+        solver.solve(problem, Start(best.parameters), budget)
+
+
+def train_tiny_blocks() -> None:
+    """The same for a decomposition."""
+    from softsplit.solvers import NodeDecomposition
+
+    for problem in tiny_problems():
+        multistart(problem, NodeDecomposition(), n_starts=1, budget=Budget(max_iter=3))
+
+
+def put_in_order() -> None:
+    """Rows are put in order by compiled code too, of either precision."""
+    for kind in (np.float32, np.float64):
+        Samples.from_arrays(np.zeros((2, 1), dtype=kind), np.array([0, 1]), 2)
+
+
+def _tried() -> tuple[Descents, Draft]:
+    """Descents by likelihood on a few rows, and a tree of the right shape."""
+    problem = tiny_likelihood(3, 2, counting())
+    n_branches = problem.topology.n_branches
+    leaves = np.repeat(class_shares(problem)[:, None], n_branches + 1, axis=1)
+    weights = np.ones((problem.n_features, n_branches))
+    tree = TreeParameters(weights, np.full(n_branches, 0.5), leaves)
+    return Descents(problem, Budget(), problem.rows.sample()), Draft.of(tree, problem)
+
+
+def _likelihood_descent() -> None:
+    descents, draft = _tried()
+    descents.descend(draft, Smoothing(1.0, 1.0, 1.0), 1, 1.0)
+
+
+def _evaluations() -> None:
+    descents, draft = _tried()
+    smoothing, problem = Smoothing(1.0, 1.0, 1.0), descents.problem
+    descents.function(draft, smoothing, draft.free)(draft.vector)
+    problem.merit(draft.tree(problem))
+
+
+def _fisher() -> None:
+    descents, draft = _tried()
+    inverse_fisher(draft.vector, descents.field, 1.0, draft.free, draft.shape)
+
+
+def _prices() -> None:
+    descents, draft = _tried()
+    moves(draft, descents.field, 1.0, 1)
+
+
+def _growth() -> None:
+    descents, _ = _tried()
+    draw_start("growth", descents.problem, np.random.default_rng(0), 1)
+    grown(grown(featureless_draft(descents.field), descents.field), descents.field)
+
+
+def _cost_descent() -> None:
+    problem = tiny_problem(2, 1)
+    run, theta = DescentRun(problem, Meter(Budget(), 1)), np.zeros((1, problem.n_features + 1))
+    run.descend(theta, np.eye(2), LOOK)
+
+
+def _cost_starts() -> None:
+    draw_start(NativeSolver().start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
+
+
+def _predictions() -> None:
+    plan = RowPlan.of(
+        TreeParameters(np.ones((1, 1)), np.zeros(1), np.eye(2)), 1.0,
+        LinearScaling(np.zeros(1), np.ones(1)),
+    )  # fmt: skip
+    plan.class_proba(np.zeros((200_000, 1)), np.eye(2))
+
+
+def _importances() -> None:
+    one = np.zeros((1, 1))
+    add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # of large trees
+
+
+def _many_rows(single: bool) -> None:
+    for problem in (tiny_likelihoods()[1], tiny_problem(3, 2)):
+        samples = problem.rows.sample()
+        if single:
+            samples = replace(samples, features=samples.features.astype(np.float32))
+        train_tiny([replace(problem, rows=ThreadedRows(samples))])
+
+
+PIECES: dict[str, Callable[[], None]] = {
+    "order": put_in_order,
+    "likelihood-descent": _likelihood_descent,
+    "evaluations": _evaluations,
+    "fisher": _fisher,
+    "prices": _prices,
+    "growth": _growth,
+    "likelihood": lambda: train_tiny(tiny_likelihoods()),
+    "predictions": _predictions,
+    "importances": _importances,
+    "cost-starts": _cost_starts,
+    "cost-descent": _cost_descent,
+    "cost": lambda: train_tiny(tiny_problems()),
+    "many-rows": partial(_many_rows, False),
+    "single-rows": partial(_many_rows, True),
+    "blocks": train_tiny_blocks,
+}
+"""By name, those first that are asked for first."""
+
+TRAINING = {
+    "log": ("order", "likelihood-descent", "evaluations", "fisher", "prices", "growth"),
+    "cost": ("order", "cost-descent", "cost-starts"),
+}
+"""What trains by a loss. Two processes begin at the ends, where the longest pieces are, and what
+calls the same functions lies side by side."""
