@@ -67,6 +67,15 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, {"contract", "nsz"})
 
 
+def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function that makes no arrays: references to those it is handed do not count.
+
+    Numba counts them atomically wherever an array is handed on or sliced. For functions that are
+    called once for each row of a small matrix that takes longer than what they do.
+    """
+    return _compiled(function, {"contract", "nsz"}, _nrt=False)
+
+
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same with every operation rounded by itself, so that numpy can give the same bits."""
     return _compiled(function, False)
@@ -134,11 +143,15 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 def _compiled(
     function: Callable[..., Any], fastmath: set[str] | bool, **others: Any
 ) -> Callable[..., Any]:
-    dispatcher = nb.njit(**_options(fastmath), **others)(function)
+    dispatcher = nb.njit(**(_options(fastmath) | others))(function)
     if hasattr(dispatcher, "enable_caching"):  # without NUMBA_DISABLE_JIT
         keep_on_disk(dispatcher, source_stamp())
     return dispatcher
 
 
 def _options(fastmath: set[str] | bool) -> dict[str, Any]:
-    return {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}
+    """Said of every function: numba would compile what is left open as the caller is."""
+    return {
+        "nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True,
+        "_nrt": True,
+    }  # fmt: skip
