@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.base import Cancel
 from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.meter import Meter, OutOfBudget
+from softsplit.solvers.native.meter import Guess, Meter, OutOfBudget
 from softsplit.solvers.native.program import LOOK
 from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
@@ -141,19 +143,21 @@ def test_strength_multiplies_the_penalties_alone():
 
 
 def test_a_meter_stops_at_its_iterations_its_time_and_on_request():
-    assert Meter(Budget(), 10).allowance(50, 1e-9) == 10
+    assert Meter(Budget(), 10).allowance(50, Guess(1, 1), NEVER) == 10
     spent = Meter(Budget(), 10, iterations=10)
     late = Meter(Budget(time_limit=0.0), 10)
     cancelled = Meter(Budget(cancel=Cancel(True)), 10)
     for meter in (spent, late, cancelled):
         with pytest.raises(OutOfBudget):
-            meter.allowance(5, 1e-9)
+            meter.allowance(5, Guess(1, 1), NEVER)
     assert late.budget.verdict is Status.TIME_LIMIT
     assert cancelled.budget.verdict is Status.INTERRUPTED
     assert spent.budget.verdict is Status.MAX_ITER
     slow = Meter(Budget(), 1000)
-    slow.record(10, 12, 5.0)  # half a second an iteration: look at the clock after each
-    assert slow.allowance(100, 1e-9) == 1
+    slow.record(
+        10, 12, time.perf_counter() - 5.0
+    )  # half a second an iteration: look at the clock after each
+    assert slow.allowance(100, Guess(1, 1), NEVER) == 1
     assert (slow.iterations, slow.calls) == (10, 12)
 
 

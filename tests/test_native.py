@@ -19,6 +19,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Start, Status
 from softsplit.solvers.native import run as engine_module
 from softsplit.solvers.native.descent import NEVER, Limits
+from softsplit.solvers.native.program import ANEW, NEWTON_FROM
 from softsplit.solvers.native.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.solvers.native.state import DONE
 from softsplit.solvers.starts.rules import draw_start
@@ -312,14 +313,15 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     engine = make_engine(problem)
     limits = Limits(60, 0.0, 0.0, 60, 20)
     slices = []
-    plain = engine_module.descend
+    plain = engine_module.follow
 
     def seen(*arguments):
-        before = int(engine.state.counters[DONE])
+        lines = arguments[0]
+        before = 0 if lines[0, ANEW] else int(engine.state.counters[DONE])
         plain(*arguments)
         slices.append((before, int(engine.state.counters[DONE])))
 
-    monkeypatch.setattr(engine_module, "descend", seen)
+    monkeypatch.setattr(engine_module, "follow", seen)
     start = draw_start("points", problem, np.random.default_rng(0)).parameters
     engine.descend(start.splits, start.leaf_classes, limits)
     ends = [end for _, end in slices]
@@ -331,13 +333,14 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
 def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, monkeypatch):
     problem = make_problem(features=60, depth=5)  # one step takes about a second
     engine = engine_module.DescentRun(problem, engine_module.Meter(Budget(time_limit=limit), 1))
-    seen, real = [], engine_module.descend
+    seen, real = [], engine_module.follow
 
-    def spy(theta, passes, terms, sparse, limits, state):
-        seen.append(limits.newton_from)
-        real(theta, passes, terms, sparse, limits._replace(newton_from=NEVER), state)
+    def spy(lines, *others):
+        seen.append(int(lines[0, NEWTON_FROM]))
+        lines[0, NEWTON_FROM] = NEVER
+        real(lines, *others)
 
-    monkeypatch.setattr(engine_module, "descend", spy)
+    monkeypatch.setattr(engine_module, "follow", spy)
     shape = (problem.topology.n_branches, problem.n_features + 1)
     leaves = np.eye(problem.n_classes)[:, np.arange(problem.topology.n_leaves) % problem.n_classes]
     engine.descend(np.zeros(shape), leaves, Limits(1, 1e-6, 1e-11, 8, 0))

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
-from softsplit.support.compiling import compiled, shared
+from softsplit.support.compiling import shared, uncounted
 from softsplit.tree.routing import TILE, open_gates
 
 
@@ -49,13 +49,26 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
     values = np.empty((n_branches, TILE))
     reach = np.empty((n_branches, TILE))
     powers = np.empty(TILE)
-    bits = powers.view(np.int64)
+    return _pass_tiles(
+        scores, slopes, starts, weights, table, steepness, outer, mass, bends, left, right, values,
+        reach, powers, powers.view(np.int64),
+    )  # fmt: skip
+
+
+@uncounted
+def _pass_tiles(  # type: ignore[no-untyped-def]
+    scores, slopes, starts, weights, table, steepness, outer, mass, bends, left, right, values,
+    reach, powers, bits,
+):  # fmt: skip
+    """The pass, a tile of rows of one class at a time."""
     total = 0.0
-    mass[:, :] = 0.0
+    for group in range(mass.shape[0]):
+        for leaf in range(mass.shape[1]):
+            mass[group, leaf] = 0.0
     for group in range(len(starts) - 1):
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
-            for t in range(n_branches):
+            for t in range(scores.shape[0]):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
             lift_values(left, right, table[group], size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
@@ -66,7 +79,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
     return total
 
 
-@compiled
+@uncounted
 def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
     """V[branch] from the leaves up."""
     n_branches = left.shape[0]
@@ -85,7 +98,7 @@ def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unty
                 here[i] = p[i] * below_left[i] + q[i] * below_right[i]
 
 
-@compiled
+@uncounted
 def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
@@ -115,7 +128,7 @@ def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):
     return total
 
 
-@compiled
+@uncounted
 def _spread(  # type: ignore[no-untyped-def]
     left, right, leaf_values, size, values, reach, steepness, begin, slopes, mass
 ):

@@ -89,6 +89,15 @@ def shared(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, {"contract", "nsz"}, shared=True)
 
 
+def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a function that makes no arrays: references to those it is handed do not count.
+
+    Numba counts them atomically wherever an array is handed on or sliced. For functions that are
+    called once for each row of a small matrix that takes longer than what they do.
+    """
+    return Compiled(function, {"contract", "nsz"}, _nrt=False)
+
+
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same with every operation rounded by itself, so that numpy can give the same bits."""
     return Compiled(function, False)
@@ -157,5 +166,8 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def options(fastmath: set[str] | bool) -> dict[str, Any]:
-    """Those of every function."""
-    return {"nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True}
+    """Those of every function: numba would compile what is left open as the caller is."""
+    return {
+        "nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True,
+        "_nrt": True,
+    }  # fmt: skip

@@ -87,9 +87,15 @@ DENSE_CELLS, DENSE_COLUMNS = 4_000_000, 1_000
 """A sparse matrix with no more cells and columns than this is made dense."""
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix; whoever made one has loaded SciPy's module for them."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
+
+
 def is_wide(X: Any) -> bool:
     """Whether X is a sparse matrix, or a frame of sparse columns, that is better not made dense."""
-    if not issparse(X) and not _is_sparse_frame(X):
+    if not is_sparse(X) and not _is_sparse_frame(X):
         return False
     return bool(X.shape[0] * X.shape[1] > DENSE_CELLS or X.shape[1] > DENSE_COLUMNS)
 
@@ -109,8 +115,7 @@ def checked_table(X: Any) -> Any:
     What has no rows and columns of its own is refused.
     """
     X = on_host(X)
-    sparse = sys.modules.get("scipy.sparse")  # whose X has loaded it
-    if sparse is not None and sparse.issparse(X):
+    if is_sparse(X):
         _check_table(X)
         return X if is_wide(X) else X.toarray()
     if hasattr(X, "to_pandas") and hasattr(X, "column_names"):  # of pyarrow

@@ -6,10 +6,10 @@ import numpy as np
 
 from softsplit.solvers.native.faces import project
 from softsplit.solvers.native.state import MEMORY, PAIRS
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, uncounted
 
 
-@compiled
+@uncounted
 def dot(first, second):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(first.shape[0]):
@@ -18,7 +18,7 @@ def dot(first, second):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@uncounted
 def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
     """result += factor * other."""
     for t in range(result.shape[0]):
@@ -26,7 +26,7 @@ def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
             result[t, j] += factor * other[t, j]
 
 
-@compiled
+@uncounted
 def copy(other, result):  # type: ignore[no-untyped-def]
     for t in range(result.shape[0]):
         for j in range(result.shape[1]):
@@ -47,14 +47,22 @@ def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped
 @compiled
 def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
     """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
+    return _recursion(
+        theta, sparse, state.counters[PAIRS], state.slope, state.vector, state.direction,
+        state.faces, state.steps, state.changes, state.products, np.empty(MEMORY), state.inverse,
+        state.diagonal,
+    )  # fmt: skip
+
+
+@uncounted
+def _recursion(  # type: ignore[no-untyped-def]
+    theta, sparse, stored, slope, vector, result, faces, steps, changes, products, shares, inverse,
+    diagonal,
+):  # fmt: skip
     n_branches, width = theta.shape
-    slope, vector, result = state.slope, state.vector, state.direction
     copy(slope, vector)
-    project(vector, theta, slope, state.faces, sparse)
-    stored = state.counters[PAIRS]
+    project(vector, theta, slope, faces, sparse)
     used = min(stored, MEMORY)
-    shares = np.empty(MEMORY)
-    steps, changes, products = state.steps, state.changes, state.products
     for back in range(used):
         k = (stored - 1 - back) % MEMORY
         shares[k] = dot(steps[k], vector) / products[k]
@@ -62,16 +70,16 @@ def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
     scale = 1.0
     if used > 0:
         last = (stored - 1) % MEMORY
-        _precondition(changes[last], state.inverse, state.diagonal, result)
+        _precondition(changes[last], inverse, diagonal, result)
         scale = products[last] / max(dot(changes[last], result), 1e-300)
-    _precondition(vector, state.inverse, state.diagonal, result)
+    _precondition(vector, inverse, diagonal, result)
     for t in range(n_branches):
         for j in range(width):
             result[t, j] *= -scale
     for back in range(used):
         k = (stored - used + back) % MEMORY
         add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
-    project(result, theta, slope, state.faces, sparse)
+    project(result, theta, slope, faces, sparse)
     for t in range(n_branches):
         for j in range(width - 1):
             # A coefficient leaves zero only the way that lowers F.
