@@ -46,6 +46,7 @@ class RowEngine(Protocol):
     them as ``samples``, and one that compiled descents can run on is ``InMemory`` (compiled.py).
     With ``of_columns(columns)``, the same rows with some of their columns, a sparse tree reads no
     others; ``rounding`` says how exact the value is, relative to it, where that is not 1e-12;
+    ``quick`` that an evaluation takes less time than one over a large sample in this process;
     ``in_threads(n)``, the same rows whose passes n threads share, lets it use ``n_jobs``.
     """
 

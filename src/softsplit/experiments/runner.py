@@ -113,6 +113,8 @@ def run_experiment(
         context = Context(spec, datasets)
         pool = _pool(context, n_jobs, dask)
         where = f"{n_jobs} process{'es' if n_jobs > 1 else ''}" if dask is None else "Dask"
+        if spec.training.device is not None:
+            where = f"device {spec.training.device}"
         with _on_record(spec, store, where, progress or Silence()) as watched:
             _run(jobs, store, pool, watched, chains, datasets)
     return summarise(spec, store)

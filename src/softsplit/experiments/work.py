@@ -32,7 +32,7 @@ from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.multistart import start_rule
 from softsplit.training.settings import make_solver
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
-from softsplit.training.together import lockstep
+from softsplit.training.together import lockstep, measured
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
@@ -138,12 +138,9 @@ def _judged(
     with one_blas_thread():
         for index, (tree, status) in zip(job.missing, trees, strict=True):
             problem = _penalised(job.chain, index, prepared.problem, spec)
-            found = Solution.measure(
-                problem, tree, status,
-                tol=Budget().tol, n_iter=0, seconds=seconds, solver="lockstep",
-            )  # fmt: skip
+            found = measured(problem, tree, status, solver, Budget(), seconds)
             outcome = _measure(found, solver, prepared)
-            outcome = replace(outcome, seconds=seconds, start_seconds=start_seconds)
+            outcome = replace(outcome, seconds=found.seconds, start_seconds=start_seconds)
             rows.append(Row(job.chain.cell(index), index, outcome))
     return rows
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.training.multistart import numbered_start
+from softsplit.tree.parameters import TreeParameters
 
 
 def lockstep() -> Any:
@@ -53,16 +55,25 @@ def train_together(
     found = []
     for number, problem in enumerate(problems):
         end = ends[number * n_starts + int(best[number])]
-        found.append(
-            Solution.measure(
-                problem,
-                end.parameters,
-                end.status,
-                tol=budget.tol,
-                n_iter=0,
-                seconds=seconds,
-                solver="lockstep",
-                message="descents in lockstep",
-            )
-        )
+        found.append(measured(problem, end.parameters, end.status, solver, budget, seconds))
     return found
+
+
+def measured(
+    problem: TrainingProblem,
+    tree: TreeParameters,
+    status: Status,
+    solver: Solver,
+    budget: Budget,
+    seconds: float,
+) -> Solution:
+    """What a tree of the lockstep is on its problem; where it misses class rates, ``solver`` goes
+    on from it."""
+    found = Solution.measure(
+        problem, tree, status, tol=budget.tol, n_iter=0, seconds=seconds, solver="lockstep",
+        message="descents in lockstep",
+    )  # fmt: skip
+    if found.status is not Status.INFEASIBLE or budget.exhausted:
+        return found
+    mended = solver.solve(problem, Start(found.parameters), budget)
+    return replace(mended, seconds=seconds + mended.seconds)

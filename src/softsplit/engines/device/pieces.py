@@ -171,7 +171,8 @@ class Pieces:
         per_class = -(-most // size)
         classes = np.repeat(np.arange(len(most)), per_class)
         before = np.arange(len(classes)) - np.repeat(np.cumsum(per_class) - per_class, per_class)
-        filled = np.clip(counts[:, classes] - size * before, 0, size)
+        # Kernels read lines of a table, and numpy may have laid it out by columns.
+        filled = np.ascontiguousarray(np.clip(counts[:, classes] - size * before, 0, size))
         shape = (len(counts), n_features, len(classes) * size)
         return cls(
             torch.zeros(shape, dtype=dtype, device=device),

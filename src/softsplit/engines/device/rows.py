@@ -101,6 +101,11 @@ class DeviceRows(OfSamples):
         """How exact a value is, relative to it."""
         return 1e-12 if self.slabs[0].features.dtype == torch.float64 else SINGLE
 
+    @property
+    def quick(self) -> bool:
+        """Whether an evaluation takes a moment, however many rows there are."""
+        return bool(self.device.type == "cuda") and not self._streamed
+
     def sample(self, limit: int | None = None) -> Samples:
         found = self.samples if limit is None else self.samples.stratified(limit)
         if self.columns is None:

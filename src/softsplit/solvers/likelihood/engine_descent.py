@@ -5,7 +5,7 @@ what a sample of n rows leaves open, and the curvature there is known from the s
 percent. So a step on all rows is a Newton step with the Hessian of a sample (whose weights add up
 to those of all rows), which pairs of earlier steps mend as in L-BFGS: each is an evaluation, and
 each takes off a digit or so. The sample grows: what some 20,000 rows leave open is settled on
-MIDDLE_ROWS rows before all rows are asked.
+MIDDLE_ROWS rows before all rows are asked, unless the engine is so quick that these cost less.
 
 The change of units is that of draft.py. With m columns and unit = steepness / n_features an engine
 of those columns is asked at steepness unit m, where weights are the same and
@@ -175,14 +175,16 @@ class EngineDescents:
         draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
         limit = min(max_iter, self.budget.max_iter or max_iter)
         middle = self._middle(draft)
-        near = over_field(draft, middle, smoothing, draft.free)
+        quick = bool(getattr(self.problem.rows, "quick", False))
+        everywhere = self.function(draft, smoothing, draft.free)
+        near = everywhere if quick else over_field(draft, middle, smoothing, draft.free)
         whole = len(middle.weights) >= self.n_rows
         if whole:
             return self._descend(near, draft, middle, smoothing, limit, decrease, tol)
         if middle.weights is not self.few.field.weights:
             rough = max(decrease, MIDDLE_DECREASE)
-            draft, _, _ = self._descend(near, draft, middle, smoothing, limit, rough, 0.0)
-        everywhere = self.function(draft, smoothing, draft.free)
+            few = self.few.on(draft)
+            draft, _, _ = self._descend(near, draft, few, smoothing, limit, rough, 0.0)
         return self._descend(everywhere, draft, middle, smoothing, limit, decrease, tol)
 
     def _middle(self, draft: Draft) -> Field:

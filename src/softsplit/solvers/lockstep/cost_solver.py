@@ -49,7 +49,7 @@ MARGIN = 2e-5
 MOST_WEIGHT = 1e4
 """Beyond this weight of the rate terms, in total weight times costs, descents crawl."""
 
-SMALLER = 0.7
+SMALLER = 0.5
 """The batch is made anew where so few of its trees are left."""
 
 
@@ -207,7 +207,7 @@ def _raced(racing: Trees, setup: _Setup, n_tasks: int) -> Trees:
             led = replace(led, state=State.at(led.batch, led.penalty, state.theta, state.rates))
         sides.append(led)
     for side in sides:
-        _better_leaves(side)
+        _better_leaves(side, torch.ones_like(side.state.over))
         side.run(RACE_STEPS)
     values = torch.stack([side.state.value.view(n_tasks, -1) for side in sides], dim=1)
     each = values.shape[2]
@@ -221,18 +221,22 @@ def _raced(racing: Trees, setup: _Setup, n_tasks: int) -> Trees:
     return winners
 
 
-def _better_leaves(trees: Trees) -> torch.Tensor:
-    """Give trees the cheapest leaves where that lowers the objective; which ones were changed."""
-    state, batch = trees.state, trees.batch
-    cheapest = _cheapest(state.mass, batch.costs).to(state.leaves.dtype)
-    differ = (cheapest != state.leaves).flatten(1).any(dim=1)
-    now, _ = batch.value_at(state.mass, state.rates)
-    other, _ = batch.value_at(state.mass, state.rates._replace(leaves=cheapest))
-    better = differ & (other < now * (1.0 - 1e-7))
-    state.leaves.copy_(torch.where(better[:, None, None], cheapest, state.leaves))
-    state.look(batch, trees.penalty)
-    state.begin(better)
-    return better
+def _better_leaves(trees: Trees, which: torch.Tensor) -> torch.Tensor:
+    """Give some trees, by flags, the cheapest leaves where that lowers their objective; which of
+    them were changed."""
+    state, some = trees.state, torch.nonzero(which).flatten()
+    batch, rates, mass = trees.batch.of(some), state.rates.of(some), state.mass[some]
+    cheapest = _cheapest(mass, batch.costs).to(state.leaves.dtype)
+    now, _ = batch.value_at(mass, rates)
+    other, _ = batch.value_at(mass, rates._replace(leaves=cheapest))
+    better = other < now * (1.0 - 1e-7)
+    state.leaves[some] = torch.where(better[:, None, None], cheapest, rates.leaves)
+    changed = torch.zeros_like(which)
+    changed[some] = better
+    if bool(better.any()):
+        state.look(trees.batch, trees.penalty)
+        state.begin(changed)
+    return changed
 
 
 def _cheapest(mass: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
@@ -259,7 +263,7 @@ def _finished(trees: Trees, setup: _Setup, budget: Budget) -> torch.Tensor:
     turns = torch.zeros(len(every), device=setup.device)
     missed = torch.full((len(every),), torch.inf, dtype=torch.float64, device=setup.device)
     alive, left, made = trees, every, 0
-    _better_leaves(alive)
+    _better_leaves(alive, ~done)
     alive.state.begin(~done)
     play = None
     while made < (budget.max_iter or MAX_ITER) and not budget.exhausted:
@@ -291,7 +295,7 @@ def _turn(
 ) -> torch.Tensor:
     """Better leaves or larger multipliers for trees whose descent is over; which ones go on."""
     state, batch = trees.state, trees.batch
-    changed = _better_leaves(trees) & over
+    changed = _better_leaves(trees, over)
     lack = batch.minimum - batch.rates(state.mass, state.leaves)
     short = lack.amax(dim=1)
     lacking = over & ~changed & (short > 0.5 * MARGIN) & (state.weight > 0)
