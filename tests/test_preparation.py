@@ -7,6 +7,7 @@ import re
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
@@ -19,6 +20,8 @@ from softsplit.training import run as running
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from softsplit.training.run import End, train
+from softsplit.variables import learn
+from softsplit.variables.shares import level_shares, out_of_fold
 
 X, Y = load_iris(return_X_y=True)
 SMALL = {"depths": [2], "scales": ["standard"], "n_strengths": 2, "cv": 2}
@@ -157,3 +160,35 @@ def test_shared_parameters_have_the_same_description():
             for kind in (SoftTreeClassifier, SoftTreeClassifierCV)
         )
         assert one == two
+
+
+def test_folds_learn_class_shares_from_their_training_rows_alone():
+    rng = np.random.default_rng(0)
+    stores = np.array([f"s{i}" for i in rng.integers(0, 45, 500)], dtype=object)
+    stores[::50] = None
+    frame = pd.DataFrame({"size": rng.normal(size=500), "store": stores})
+    labels, weight = rng.integers(0, 3, 500), rng.integers(0, 3, 500).astype(float)
+    coded = learn(frame, labels, np.arange(3), weight)
+    (shared,) = coded.shared
+    again = coded.coding.code(frame).shared[0]  # of rows whose classes come later
+    assert (again.first, again.n, again.classes) == (shared.first, shared.n, shared.classes)
+    assert_array_equal(again.places, shared.places)
+    assert_array_equal(again.folds, shared.folds)
+    train, test = np.arange(0, 500, 2), np.arange(1, 500, 2)
+
+    def fold(labels):
+        rows = Rows(coded.X.copy(), labels, weight, np.arange(3), shared=coded.shared)
+        return rows.fold(train, test)
+
+    own, other = fold(labels)
+    of = (labels[train], weight[train])
+    places, columns = shared.places, shared.columns
+    table = level_shares(places[train], *of, shared.n)
+    assert_array_equal(other.X[:, columns], table[places[test]])
+    held_out = out_of_fold(places[train], *of, shared.folds[train], shared.n)
+    assert_array_equal(own.X[:, columns], held_out)
+    assert_array_equal(own.X[:, 0], coded.X[train, 0])
+    changed = labels.copy()
+    changed[test] = (changed[test] + 1) % 3
+    for mine, theirs in zip(fold(changed), (own, other), strict=True):
+        assert_array_equal(mine.X, theirs.X)

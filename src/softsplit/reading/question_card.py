@@ -42,11 +42,14 @@ SUMS = 10
 
 @dataclass(frozen=True)
 class Variable:
-    """Points of one variable: ``points[i]`` from ``edges[i - 1]`` up to below ``edges[i]``."""
+    """Points of one variable: ``points[i]`` from ``edges[i - 1]`` up to below ``edges[i]``.
+
+    ``words`` are for the values 0 and 1 of one that has no others.
+    """
 
     feature: int
     name: str
-    binary: bool
+    words: tuple[str, str] | None
     edges: FloatArray
     points: NDArray[np.int64]
 
@@ -57,8 +60,8 @@ class Variable:
     def bands(self) -> list[tuple[str, int]]:
         """Values in words, and their points."""
         points = self.points.tolist()
-        if self.binary and len(points) == 2:
-            return [("0", points[0]), ("1", points[1])]
+        if self.words is not None and len(points) == 2:
+            return list(zip(self.words, points, strict=True))
         ends = [number(edge, 12) for edge in self.edges]
         if not ends:
             return [("any", points[0])]
@@ -205,7 +208,9 @@ def _variable(
     rows[:, j] = middles
     pull = slope * model.scaled(rows)[:, j]
     made = np.clip(np.rint((pull - least) / unit), 0, steps).astype(np.int64)
-    return Variable(j, name, bool(kind == BINARY), distinct, made)
+    indicator = model.coding is not None and bool(model.coding.indicators[j])
+    words = ("no", "yes") if indicator else ("0", "1")
+    return Variable(j, name, words if kind == BINARY else None, distinct, made)
 
 
 def _readable(value: float, ends: Sequence[float], whole: bool) -> float:

@@ -179,7 +179,7 @@
     });
 
   // Questions on the way to the most probable leaf, with what each variable pulls.
-  const reasons = (found) => {
+  const reasons = (x, found) => {
     const parts = [];
     for (let t = 0; t < count;) {
       const left = found.odds[t] >= 0;
@@ -192,7 +192,8 @@
           .filter(([pull]) => pull !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
           .forEach(([pull, j]) => {
             const side = tree.sides[t][pull > 0 ? 0 : 1];
-            list.append(node("li", `${tree.names[j]} pulls to ${side}, by ${Math.abs(pull).toPrecision(3)}`));
+            const name = x[j] === 0 ? tree.opposites[j] : tree.names[j];
+            list.append(node("li", `${name} pulls to ${side}, by ${Math.abs(pull).toPrecision(3)}`));
           });
         parts.push(list);
       }
@@ -247,7 +248,7 @@
     const found = answer(x);
     tell("case-answer", [`The tree says ${tree.classes[found.called]}.`]);
     tell("case-proba", probabilities(found.proba));
-    tell("case-why", reasons(found));
+    tell("case-why", reasons(x, found));
     const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.called))
       .sort((a, b) => a.far - b.far).slice(0, 6).map((change) => [change]);
     const both = changes.length ? null : paired(x, found.called);

@@ -44,6 +44,7 @@ def case_values(subject: Subject) -> dict[str, Any] | None:
         "scales": [_scale(model, j) for j in used],
         "means": [float(model.summary.scaled_mean[j]) for j in used],
         "names": [shortened(model.feature_names[j], 60) for j in used],
+        "opposites": [shortened(model.table_coding.opposites[j], 60) for j in used],
         "weights": (parameters.weights[used].T / parameters.n_features).tolist(),
         "thresholds": parameters.thresholds.tolist(),
         "steepness": float(model.steepness),

@@ -13,7 +13,7 @@ from softsplit.report.elements import add, element
 from softsplit.report.intervals import roc_curve, share
 from softsplit.support.arrays import FloatArray
 
-SIZE, LEFT, FOOT, TOP = 260.0, 40.0, 36.0, 10.0
+SIZE, LEFT, RIGHT, FOOT, TOP = 260.0, 40.0, 22.0, 36.0, 10.0
 MOST_POINTS = 120
 BINS = 10
 FEWEST = 5
@@ -34,7 +34,7 @@ def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 
         "svg",
         {
             "class": "curve", "role": "img", "aria-label": label,
-            "viewBox": f"0 0 {LEFT + SIZE + 8:.0f} {TOP + SIZE + FOOT:.0f}",
+            "viewBox": f"0 0 {LEFT + SIZE + RIGHT:.0f} {TOP + SIZE + FOOT:.0f}",
         },
     )  # fmt: skip
     frame = {"class": "frame", "x": f"{LEFT:.0f}", "y": f"{TOP:.0f}"}

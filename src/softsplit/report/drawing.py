@@ -39,7 +39,7 @@ WIDEST = 96.0
 """Pixels of the band of all rows."""
 THIN = 0.002
 """Share of all rows below which a band is not drawn."""
-SPREAD_WIDTH, SPREAD_HEIGHT = 168.0, 34.0
+SPREAD_WIDTH, SPREAD_HEIGHT = 196.0, 34.0
 SURE = float(np.log(0.95 / 0.05))
 """Log-odds from which on an answer is sure: 95 in 100."""
 
@@ -170,22 +170,17 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], called: int) ->
     if total == 0:
         return ["no row ends here"]
     shares, calls = counts / total, flow.called[:, leaves].sum(axis=1)
-    if calls[called] == total:
-        notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % right"]
-    else:  # some that end here are called by another leaf that they may reach, for its costs
-        own, most = (
-            shortened(model.labels[called]),
-            int(np.argmax(np.where(np.arange(len(calls)) == called, -1.0, calls))),
-        )
-        notes = [
-            f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % are {own}",
-            f"{round(calls[most]):,} of them are called {shortened(model.labels[most])}",
-        ]
+    right = "right" if calls[called] == total else f"are {shortened(model.labels[called])}"
+    notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % {right}"]
     others = [int(k) for k in np.argsort(-shares, kind="stable") if k != called]
-    return notes + [
+    notes += [
         _told(model.labels[k], f" {100 * shares[k]:.0f} %")
         for k in others[: SHOWN_CLASSES - 1]
         if shares[k] >= WORTH_TELLING
+    ]
+    # Rows that most probably end here may be called for what they find on the other side.
+    return notes + [
+        f"{round(calls[k]):,} called {shortened(model.labels[k])}" for k in others if calls[k] > 0
     ]
 
 
@@ -214,8 +209,9 @@ def _edge(svg: ET.Element, box: Box, child: Box, word: str, flow: Flow | None) -
     else:
         _bands(group, box, child, flow.counts)
     x = (box.middle + child.middle) / 2
-    back = {"class": "word-back", "x": f"{x - 14:.1f}", "y": f"{bend - 10:.1f}"}
-    add(group, "rect", back | {"width": "28", "height": "20", "rx": "6"})
+    wide = max(28.0, text_width(word) + 6.0)
+    back = {"class": "word-back", "x": f"{x - wide / 2:.1f}", "y": f"{bend - 10:.1f}"}
+    add(group, "rect", back | {"width": f"{wide:.1f}", "height": "20", "rx": "6"})
     add(group, "text", {"class": "word", "x": f"{x:.1f}", "y": f"{bend + 4.5:.1f}"}, word)
 
 

@@ -19,10 +19,11 @@ from softsplit.report.outline import tree_outline
 from softsplit.report.scales import add_questions
 from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
-from softsplit.variables.variable import CATEGORY
+from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
 SHOWN_FEATURES = 20
 SHOWN_CLASSES = 12
+SHOWN_LEVELS = 2
 
 
 def headline(subject: Subject, point: int) -> str:
@@ -40,7 +41,9 @@ def headline(subject: Subject, point: int) -> str:
 
 
 def strength_text(tree: Any) -> str:
-    """Both strengths together."""
+    """Both strengths together; "auto" for a tree that nobody has put on a path of strengths."""
+    if "auto" in (tree.local_strength, tree.global_strength):
+        return "auto"
     return number(float(tree.local_strength) + float(tree.global_strength), 3)
 
 
@@ -103,8 +106,9 @@ def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
         figure, "figcaption", {"class": "quiet"},
         "Bands are the training rows, in the colours of their classes. Each box asks a question; "
         "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
-        "sides, in parts; a leaf counts the rows that most probably end there. A click on a "
-        "question shows what it weighs.",
+        "sides, in parts; a leaf counts the rows that most probably end there, and says how many "
+        "of them are called otherwise all the same, for what they find on other sides. A click on "
+        "a question shows what it weighs.",
     )  # fmt: skip
     add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})
@@ -147,11 +151,26 @@ def _direction(model: TreeModel, place: int) -> str | None:
     columns = [place]
     if model.coding is not None:
         variable = model.coding.places.index(place)
-        if model.coding.variables[variable].kind == CATEGORY:
-            return None
         columns = model.coding.columns_of(variable).tolist()
+        if model.coding.variables[variable].kind == CATEGORY:
+            return _level_directions(model, model.coding.variables[variable], columns)
     label = direction(model, columns[0])
     return None if label is None else f"(higher speaks for {shortened(label, 30)})"
+
+
+def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) -> str | None:
+    """Which classes the weightiest levels of a category speak for."""
+    if not variable.shown_levels:
+        return None
+    sizes = np.abs(model.parameters.weights[columns]).max(axis=1)
+    names = [*variable.shown_levels, *[variable.other_name] * variable.other]
+    names += [UNKNOWN] * variable.gaps
+    told = []
+    for n in np.argsort(-sizes, kind="stable")[:SHOWN_LEVELS]:
+        label = direction(model, columns[n])
+        if sizes[n] > 0 and label is not None:
+            told.append(f"{shortened(names[n], 24)} speaks for {shortened(label, 24)}")
+    return f"({', '.join(told)})" if told else None
 
 
 def _confusion(parent: ET.Element, subject: Subject, point: int) -> None:
