@@ -46,6 +46,8 @@ TESTS = {
     "penalties": ["test_penalties.py", "test_prox.py"],
     "leaves": ["test_constraints.py"],
     "sparsity": ["test_sparsity.py"],
+    "strength_bound": ["test_strength_bound.py"],
+    "second_order": ["test_ipopt_derivatives.py"],
 }
 PLACES = {
     "routing": "tree/routing.py",
@@ -53,6 +55,8 @@ PLACES = {
     "penalties": "problem/penalties.py",
     "leaves": "problem/leaves.py",
     "sparsity": "tree/sparsity.py",
+    "strength_bound": "problem/strength_bound.py",
+    "second_order": "solvers/ipopt/second_order.py",
 }
 """Where the modules are in the package."""
 

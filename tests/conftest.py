@@ -1,12 +1,18 @@
 """Settings shared by every test: the same examples each time, code compiled once, one browser."""
 
 import multiprocessing
+import os
 
 import pytest
 from hypothesis import settings
 
 from browser import chromium_path
 from first_fits import FIRST_FITS, first_fit
+
+# Each worker has a core: threads of OpenMP that wait for one another would take it from the others.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")  # else the same number would count for it
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept.
 settings.register_profile("softsplit", deadline=None, derandomize=True, max_examples=40)

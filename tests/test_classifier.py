@@ -167,7 +167,7 @@ def test_stronger_penalties_use_fewer_features(loss):
 def test_every_penalty_trains_a_feasible_tree(penalty, iris, loss):
     X, y = iris
     strengths = {"local_strength": 0.01, "global_strength": 0.01}
-    tree = quick(loss=loss, penalty=penalty, **strengths, n_starts=4).fit(X, y)
+    tree = quick(loss=loss, penalty=penalty, **strengths, n_starts=1).fit(X, y)
     assert tree.solution_.violation <= 1e-6
     assert tree.score(X, y) > 0.85
 

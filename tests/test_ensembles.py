@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -17,8 +18,7 @@ def quick(**settings):
     return SoftTreeClassifier(**({"global_strength": 0.5, "n_starts": 1} | settings))
 
 
-@pytest.mark.parametrize("max_features", [1.0, 0.5])
-@pytest.mark.parametrize("scale", ["minmax", "quantile"])
+@pytest.mark.parametrize(("max_features", "scale"), [(1.0, "minmax"), (0.5, "quantile")])
 def test_bagging_votes_with_probabilities(max_features, scale):
     X, y = load_wine(return_X_y=True)
     names = np.array(["barolo", "grignolino", "barbera"])[y]
@@ -48,10 +48,11 @@ def test_trees_of_a_bag_differ_and_can_be_read():
 
 def test_the_result_does_not_depend_on_how_many_run_side_by_side():
     X, y = load_iris(return_X_y=True)
-    alone, together = (
-        BaggingClassifier(quick(), n_estimators=4, random_state=0, n_jobs=n_jobs).fit(X, y)
-        for n_jobs in (1, 2)
-    )
+    with parallel_config(backend="threading"):  # processes are in test_same_answer.py
+        alone, together = (
+            BaggingClassifier(quick(), n_estimators=4, random_state=0, n_jobs=n_jobs).fit(X, y)
+            for n_jobs in (1, 2)
+        )
     # The trees, bit for bit; scikit-learn adds their votes up in another order.
     for one, other in zip(alone.estimators_, together.estimators_, strict=True):
         np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))

@@ -134,7 +134,7 @@ def test_a_constant_column_changes_nothing_however_far_it_is(tree):
 
 def test_explanations_hold_and_print_finite_figures(tree):
     made, _, _ = tree
-    for row in far_rows():
+    for row in far_rows()[::2]:  # seven rows of each value: every kind of row comes up
         found = made.explain(row)
         text = str(found)
         assert not FIGURE.search(text), text
@@ -255,13 +255,12 @@ def test_pictures_of_far_rows_are_drawn(tree):
     labels = np.array(["a", "b", "c"])[np.arange(len(rows)) % 3]
     TreeDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
     ReliabilityDisplay.from_estimator(made, rows, labels).figure_.canvas.draw()
-    for part in (rows, rows[-1:]):
-        for features in [(0, 1), (3, 4)]:
-            drawn = DecisionRegionsDisplay.from_estimator(
-                made, part, labels[: len(part)], features=features, resolution=20
-            )
-            drawn.figure_.canvas.draw()
-            assert np.all(np.isfinite(drawn.grid[0])) and np.all(np.diff(drawn.grid[0]) > 0)
+    for part, features in ((rows, (0, 1)), (rows[-1:], (3, 4))):
+        drawn = DecisionRegionsDisplay.from_estimator(
+            made, part, labels[: len(part)], features=features, resolution=20
+        )
+        drawn.figure_.canvas.draw()
+        assert np.all(np.isfinite(drawn.grid[0])) and np.all(np.diff(drawn.grid[0]) > 0)
 
 
 def test_the_command_line_answers_far_rows(tmp_path):

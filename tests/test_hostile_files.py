@@ -27,7 +27,7 @@ from softsplit.data.files import read_table
 from softsplit.experiments.spec import MOST_DOTS, load_spec, parse_spec
 from softsplit.persistence import ModelFileError, dumps_model, loads_model
 
-INPUTS = 100
+INPUTS = 40
 """Damaged files of each kind, from each of two sources of randomness."""
 
 

@@ -102,7 +102,7 @@ def assert_feasible_and_true(problem, solution):
 
 
 @given(problem=problems())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):
     starts, best = train(problem)
     for solution in starts:
@@ -142,7 +142,7 @@ def scaled(problem, factor):
 
 
 @given(problem=problems())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_scaled_weights_and_strengths_give_the_same_tree(problem):
     """A factor of four is exact in floating point, roots included: not a bit may change.
 
@@ -193,7 +193,7 @@ def test_copies_of_rows_are_weights(data, copies):
 
 
 @given(data=rows(), column=st.integers(0, 4), value=st.sampled_from([0.0, 0.5, 1.0]))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_constant_column_is_never_worth_a_penalty(data, column, value):
     """It does what the threshold does for nothing, unless the threshold is at its bound."""
     n_classes = int(data.y.max()) + 1
