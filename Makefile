@@ -145,9 +145,10 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
+# Python compiles modules as they are imported, a fraction of those that pip would compile.
 $(VENV)/.demo: pyproject.toml | $(VENV)/.made
-	@echo "installing softsplit into $(VENV) (a minute the first time)"
-	@$(PIP) --editable .
+	@echo "installing softsplit into $(VENV) (half a minute the first time)"
+	@$(PIP) --no-compile --editable .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.made

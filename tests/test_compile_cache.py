@@ -155,7 +155,7 @@ def test_a_package_that_nobody_may_write_into(tmp_path):
         folder.chmod(0o555)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "NUMBA_"))}
     environment |= {"PYTHONPATH": str(package.parent), "HOME": str(tmp_path)}
-    code = "import softsplit.engines.block_pass as f; print(f.__file__)"
+    code = "import softsplit.engines.block_pass as f; f.block_pass.dispatcher; print(f.__file__)"
     command = [*prefix, sys.executable, "-c", code]
     try:
         done = subprocess.run(

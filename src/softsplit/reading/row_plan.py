@@ -58,7 +58,9 @@ class Entries(NamedTuple):
         shares = np.ascontiguousarray(shares)  # a sum depends on the order in memory
         table = np.column_stack([shares, shares.sum(axis=1)])
         rows, columns = np.nonzero(table)
-        return cls(np.searchsorted(rows, np.arange(len(table) + 1)), columns, table[rows, columns])
+        starts = np.searchsorted(rows, np.arange(len(table) + 1))
+        # In one piece, as those of ``identity``: another layout would be compiled once more.
+        return cls(starts, np.ascontiguousarray(columns), table[rows, columns])
 
     @classmethod
     def identity(cls, size: int) -> Entries:

@@ -69,7 +69,8 @@ class Compiled:
         return (self.part or self.dispatcher)._numba_type_
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # pickled by name, as functions are
+        name: str = self.py_func.__qualname__  # pickled by name, as functions are
+        return name
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +133,8 @@ def compiled_by_type(
 
         stub = _calling(chosen, names)
         choose_with_names = _calling(lambda first, *_: choose(first), names)
-        overload(stub, jit_options=PART | options({"contract", "nsz"}))(choose_with_names)
+        told: Any = PART | options({"contract", "nsz"})
+        overload(stub, jit_options=told)(choose_with_names)
         return update_wrapper(stub, declared)
 
     return decorate

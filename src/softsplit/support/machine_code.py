@@ -8,7 +8,6 @@ of every cache entry covers all source files of the package that compile somethi
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable
 from functools import cache, update_wrapper
 from inspect import signature
@@ -17,18 +16,10 @@ from typing import Any
 
 import numba as nb
 
+from softsplit.support.compile_notice import listen
 from softsplit.support.turns import Turns
 
-logger = logging.getLogger(__name__)
-
-try:
-    from softsplit.support.compile_notice import listen, of_a_first_fit
-except ImportError:  # another numba, which has no such events
-
-    def of_a_first_fit() -> None:
-        logger.debug("there will be no word about compiling.")
-else:
-    listen()
+listen()
 
 try:
     from softsplit.support.compile_cache import keep_on_disk
@@ -90,7 +81,7 @@ def part_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 def turns(function: Any) -> Turns | None:
     """What is compiled on this machine, kept where a function is; None if that is nowhere."""
-    dispatcher = getattr(function, "dispatcher", None)
+    dispatcher: Any = getattr(function, "dispatcher", None)
     folder = getattr(getattr(dispatcher, "stats", None), "cache_path", None)
     if folder is None:  # there is none, or nothing is compiled at all
         return None

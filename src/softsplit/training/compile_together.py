@@ -23,8 +23,9 @@ from multiprocessing import parent_process
 from pathlib import Path
 from threading import Lock, Timer
 
+from softsplit.support.compile_notice import of_a_first_fit
 from softsplit.support.interruption import never_lost
-from softsplit.support.machine_code import of_a_first_fit, turns
+from softsplit.support.machine_code import turns
 from softsplit.support.turns import Turns
 from softsplit.training.pieces import PIECES, TRAINING
 from softsplit.tree.routing import open_gates
@@ -55,7 +56,9 @@ def compile_together(loss: str = "cost") -> None:
         if loss not in _done:
             known = turns(open_gates)
             if known is not None and _may_start_another():
-                _compile(known, TRAINING[loss])
+                if not all(map(known.is_done, TRAINING[loss])):
+                    of_a_first_fit()
+                    _compile(known, TRAINING[loss])
                 _start_the_rest(known)
             _done.add(loss)
 
@@ -96,9 +99,6 @@ def finish() -> None:
 
 
 def _compile(known: Turns, names: tuple[str, ...]) -> None:
-    if all(known.is_done(name) for name in names):
-        return
-    of_a_first_fit()
     with never_lost(), _no_collection():
         other = _start(HELP.format(names=names)) if _may_start_another() else None
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
 from softsplit.reading.row_plan import RowPlan
 from softsplit.solvers import Budget, NativeSolver, Start
-from softsplit.solvers.likelihood.descent import Smoothing
+from softsplit.solvers.likelihood.descent import Smoothing, shorter
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import moves
+from softsplit.solvers.likelihood.engine_descent import EngineFunction
 from softsplit.solvers.likelihood.fisher import inverse_fisher
 from softsplit.solvers.likelihood.growth import featureless_draft, grown
 from softsplit.solvers.likelihood.search import Descents, class_shares
@@ -128,12 +130,14 @@ def _importances() -> None:
     add_spreads(one, one, one, np.zeros((1, 2), dtype=np.intp), one)  # of large trees
 
 
-def _many_rows(single: bool) -> None:
-    for problem in (tiny_likelihoods()[1], tiny_problem(3, 2)):
-        samples = problem.rows.sample()
-        if single:
-            samples = replace(samples, features=samples.features.astype(np.float32))
-        train_tiny([replace(problem, rows=ThreadedRows(samples))])
+def _many_rows(kind: type[np.floating[Any]]) -> None:
+    descents, draft = _tried()
+    samples = descents.problem.rows.sample()
+    rows = ThreadedRows(replace(samples, features=samples.features.astype(kind)))
+    function = EngineFunction(replace(descents.problem, rows=rows), draft)
+    function.smooth(Smoothing(1.0, 1.0, 1.0), draft.free)(draft.vector)
+    shorter(1.0, 1.0, -1.0)
+    train_tiny([replace(tiny_problem(3, 2), rows=rows)])
 
 
 PIECES: dict[str, Callable[[], None]] = {
@@ -149,8 +153,8 @@ PIECES: dict[str, Callable[[], None]] = {
     "cost-starts": _cost_starts,
     "cost-descent": _cost_descent,
     "cost": lambda: train_tiny(tiny_problems()),
-    "many-rows": partial(_many_rows, False),
-    "single-rows": partial(_many_rows, True),
+    "many-rows": partial(_many_rows, np.float64),
+    "single-rows": partial(_many_rows, np.float32),
     "blocks": train_tiny_blocks,
 }
 """By name, those first that are asked for first."""
