@@ -22,6 +22,8 @@ of lines, so that it is compiled once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,7 +102,48 @@ class Slow:
     times: float
 
 
-Program = tuple[Forget | Leaves | Soften | Expect | Descend | Far | Slow, ...]
+Step = Forget | Leaves | Soften | Expect | Descend | Far | Slow
+
+MOST_KEPT = 100
+"""Encoded forms of a program that are kept."""
+
+
+class Lines(NamedTuple):
+    """An encoded program, and the iterations that it may take, of which so many Newton steps."""
+
+    array: FloatArray
+    iterations: int
+    newton: int
+
+
+class Program:
+    """Steps one after the other; two programs are the same only if they are one object.
+
+    So that what is known of it is found at once: programs are made once and used for many hops.
+    """
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = steps
+        self._lines: dict[tuple[float, float], Lines] = {}
+
+    def lines(self, steepness: float, unit: float) -> Lines:
+        """Its lines on a problem of this steepness and cost unit."""
+        found = self._lines.get((steepness, unit))
+        if found is None:
+            array = encoded(self.steps, steepness, unit)
+            newton = np.maximum(array[:, MAX_ITER] - array[:, NEWTON_FROM], 0.0)
+            found = Lines(array, int(array[:, MAX_ITER].sum()), int(newton.sum()))
+            if len(self._lines) >= MOST_KEPT:
+                self._lines.clear()
+            self._lines[steepness, unit] = found
+        return found
+
+
+@cache
+def joined(*programs: Program) -> Program:
+    """One program after the other."""
+    return Program(*(step for program in programs for step in program.steps))
+
 
 ANEW, FORGETS, SOFTENS, REWEIGHED, OUTER, RATED, STEEPNESS, STRENGTH, AFTER, FACTOR = range(10)
 IF_ENDED, MAX_ITER, TOL, DECREASE, PATIENCE, NEWTON_FROM, LEAST = range(10, 17)
@@ -124,7 +167,7 @@ def line_of(
     return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, 0.0, *limits]
 
 
-def encoded(program: Program, steepness: float, unit: float) -> FloatArray:
+def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatArray:
     """The lines of a program on a problem of this steepness and cost unit."""
     lines: list[list[float]] = []
     forgets = softens = 0.0
