@@ -89,10 +89,9 @@ class Descend:
 
 @dataclass(frozen=True)
 class Far:
-    """Give up if F > aim + part |aim|; another part if the descent has ended by itself."""
+    """Give up if F > aim + part |aim|."""
 
     part: float
-    ended: float
 
 
 @dataclass(frozen=True)
@@ -146,12 +145,12 @@ def joined(*programs: Program) -> Program:
 
 
 ANEW, FORGETS, SOFTENS, REWEIGHED, OUTER, RATED, STEEPNESS, STRENGTH, AFTER, FACTOR = range(10)
-IF_ENDED, MAX_ITER, TOL, DECREASE, PATIENCE, NEWTON_FROM, LEAST = range(10, 17)
-WIDTH = 17
+MAX_ITER, TOL, DECREASE, PATIENCE, NEWTON_FROM, LEAST = range(10, 16)
+WIDTH = 16
 """Columns of a line: whether the descent begins or goes on, the steepness for which curvature is
 forgotten (0: it is not), whether leaves are softened, whether with other row weights, the outer
-function, whether with the class rates, steepness, strength, what happens after the descent, and two
-numbers for that; then its limits."""
+function, whether with the class rates, steepness, strength, what happens after the descent, and a
+number for that; then its limits."""
 
 NOTHING, COMPARE, CHOOSE, EXPECT, FAR, SLOW = range(6)
 """What happens after the descent of a line."""
@@ -164,7 +163,7 @@ def line_of(
     limits: Limits, steepness: float, strength: float = 1.0, outer: int = IDENTITY
 ) -> list[float]:
     """The line of one descent that begins."""
-    return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, 0.0, *limits]
+    return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, *limits]
 
 
 def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatArray:
@@ -179,7 +178,7 @@ def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatAr
         elif isinstance(step, Expect):
             lines[-1][AFTER] = EXPECT
         elif isinstance(step, Far):
-            lines[-1][AFTER], lines[-1][FACTOR], lines[-1][IF_ENDED] = FAR, step.part, step.ended
+            lines[-1][AFTER], lines[-1][FACTOR] = FAR, step.part
         elif isinstance(step, Slow):
             lines[-1][AFTER], lines[-1][FACTOR] = SLOW, step.times
         else:
@@ -268,8 +267,7 @@ def follow(  # type: ignore[no-untyped-def]
             _ask_for(costs, leaves, asked)
             known = False
         elif after == FAR:
-            allowed = now[IF_ENDED] if counters[ENDED] > 0 else now[FACTOR]
-            if value > aim + allowed * abs(aim):
+            if value > aim + now[FACTOR] * abs(aim):
                 told[GIVEN_UP] = 1.0
                 line = program.shape[0]
         elif after == SLOW:

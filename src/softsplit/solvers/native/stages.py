@@ -119,7 +119,7 @@ def carry_out(
             break
         else:
             if isinstance(step, Far):
-                give_up = value > aim + (step.ended if run.ended else step.part) * abs(aim)
+                give_up = value > aim + step.part * abs(aim)
             else:
                 give_up = value - aim > step.times * (before - value)
             if give_up:
