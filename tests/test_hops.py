@@ -160,13 +160,13 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     engine = make_engine(problem)
     lowest = engine.descend(*point, LOOK)
     bad = bad_points(problem, 1)[0]
-    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0, at_an_end=0.0)
+    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
     assert hops.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] == np.inf
-    generous = replace(hops, hopeless=1e9, at_an_end=1e9, slow=1e9)
+    generous = replace(hops, hopeless=1e9, slow=1e9)
     assert generous.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] < np.inf
     # And one that comes down too slowly for what is left, after some steps of the second.
     tight = CLOSE._replace(max_iter=40, tol=0.0, decrease=0.0)
-    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, at_an_end=1e9, slow=0.0)
+    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, slow=0.0)
     assert slow.descend(engine, Moved(bad[0].copy(), bad[1]), -1e9)[0] == np.inf
 
 
@@ -177,7 +177,7 @@ def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move, monkeypat
     for seconds in (1e9, 0.0):
         monkeypatch.setattr("softsplit.solvers.native.meter.SLICE_SECONDS", seconds)
         for hops in (
-            Hops(hopeless=1e9, at_an_end=1e9, slow=1e9),
+            Hops(hopeless=1e9, slow=1e9),
             Hops(hopeless=1e9, slow=0.5),
             Hops(),
         ):

@@ -47,7 +47,7 @@ MOVES = [
 def landed(move, engine, point, draw, turn):
     """theta and leaf classes where a move leads in to; None if it does not move."""
     moved = move.apply(engine, point, draw, turn)
-    if moved is None or not moved.lead:
+    if moved is None or not moved.lead.steps:
         return moved and (moved.theta, moved.leaf_classes)
     carry_out(engine, moved.lead, moved.theta, moved.leaf_classes, rows=moved.rows)
     return moved.theta, moved.leaf_classes

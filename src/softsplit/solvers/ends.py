@@ -13,9 +13,13 @@ in the order of their objectives. So the next descent ends below the best with
     chance = unseen / (w + 1) = w / (n (n - 1))
 
 which is 1 / (n - 1) if no two descents have ended alike, the chance of a record, and less the more
-often they did. Descents that were given up have no end; with them the chance of a record is a
-bound. The formula takes descents for independent draws, and hops are not: this says when more of
-the same is hardly worth its time, and proves nothing.
+often they did. Descents that were given up have no end, and as large a part of the next ones will
+have none: where so many were made altogether,
+
+    chance = n / made x w / (n (n - 1)) = w / (made (n - 1))
+
+and no more than 1 / (made - 1), that of a record. The formula takes descents for independent draws,
+and hops are not: this says when more of the same is hardly worth its time, and proves nothing.
 """
 
 from __future__ import annotations
@@ -148,7 +152,7 @@ class EndPoints:
 
     @property
     def unseen(self) -> float:
-        """Share of the descents that lead to trees not seen yet."""
+        """Share of the descents that end in trees not seen yet."""
         return min(1.0, self.chance * (len(self._counts) + 1))
 
     @property
@@ -157,7 +161,7 @@ class EndPoints:
         made = self.n_starts + self.n_hops
         n, w = made - self.n_given_up, len(self._counts)
         record = 1.0 / (made - 1) if made > 1 else 1.0
-        return min(record, w / (n * (n - 1))) if n > 1 else record
+        return min(record, w / (made * (n - 1))) if n > 1 else record
 
     @property
     def unlikely(self) -> bool:

@@ -13,8 +13,7 @@ random numbers are needed, and none is left out for good.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from math import inf
 
 PRIOR = 30.0
 """Hops for which the weight of a move stands."""
@@ -24,22 +23,25 @@ class Choice:
     """The order of the moves of a search."""
 
     def __init__(self, weights: Sequence[float]) -> None:
-        self._successes = np.array(weights, dtype=float)
-        self._work = np.zeros(len(self._successes))
-        self._gained = np.zeros(len(self._successes))
+        self._successes = [float(weight) for weight in weights]
+        self._work = [0.0] * len(self._successes)
+        self._gained = [0.0] * len(self._successes)
         self._hops = 0
 
     @property
     def exhausted(self) -> bool:
         """Whether all moves were left out."""
-        return not np.any(self._successes > 0)
+        return max(self._successes) <= 0
 
     def next(self) -> int:
         """The number of the move whose turn it is."""
-        mean = self._work.sum() / max(self._hops, 1) or 1.0
-        rates = self._successes / (self._work + PRIOR * mean)
-        self._gained += rates / rates.sum()
-        chosen = int(np.argmax(self._gained))
+        added = PRIOR * (sum(self._work) / max(self._hops, 1) or 1.0)
+        pairs = zip(self._successes, self._work, strict=True)
+        rates = [successes / (work + added) for successes, work in pairs]
+        whole = sum(rates)
+        for move, rate in enumerate(rates):
+            self._gained[move] += rate / whole
+        chosen = self._gained.index(max(self._gained))
         self._gained[chosen] -= 1.0
         return chosen
 
@@ -51,4 +53,4 @@ class Choice:
 
     def leave_out(self, move: int) -> None:
         """This move does nothing on the trees of this problem."""
-        self._successes[move], self._gained[move] = 0.0, -np.inf
+        self._successes[move], self._gained[move] = 0.0, -inf

@@ -91,9 +91,16 @@ def _recursion(  # type: ignore[no-untyped-def]
 @compiled
 def keep_pair(state, theta):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
-    moved, old, new = state.moved, state.gradient, state.fresh
-    k = state.counters[PAIRS] % MEMORY
-    step, change = state.steps[k], state.changes[k]
+    _keep(
+        state.counters, state.moved, state.gradient, state.fresh, theta, state.steps,
+        state.changes, state.products,
+    )  # fmt: skip
+
+
+@uncounted
+def _keep(counters, moved, old, new, theta, steps, changes, products):  # type: ignore[no-untyped-def]
+    k = counters[PAIRS] % MEMORY
+    step, change = steps[k], changes[k]
     for t in range(theta.shape[0]):
         for j in range(theta.shape[1]):
             step[t, j] = moved[t, j] - theta[t, j]
@@ -101,5 +108,5 @@ def keep_pair(state, theta):  # type: ignore[no-untyped-def]
     curvature = dot(step, change)
     sizes = np.sqrt(dot(step, step) * dot(change, change))
     if curvature > max(1e-10 * sizes, 1e-200):
-        state.products[k] = curvature
-        state.counters[PAIRS] += 1
+        products[k] = curvature
+        counters[PAIRS] += 1

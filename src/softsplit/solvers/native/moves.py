@@ -9,6 +9,7 @@ nothing to move.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from softsplit.engines.base import RowEngine
 from softsplit.solvers.base import Draw
 from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.program import LOOK, Descend, Forget, Program
+from softsplit.solvers.native.program import LOOK, Descend, Forget, Program, joined
 from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.stages import LEAD_IN, ROUGH, LogWarmUp, lead_in
 from softsplit.solvers.starts.logistic import fitted_split
@@ -27,6 +28,10 @@ Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
 
 
+NOWHERE = Program()
+"""The program that leaves a point where it is."""
+
+
 class Moved(NamedTuple):
     """A point that was moved, and the program that leads in from there.
 
@@ -35,7 +40,7 @@ class Moved(NamedTuple):
 
     theta: FloatArray
     leaf_classes: FloatArray
-    lead: Program = ()
+    lead: Program = NOWHERE
     rows: RowEngine | None = None
 
 
@@ -96,9 +101,8 @@ class Replant:
             theta, leaves = fresh_tree(run, draw)
         else:
             theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
-        weak = tuple(Descend(LEAD_IN, strength=strength) for strength in self.strengths)
-        lead = (*lead_in(problem, self.steepness), Forget(), *weak, Descend(FIRST_ORDER))
-        return Moved(theta, leaves, lead)
+        gentle = lead_in(self.steepness, problem.steepness)
+        return Moved(theta, leaves, joined(gentle, _weak(self.strengths)))
 
 
 @dataclass(frozen=True)
@@ -183,8 +187,7 @@ class Reweigh:
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         rows = run.rows.reweighed(draw.seed, self.power)
-        lead = (Forget(), Descend(BRIEF, strength=self.strength, reweighed=True))
-        return Moved(point[0].copy(), point[1], lead, rows)
+        return Moved(point[0].copy(), point[1], _astray(BRIEF, self.strength, True), rows)
 
 
 @dataclass(frozen=True)
@@ -199,8 +202,20 @@ class OtherStrength:
 
     def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
         strength = self.factors[turn % len(self.factors)]
-        lead = (Forget(), Descend(self.limits, strength=strength))
-        return Moved(point[0].copy(), point[1], lead)
+        return Moved(point[0].copy(), point[1], _astray(self.limits, strength, False))
+
+
+@cache
+def _weak(strengths: tuple[float, ...]) -> Program:
+    """Short descents at growing strengths, and one at full strength."""
+    weak = (Descend(LEAD_IN, strength=strength) for strength in strengths)
+    return Program(Forget(), *weak, Descend(FIRST_ORDER))
+
+
+@cache
+def _astray(limits: Limits, strength: float, reweighed: bool) -> Program:
+    """A descent on another function."""
+    return Program(Forget(), Descend(limits, strength=strength, reweighed=reweighed))
 
 
 def refit(

@@ -22,6 +22,8 @@ of lines, so that it is compiled once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,10 +89,9 @@ class Descend:
 
 @dataclass(frozen=True)
 class Far:
-    """Give up if F > aim + part |aim|; another part if the descent has ended by itself."""
+    """Give up if F > aim + part |aim|."""
 
     part: float
-    ended: float
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,56 @@ class Slow:
     times: float
 
 
-Program = tuple[Forget | Leaves | Soften | Expect | Descend | Far | Slow, ...]
+Step = Forget | Leaves | Soften | Expect | Descend | Far | Slow
+
+MOST_KEPT = 100
+"""Encoded forms of a program that are kept."""
+
+
+class Lines(NamedTuple):
+    """An encoded program, and the iterations that it may take, of which so many Newton steps."""
+
+    array: FloatArray
+    iterations: int
+    newton: int
+
+
+class Program:
+    """Steps one after the other; two programs are the same only if they are one object.
+
+    So that what is known of it is found at once: programs are made once and used for many hops.
+    """
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = steps
+        self._lines: dict[tuple[float, float], Lines] = {}
+
+    def lines(self, steepness: float, unit: float) -> Lines:
+        """Its lines on a problem of this steepness and cost unit."""
+        found = self._lines.get((steepness, unit))
+        if found is None:
+            array = encoded(self.steps, steepness, unit)
+            newton = np.maximum(array[:, MAX_ITER] - array[:, NEWTON_FROM], 0.0)
+            found = Lines(array, int(array[:, MAX_ITER].sum()), int(newton.sum()))
+            if len(self._lines) >= MOST_KEPT:
+                self._lines.clear()
+            self._lines[steepness, unit] = found
+        return found
+
+
+@cache
+def joined(*programs: Program) -> Program:
+    """One program after the other."""
+    return Program(*(step for program in programs for step in program.steps))
+
 
 ANEW, FORGETS, SOFTENS, REWEIGHED, OUTER, RATED, STEEPNESS, STRENGTH, AFTER, FACTOR = range(10)
-IF_ENDED, MAX_ITER, TOL, DECREASE, PATIENCE, NEWTON_FROM, LEAST = range(10, 17)
-WIDTH = 17
+MAX_ITER, TOL, DECREASE, PATIENCE, NEWTON_FROM, LEAST = range(10, 16)
+WIDTH = 16
 """Columns of a line: whether the descent begins or goes on, the steepness for which curvature is
 forgotten (0: it is not), whether leaves are softened, whether with other row weights, the outer
-function, whether with the class rates, steepness, strength, what happens after the descent, and two
-numbers for that; then its limits."""
+function, whether with the class rates, steepness, strength, what happens after the descent, and a
+number for that; then its limits."""
 
 NOTHING, COMPARE, CHOOSE, EXPECT, FAR, SLOW = range(6)
 """What happens after the descent of a line."""
@@ -121,10 +163,10 @@ def line_of(
     limits: Limits, steepness: float, strength: float = 1.0, outer: int = IDENTITY
 ) -> list[float]:
     """The line of one descent that begins."""
-    return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, 0.0, *limits]
+    return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, *limits]
 
 
-def encoded(program: Program, steepness: float, unit: float) -> FloatArray:
+def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatArray:
     """The lines of a program on a problem of this steepness and cost unit."""
     lines: list[list[float]] = []
     forgets = softens = 0.0
@@ -136,7 +178,7 @@ def encoded(program: Program, steepness: float, unit: float) -> FloatArray:
         elif isinstance(step, Expect):
             lines[-1][AFTER] = EXPECT
         elif isinstance(step, Far):
-            lines[-1][AFTER], lines[-1][FACTOR], lines[-1][IF_ENDED] = FAR, step.part, step.ended
+            lines[-1][AFTER], lines[-1][FACTOR] = FAR, step.part
         elif isinstance(step, Slow):
             lines[-1][AFTER], lines[-1][FACTOR] = SLOW, step.times
         else:
@@ -225,8 +267,7 @@ def follow(  # type: ignore[no-untyped-def]
             _ask_for(costs, leaves, asked)
             known = False
         elif after == FAR:
-            allowed = now[IF_ENDED] if counters[ENDED] > 0 else now[FACTOR]
-            if value > aim + allowed * abs(aim):
+            if value > aim + now[FACTOR] * abs(aim):
                 told[GIVEN_UP] = 1.0
                 line = program.shape[0]
         elif after == SLOW:

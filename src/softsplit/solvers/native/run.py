@@ -35,11 +35,8 @@ from softsplit.solvers.native.program import (
     EVALUATIONS,
     GIVEN_UP,
     ITERATIONS,
-    MAX_ITER,
-    NEWTON_FROM,
     OBJECTIVE,
     Program,
-    encoded,
     follow,
     forget,
     line_of,
@@ -65,14 +62,6 @@ class Outcome(NamedTuple):
     value: float
     leaf_classes: FloatArray
     given_up: bool
-
-
-class _Lines(NamedTuple):
-    """An encoded program, and the iterations that it may take, of which so many Newton steps."""
-
-    lines: FloatArray
-    iterations: int
-    newton: int
 
 
 class DescentRun:
@@ -120,7 +109,6 @@ class DescentRun:
         self._last: tuple[Passes, PassesReference] | None = None
         self._penalties: dict[float, Sparse] = {}
         self._scaled: dict[Limits, Limits] = {}
-        self._programs: dict[Program, _Lines] = {}
         self._others: tuple[Passes, FloatArray, PassesReference] | None = None
         self._told = np.zeros(4)
         self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
@@ -232,14 +220,12 @@ class DescentRun:
         None if it has to go through its descents one by one: it may take longer than a slice or
         more iterations than are left, or the rows or leaves are not such that compiled code knows.
         """
-        known = self._programs.get(program)
-        if known is None:
-            known = self._programs[program] = self._lines(program)
-        short = Guess(theta.size, self.rows.n_rows).within_a_slice(known.iterations, known.newton)
-        if not self._whole or not short or not 0 < known.iterations <= self.meter.left:
+        problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
+        lines = program.lines(problem.steepness, problem.cost_unit)
+        short = Guess(theta.size, self.rows.n_rows).within_a_slice(lines.iterations, lines.newton)
+        if not self._whole or not short or not 0 < lines.iterations <= self.meter.left:
             return None
         self.meter.check()
-        problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
         assert isinstance(self.rows, CompiledRows)
         self.passes = self.rows.asked(
             self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
@@ -249,16 +235,11 @@ class DescentRun:
         others = reference if rows is None else self._reweighed(self.passes, rows)
         told, began = self._told, time.perf_counter()
         follow(
-            known.lines, theta, leaves, float(aim), self._costs, self._metric, reference, others,
+            lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
             self._terms, self._sparse(1.0), self._reference, told,
         )  # fmt: skip
         self.meter.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
         return Outcome(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
-
-    def _lines(self, program: Program) -> _Lines:
-        lines = encoded(program, self.problem.steepness, self.problem.cost_unit)
-        newton = np.maximum(lines[:, MAX_ITER] - lines[:, NEWTON_FROM], 0.0)
-        return _Lines(lines, int(lines[:, MAX_ITER].sum()), int(newton.sum()))
 
     def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
         """``passes`` with the row weights of another engine."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,16 @@ from softsplit.solvers.native.moves import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.native.program import LOOK, Descend, Far, Forget, Leaves, Program, Slow
+from softsplit.solvers.native.program import (
+    LOOK,
+    Descend,
+    Far,
+    Forget,
+    Leaves,
+    Program,
+    Slow,
+    joined,
+)
 from softsplit.solvers.native.run import DescentRun
 from softsplit.solvers.native.stages import CLOSE, LogWarmUp, carry_out
 
@@ -87,9 +97,6 @@ class Hops:
     hopeless: float = 0.1
     """A hop that is still this part above its tree after the first descent is given up."""
 
-    at_an_end: float = 0.1
-    """The same where the first descent has ended by itself."""
-
     slow: float = 3.0
     """So is one that has so many times as far to go as it came in the first steps of the second."""
 
@@ -141,23 +148,20 @@ class Hops:
     def descend(self, run: DescentRun, moved: Moved, aim: float) -> tuple[float, Point]:
         """Where ``moved`` leads; it is given up if that will not come near ``aim``."""
         descents = self.many if moved.theta.size > MANY else self.few
-        program = moved.lead + self._onward(descents)
+        onward = _onward(descents, self.hopeless, self.slow)
+        program = joined(moved.lead, onward)
         end = carry_out(run, program, moved.theta, moved.leaf_classes, aim, moved.rows)
         return GIVEN_UP if end.given_up else end.value, (moved.theta, end.leaf_classes)
 
-    def _onward(self, descents: Descents) -> Program:
-        """From where a move has led to the end, or until it is given up."""
-        begin, rest = descents.second.parted(GLIMPSE)
-        near = (
-            Forget(),
-            Leaves(),
-            Descend(descents.first),
-            Far(self.hopeless, self.at_an_end),
-            Leaves(),
-        )
-        if rest.max_iter == 0:
-            return (*near, Descend(begin))
-        return (*near, Descend(begin), Slow(self.slow), Descend(rest))
+
+@cache
+def _onward(descents: Descents, hopeless: float, slow: float) -> Program:
+    """From where a move has led to the end, or until it is given up."""
+    begin, rest = descents.second.parted(GLIMPSE)
+    near = (Forget(), Leaves(), Descend(descents.first), Far(hopeless), Leaves())
+    if rest.max_iter == 0:
+        return Program(*near, Descend(begin))
+    return Program(*near, Descend(begin), Slow(slow), Descend(rest))
 
 
 def _whence(number: int, lowest: int, count: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +30,9 @@ from softsplit.solvers.native.program import (
     Program,
     Slow,
     Soften,
+    Step,
     expect,
+    joined,
     soften,
 )
 from softsplit.solvers.native.run import DescentRun, Outcome
@@ -94,7 +97,7 @@ def carry_out(
     if found is not None:
         return found
     problem, leaves, value, before = run.problem, leaf_classes, np.inf, np.inf
-    for step in program:
+    for step in program.steps:
         if isinstance(step, Forget):
             run.forget(step.steepness or problem.steepness)
         elif isinstance(step, Leaves):
@@ -116,7 +119,7 @@ def carry_out(
             break
         else:
             if isinstance(step, Far):
-                give_up = value > aim + (step.ended if run.ended else step.part) * abs(aim)
+                give_up = value > aim + step.part * abs(aim)
             else:
                 give_up = value - aim > step.times * (before - value)
             if give_up:
@@ -172,28 +175,45 @@ class LogWarmUp:
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, small = run.problem, run.on_few_rows(self.rows)
-        leaves = carry_out(small, self._program(problem), theta, leaf_classes).leaf_classes
+        leaves = carry_out(
+            small, _warming(self, problem.steepness), theta, leaf_classes
+        ).leaf_classes
         return np.where(problem.free_leaves, leaves, leaf_classes)
 
-    def _program(self, problem: TrainingProblem) -> Program:
-        """Descents on the log-loss alone: neither penalties nor class rates."""
-        steps: Program = (Soften(),)
-        limits = Limits(self.max_iter, 1e-3, 1e-4, 2, NEVER)
-        for gentle in self.steepness:
-            if gentle > problem.steepness:
-                break
-            one_round = (Descend(limits, gentle, strength=0.0, log=True), Expect())
-            steps += (Forget(gentle), *(one_round * self.rounds))
-        return steps
+
+@cache
+def _warming(warm_up: LogWarmUp, steepness: float) -> Program:
+    """Descents on the log-loss alone: neither penalties nor class rates."""
+    steps: list[Step] = [Soften()]
+    limits = Limits(warm_up.max_iter, 1e-3, 1e-4, 2, NEVER)
+    for gentle in warm_up.steepness:
+        if gentle > steepness:
+            break
+        steps.append(Forget(gentle))
+        for _ in range(warm_up.rounds):
+            steps += [Descend(limits, gentle, strength=0.0, log=True), Expect()]
+    return Program(*steps)
 
 
-def lead_in(problem: TrainingProblem, steepness: Sequence[float]) -> Program:
+@cache
+def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
     """Short descents at growing steepness: splits see rows far from them before they settle."""
-    steps: Program = ()
-    for gentle in steepness:
-        if gentle < problem.steepness:
-            steps += (Forget(gentle), Descend(LEAD_IN, gentle))
-    return steps
+    steps: list[Step] = []
+    for low in gentle:
+        if low < steepness:
+            steps += [Forget(low), Descend(LEAD_IN, low)]
+    return Program(*steps)
+
+
+@cache
+def _lane(limits: Limits) -> Program:
+    """A short descent of a race."""
+    return Program(Leaves(), Forget(), Descend(limits))
+
+
+@cache
+def _approaching(limits: Limits) -> Program:
+    return Program(Forget(), Leaves(), Descend(limits))
 
 
 @dataclass(frozen=True)
@@ -212,16 +232,15 @@ class Race:
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
-        leads: list[Program] = [()]
+        lanes = [_lane(self.limits)]
         if self.steepness and run.problem.topology.depth > 1:
-            leads.append(lead_in(run.problem, self.steepness))
+            lanes.append(joined(lead_in(self.steepness, run.problem.steepness), lanes[0]))
         with suppress(OutOfBudget):
-            for lead in leads:
+            for lane in lanes:
                 for tree in trees:
                     theta, leaves = tree.splits, tree.leaf_classes
                     runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
-                    program = (*lead, Leaves(), Forget(), Descend(self.limits))
-                    end = carry_out(run, program, theta, leaves)
+                    end = carry_out(run, lane, theta, leaves)
                     runs[-1] = (end.value, theta, end.leaf_classes)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
@@ -234,8 +253,7 @@ class Approach:
     limits: Limits = CLOSE
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        program = (Forget(), Leaves(), Descend(self.limits))
-        return carry_out(run, program, theta, leaf_classes).leaf_classes
+        return carry_out(run, _approaching(self.limits), theta, leaf_classes).leaf_classes
 
 
 @dataclass(frozen=True)
