@@ -49,13 +49,13 @@ SMALLEST = tl.constexpr(1e-37)
 IS_LOGARITHM, IS_SQUARE = tl.constexpr(LOGARITHM), tl.constexpr(SQUARE)
 
 
-def fits(pieces: Pieces, trees: Trees) -> bool:
+def fits(pieces: Pieces, n_branches: int) -> bool:
     """Whether the kernel takes such trees over such rows."""
     return (
         pieces.features.is_cuda
         and pieces.features.dtype == torch.float32
         and pieces.n_features <= MOST_FEATURES
-        and trees.n_branches <= MOST_BRANCHES
+        and n_branches <= MOST_BRANCHES
     )
 
 

@@ -273,7 +273,7 @@ def _finished(trees: Trees, setup: _Setup, budget: Budget) -> torch.Tensor:
             play()
         made += TURN
         over = alive.state.over.clone()
-        goes_on = over & _turn(alive, over, missed[left], left, missed)
+        goes_on, missed[left] = _turn(alive, over, missed[left])
         turns[left] += over
         done[left] = over & (~goes_on | (turns[left] >= MOST_TURNS))
         alive.state.over.copy_(done[left])
@@ -291,9 +291,13 @@ def _finished(trees: Trees, setup: _Setup, budget: Budget) -> torch.Tensor:
 
 
 def _turn(
-    trees: Trees, over: torch.Tensor, before: torch.Tensor, left: torch.Tensor, missed: torch.Tensor
-) -> torch.Tensor:
-    """Better leaves or larger multipliers for trees whose descent is over; which ones go on."""
+    trees: Trees, over: torch.Tensor, before: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Better leaves or larger multipliers for trees whose descent is over.
+
+    Which ones go on, and by how much class rates are missed, where ``before`` says by how much
+    they were at the turn before.
+    """
     state, batch = trees.state, trees.batch
     changed = _better_leaves(trees, over)
     lack = batch.minimum - batch.rates(state.mass, state.leaves)
@@ -304,11 +308,10 @@ def _turn(
     slow = lacking & (short > 0.25 * before)
     most = MOST_WEIGHT * batch.totals.sum(dim=1) * batch.costs.amax(dim=(1, 2))
     state.weight.copy_(torch.where(slow, torch.minimum(4.0 * state.weight, most), state.weight))
-    missed[left] = torch.where(lacking, short, before)
     if bool(lacking.any()):
         state.look(batch, trees.penalty)
     state.begin(changed | lacking)
-    return changed | lacking
+    return changed | lacking, torch.where(lacking, short, before)
 
 
 def _group(

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from softsplit.engines.device.sums import recordable
 from softsplit.solvers.lockstep.batch import Batch
 from softsplit.solvers.lockstep.penalty import BatchPenalty
 
@@ -90,13 +91,13 @@ def step(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
 
 
 def _round(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> Callable[[], None]:
-    """ROUND steps as a function; on a GPU some are recorded."""
+    """ROUND steps as a function; those of the kernel are recorded."""
 
     def steps(count: int) -> None:
         for _ in range(count):
             step(state, batch, penalty, tol)
 
-    if not state.x.is_cuda:
+    if not recordable(batch.pieces, batch.n_branches):
         return partial(steps, ROUND)
     side: Any = torch.cuda.Stream(state.x.device)
     side.wait_stream(torch.cuda.current_stream(state.x.device))

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from softsplit.engines.device.sums import recordable
 from softsplit.solvers.lockstep.cost import CostBatch, Rates
 from softsplit.solvers.lockstep.faces import Faces
 from softsplit.solvers.lockstep.penalty import BatchPenalty
@@ -196,13 +197,13 @@ def _learn(state: State, taken: torch.Tensor, change: torch.Tensor, turned: torc
 def steps_of(
     state: State, batch: CostBatch, penalty: BatchPenalty, metric: torch.Tensor, limits: Limits
 ) -> Callable[[], None]:
-    """RECORDED steps as a function; on a GPU they are recorded, and played without Python."""
+    """RECORDED steps as a function; those of the kernel are recorded, and played without Python."""
 
     def steps(count: int) -> None:
         for _ in range(count):
             step(state, batch, penalty, metric, limits)
 
-    if not state.theta.is_cuda:
+    if not recordable(batch.pieces, state.theta.shape[1]):
         return partial(steps, RECORDED)
     side: Any = torch.cuda.Stream(state.theta.device)
     side.wait_stream(torch.cuda.current_stream(state.theta.device))

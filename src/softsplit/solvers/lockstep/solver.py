@@ -29,6 +29,7 @@ from softsplit.solvers.likelihood.draft import NOTHING, Draft
 from softsplit.solvers.lockstep.batch import Batch
 from softsplit.solvers.lockstep.cost_solver import costs_alike, descended_by_cost
 from softsplit.solvers.lockstep.descent import descend
+from softsplit.solvers.lockstep.face_descent import MEMORY
 from softsplit.solvers.lockstep.penalty import BatchPenalty, common_surrogate
 from softsplit.solvers.lockstep.tasks import Ends, Group, Task
 from softsplit.support.arrays import FloatArray
@@ -37,11 +38,14 @@ MAX_ITER = 600
 DECREASE = 3e-6
 """A tree has ended where a round of steps lowers it by less than this part."""
 
+STEPS_KEPT = 2 * MEMORY + 10
+"""Lines of the size of its splits that a tree has in memory."""
+
 SMALLEST = 0.01
 """Deviation, of a range of 1, that a feature has at least: what is constant has no unit."""
 
-AT_ONCE = 20_000
-"""Trees that descend together."""
+AT_ONCE, NUMBERS = 20_000, 5e8
+"""Trees that descend together, and numbers that they may have in all."""
 
 
 def supports(problem: TrainingProblem) -> str | None:
@@ -78,8 +82,9 @@ def solve_together(tasks: Sequence[Task], device: str, budget: Budget) -> Ends:
         shapes[_shape(task.problem)].append(number)
     where = find_device(device)
     for members in shapes.values():
-        for low in range(0, len(members), AT_ONCE):
-            numbers = members[low : low + AT_ONCE]
+        at_once = _at_once(tasks[members[0]].problem)
+        for low in range(0, len(members), at_once):
+            numbers = members[low : low + at_once]
             with enough_memory(f"{len(numbers)} trees"):
                 descended = (
                     _descended if tasks[numbers[0]].problem.by_likelihood else descended_by_cost
@@ -87,6 +92,13 @@ def solve_together(tasks: Sequence[Task], device: str, budget: Budget) -> Ends:
                 group = descended([tasks[i] for i in numbers], where, budget)
             places |= {number: (group, i) for i, number in enumerate(numbers)}
     return Ends([places[number] for number in range(len(tasks))])
+
+
+def _at_once(problem: TrainingProblem) -> int:
+    """Trees that descend together; fewer where rows are wide: each has its metric and its steps."""
+    wide = problem.n_features + 1
+    each = wide * (wide + STEPS_KEPT * problem.topology.n_branches)
+    return int(min(AT_ONCE, max(1.0, NUMBERS // each)))
 
 
 def _shape(problem: TrainingProblem) -> tuple[Any, ...]:
