@@ -36,7 +36,7 @@ TAILS = (0.0, 0.01)
 """Shares of the rows beyond each end of the range that is given points."""
 
 
-SUMS = 10
+SUMS = 12
 """About so many sums are told with what they say."""
 
 

@@ -309,7 +309,8 @@ def threshold_text(split: Split, yes: str) -> str:
     if split.sure is not None:
         low, high = (number(value, 4) for value in split.sure)
         return f"sure (95 in 100) below {low} and above {high}"
+    what = "the sum" if len(split.features) > 1 else "it"
     return (
-        f"sure (95 in 100) when the sum is more than {number(split.width, 2)} away from "
+        f"sure (95 in 100) when {what} is more than {number(split.width, 2)} away from "
         f"{number(split.threshold, 4)}"
     )

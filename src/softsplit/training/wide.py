@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.groups import Groups
+from softsplit.problem.penalties import Penalty
 from softsplit.solvers.base import Solution, Start
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import one_blas_thread
@@ -186,39 +186,36 @@ class WideRows:
 
     def promises(self, prepared: Prepared, tree: TreeParameters) -> Promises:
         """What the columns outside the working set would change at a tree."""
+        outside = np.setdiff1d(np.arange(self.X.shape[1]), self.columns)
         weight, given = self.weight, prepared.settings.class_weight
         if given is not None:
             weight = weighted_rows(given, weight, self.labels, self.classes)
         problem = prepared.problem
         scaled = scaled_rows(prepared.scaling, self.block.X).T
         slopes = branch_slopes(tree, problem.steepness, scaled, self.labels, weight)
-        outside = np.setdiff1d(np.arange(self.X.shape[1]), self.columns)
         columns = SparseColumns.scaled(prepared.scaling.kind, self.X[:, outside], self.weight)
-        unit = problem.steepness / problem.n_features
-        groups = None
-        if self.table_groups is not None:
-            groups = Groups(np.unique(self.table_groups[outside], return_inverse=True)[1])
-        steps = columns.steps(*slopes)
+        steps, unit = columns.steps(*slopes), problem.steepness / problem.n_features
+        best = np.argmax(steps.gains, axis=1)
         starts = np.zeros_like(steps.change)
-        best = np.argmax(steps.gains, axis=1)[:, None]
-        np.put_along_axis(
-            starts, best, np.take_along_axis(steps.change, best, axis=1) / unit, axis=1
-        )
-        penalties = problem.penalties.of_groups(groups)
+        each = np.arange(len(outside))
+        starts[each, best] = steps.change[each, best] / unit
+        local, global_ = problem.penalties.local, problem.penalties.global_
         if problem.penalties.counts:
-            price = penalties.local.strength + penalties.global_.strength
-            worth = steps.gains.max(axis=1) - price
-            if groups is not None:
-                each = np.maximum(steps.gains.max(axis=1) - penalties.local.strength, 0.0)
-                joint = np.bincount(groups.of, each) - penalties.global_.strength
-                worth = np.maximum(worth, joint[groups.of])
-            worth = np.maximum(worth, 0.0)
+            amounts = np.maximum(steps.gains[each, best] - local.strength, 0.0)
+            price = global_.strength
         else:
-            pulled = penalties.linearised_prox(
-                -unit * columns.products(slopes[0]), np.zeros_like(starts), 0.0, np.inf
-            )
-            worth = np.abs(pulled).max(axis=1)
-        return Promises(outside, worth, starts)
+            pulls = np.abs(unit * columns.products(slopes[0]))
+            amounts = np.maximum(pulls - _slope_at_zero(local), 0.0).sum(axis=1)
+            price = _slope_at_zero(global_)
+        if self.table_groups is not None:
+            each = np.unique(self.table_groups[outside], return_inverse=True)[1]
+        worth = np.bincount(each, amounts, minlength=1)[each] - price
+        return Promises(outside, np.maximum(worth, 0.0), starts)
+
+
+def _slope_at_zero(penalty: Penalty) -> float:
+    """How steeply a penalty rises where its weights begin to differ from zero."""
+    return penalty.strength * float(penalty.surrogate.slope(np.zeros(1))[0])
 
 
 @dataclass(frozen=True)
@@ -229,8 +226,10 @@ class Promises:
     ----------
     columns : array of int
     worth : array
-        What each would take off the objective, estimated; under penalties other than the count the
-        largest move of a proximal step there. Zero where nothing is to be had.
+        What each would take off the objective with its group, estimated; under penalties other
+        than the count by how much the first-order condition fails there: the sum of all |slope|
+        beyond that of the local penalty exceeds the slope of the global one. Zero where nothing is
+        to be had.
     starts : array (n_columns, n_branches)
         Coefficients by a Newton step in the branch where it gains most.
     """
@@ -254,7 +253,7 @@ class Screening:
         How often columns joined after the first choice.
     left : float
         What the best column that never joined would still change, by estimate: under the count how
-        much of the objective, under other penalties the first-order residual.
+        much of the objective, under other penalties by how much its first-order condition fails.
     complete : bool
         Whether that is nothing (to the tolerance of the fit).
     """
