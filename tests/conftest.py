@@ -9,10 +9,11 @@ from hypothesis import settings
 from browser import chromium_path
 from first_fits import FIRST_FITS, first_fit
 
-# Each worker has a core: threads of OpenMP that wait for one another would take it from the others.
+# Each worker has a core: threads of libraries, which wait for one another, would take it from the
+# others. Matrix products of OpenBLAS, the loops of scikit-learn.
 if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")  # else the same number would count for it
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept.
 settings.register_profile("softsplit", deadline=None, derandomize=True, max_examples=40)
