@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from browser import chromium_path
-from first_fits import FIRST_FITS, first_fit
+from first_fits import FIRST_FITS, first_fits
 
 # Each worker has a core: threads of libraries, which wait for one another, would take it from the
 # others. Matrix products of OpenBLAS, the loops of scikit-learn.
@@ -27,7 +27,7 @@ def pytest_sessionstart(session):
     workers_follow = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if all_tests and workers_follow:
         spawn = multiprocessing.get_context("spawn")
-        processes = [spawn.Process(target=first_fit, args=(loss,)) for loss in FIRST_FITS]
+        processes = [spawn.Process(target=first_fits, args=(n,)) for n in range(len(FIRST_FITS))]
         for process in processes:
             process.start()
         for process in processes:
