@@ -27,7 +27,7 @@ ONE = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "n_strengths": 1,
 
 
 # Those of a tree by cost are in test_classifier.py.
-@parametrize_with_checks([SoftTreeClassifierCV(n_strengths=2, cv=2, n_starts=2)])
+@parametrize_with_checks([SoftTreeClassifierCV(n_strengths=2, cv=2)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
