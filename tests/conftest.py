@@ -7,12 +7,13 @@ import pytest
 from hypothesis import settings
 
 from browser import chromium_path
-from first_fits import FIRST_FITS, first_fit
+from first_fits import FIRST_FITS, first_fits
 
-# Each worker has a core: threads of OpenMP that wait for one another would take it from the others.
+# Each worker has a core: threads of libraries, which wait for one another, would take it from the
+# others. Matrix products of OpenBLAS, the loops of scikit-learn.
 if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")  # else the same number would count for it
 
 # The first call of a compiled function takes seconds, so that no deadline can be kept.
 settings.register_profile("softsplit", deadline=None, derandomize=True, max_examples=40)
@@ -26,7 +27,7 @@ def pytest_sessionstart(session):
     workers_follow = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
     if all_tests and workers_follow:
         spawn = multiprocessing.get_context("spawn")
-        processes = [spawn.Process(target=first_fit, args=(loss,)) for loss in FIRST_FITS]
+        processes = [spawn.Process(target=first_fits, args=(n,)) for n in range(len(FIRST_FITS))]
         for process in processes:
             process.start()
         for process in processes:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-FIRST_FITS = {"log": ("native",), "cost": ("native", "decomposition")}
-"""Solvers by loss: each loss has a descent of its own, and one process compiles it."""
+FIRST_FITS = (
+    (
+        {"loss": "log", "time_limit": 600.0},
+        {"loss": "cost", "solver": "decomposition"},
+    ),
+    ({"loss": "cost", "time_limit": 600.0},),
+)
+"""Settings for each of two processes, which compile about as long as one another.
+
+With a time limit all that may be called is compiled, as no clock counts before that.
+"""
 
 
-def first_fit(loss: str) -> None:
+def first_fits(number: int) -> None:
+    """The fits of one of the processes."""
     from sklearn.datasets import load_iris
 
     from softsplit import SoftTreeClassifier
 
     X, y = load_iris(return_X_y=True)
-    for solver in FIRST_FITS[loss]:
-        # Whatever may be called is compiled before a time limit counts.
-        tree = SoftTreeClassifier(loss=loss, solver=solver, n_starts=1, time_limit=600.0)
-        tree.set_params(random_state=0).fit(X, y)
+    for settings in FIRST_FITS[number]:
+        SoftTreeClassifier(**settings, n_starts=1, random_state=0).fit(X, y)

@@ -100,7 +100,7 @@ def test_the_nearest_change_is_that_of_explain(opened):
     page = opened(subject)
     model = tree.tree_
     checked = 0
-    for row in range(0, 12):
+    for row in range(6):
         x = subject.matrix[row]
         filled(page, x, model.feature_names)
         offered = page.locator("#case-changes li").all_inner_texts()
@@ -113,7 +113,7 @@ def test_the_nearest_change_is_that_of_explain(opened):
             checked += 1
         if not expected:
             assert offered[0].startswith("No change of one feature alone")
-    assert checked > 3
+    assert checked > 1
 
 
 def test_two_features_are_changed_together_where_none_does_it_alone(opened):

@@ -40,7 +40,9 @@ def iris():
     return load_iris(return_X_y=True, as_frame=True)
 
 
-@parametrize_with_checks([SoftTreeClassifier(), SoftTreeClassifier(loss="cost")])
+@parametrize_with_checks(
+    [SoftTreeClassifier(n_starts=2), SoftTreeClassifier(loss="cost", n_starts=2)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -38,7 +38,7 @@ training._run_start = dropping(training._run_start)
 walking.numbered_start = dropping(walking.numbered_start)
 X, y = load_iris(return_X_y=True)
 warnings.simplefilter("ignore")
-base = SoftTreeClassifier(n_starts=100_000, random_state=0, loss=sys.argv[2])
+base = SoftTreeClassifier(n_starts=10_000, random_state=0, loss=sys.argv[2])
 if sys.argv[1] == "fit":
     tree = base.fit(X, y)
     print(len(tree.starts_), tree.score(X, y) > 0.5)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from joblib import cpu_count
 from sklearn.datasets import load_iris
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from softsplit import SoftTreeClassifier
 from softsplit.engines.compiled import CompiledRows
@@ -205,10 +205,15 @@ def test_blas_threads_are_given_back_after_fits_in_several_threads(problem):
     def threads():
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    before = threads()
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda s: multistart(problem, NativeSolver(), n_starts=2, seed=s), range(8)))
-    assert threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        with ThreadPoolExecutor(4) as pool:
+            list(
+                pool.map(
+                    lambda s: multistart(problem, NativeSolver(), n_starts=2, seed=s), range(8)
+                )
+            )
+        assert threads() == before and set(before) == {2}
 
 
 class Cancelled(Scripted):
