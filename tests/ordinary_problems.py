@@ -2,7 +2,7 @@
 
 A problem is what somebody could bring who has a table and no idea of settings: 30 to 2,000 rows, 2
 to 26 classes, the rarest perhaps with four rows. ``complaint`` says what is wrong with the tree
-that the defaults make of it. Thirty small ones are part of the tests, five hundred are run by
+that the defaults make of it. A hundred small ones are part of the tests, five hundred are run by
 benchmarks/ordinary.py.
 """
 
