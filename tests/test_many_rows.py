@@ -16,6 +16,7 @@ from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.solvers.native import solver as native
+from softsplit.training.defaults import share
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import Rows, prepare
@@ -123,6 +124,42 @@ def test_the_scaling_of_many_rows(kind):
     again = fit_scaling("standard", X[order], None if weight is None else weight[order])
     assert_array_equal(found.low, again.low)
     assert_array_equal(found.span, again.span)
+
+
+def likely(X, y):
+    """The problem of ``SoftTreeClassifier(depth=2)``."""
+    settings = ModelSettings.of(SoftTreeClassifier(depth=2).get_params(deep=False))
+    return prepare(settings, Rows(X, y, np.ones(len(y)), np.arange(3))).problem
+
+
+def test_samples_grow_up_to_the_rows_on_which_features_are_looked_for(monkeypatch):
+    X, y = gumbel_rows(9_000)
+    problem = likely(X, y)
+    few, more = (problem.on_sample(n) for n in (2_000, 5_000))
+    assert NativeSolver().samples(few) == ()
+    assert NativeSolver().samples(more) == (1_800, more.rows.n_rows)
+    monkeypatch.setattr(native, "SUPPORT_ROWS", 8_000)
+    monkeypatch.setattr(native, "LARGER", 2)
+    assert NativeSolver().samples(problem) == (1_800, 3_600, 8_000)
+
+
+def test_starts_on_few_rows_end_in_a_tree_of_all_rows():
+    """As good as ten starts on all rows, for any number of jobs."""
+    X, y = gumbel_rows(5_000)
+    problem = likely(X, y)
+    every = min(one.objective for one in multistart(problem, NativeSolver(), n_starts=4, seed=0))
+    one, two = (
+        SoftTreeClassifier(n_starts=4, random_state=0, n_jobs=n, depth=2).fit(X, y) for n in (1, 2)
+    )
+    assert one.objective_ <= 1.01 * every
+    assert one.solution_.status is Status.OPTIMAL
+    assert one.solution_.search is not None
+    assert_array_equal(one.weights_, two.weights_)
+
+
+def test_a_feature_of_many_rows_may_give_less():
+    shares = np.array([share(n) for n in (100, 1_000, 4_000, 1e6)])
+    assert_allclose(shares / share(1), [1, 1, 0.5, 1000**-0.5])
 
 
 def test_few_rows_first_by_cost(monkeypatch):

@@ -11,7 +11,7 @@ from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.selection.strengths import fraction_grid
+from softsplit.selection.strengths import fraction_grid, long_grid
 from softsplit.training.defaults import LOCAL_PART
 from softsplit.training.preparation import prepare
 
@@ -102,6 +102,15 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
     local = LOCAL_PART * counted * frame["global_strength"]
     np.testing.assert_allclose(frame["local_strength"], local)
     assert frame["n_features"].iloc[0] > frame["n_features"].iloc[-1] > 0
+
+
+def test_grid_of_many_rows_is_longer_and_begins_where_a_coefficient_costs_a_quarter():
+    usual = long_grid(12, 1000.0)
+    assert usual == fraction_grid(12, counted=True)
+    longer = np.array(long_grid(12, 1e5))
+    assert 0.2 * longer[0] * 1e5 == pytest.approx(0.25)
+    assert longer[-1] == usual[-1]
+    assert np.all(longer[1:] / longer[:-1] <= 1.75)
 
 
 def test_paper_grid_local_scope_and_two_dimensions():
