@@ -56,7 +56,7 @@ for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
             tree = SoftTreeClassifier(depth, scale=scale, loss=loss, **few)
             tree.fit(X, y)
             tree.set_params(local_strength=0.1).fit(X, y, sample_weight=rng.uniform(size=80))
-        tree.set_params(min_class_rate=0.6).fit(X, y)
+        tree.set_params(min_class_rate=0.9).fit(X, rng.integers(0, 3, size=80))
         tree.set_params(min_class_rate="auto", time_limit=60.0).fit(X, y)
     tree.set_params(solver="decomposition").fit(X, y)
 fixed = X.copy()

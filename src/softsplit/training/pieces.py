@@ -107,6 +107,12 @@ def _growth() -> None:
     grown(grown(featureless_draft(descents.field), descents.field), descents.field)
 
 
+def _likelihood() -> None:
+    descents, draft = _tried()
+    descents.masses(draft).at(draft.vector)  # for class rates
+    train_tiny(tiny_likelihoods())
+
+
 def _cost_descent() -> None:
     problem = tiny_problem(2, 1)
     run, theta = DescentRun(problem, Meter(Budget(), 1)), np.zeros((1, problem.n_features + 1))
@@ -147,7 +153,7 @@ PIECES: dict[str, Callable[[], None]] = {
     "fisher": _fisher,
     "prices": _prices,
     "growth": _growth,
-    "likelihood": lambda: train_tiny(tiny_likelihoods()),
+    "likelihood": _likelihood,
     "predictions": _predictions,
     "importances": _importances,
     "cost-starts": _cost_starts,
