@@ -33,7 +33,7 @@ from numba.core.dispatcher import Dispatcher
 from softsplit.problem.penalties import counting
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.likelihood.descent import descend as descend_likely
-from softsplit.solvers.native.descent import descend
+from softsplit.solvers.native.program import follow
 from softsplit.training.compile_together import HALVES
 from softsplit.training.multistart import multistart
 from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem
@@ -43,7 +43,7 @@ def signatures():
     found = [d for m in modules for d in vars(m).values() if isinstance(d, Dispatcher)]
     return {(d.__name__, str(s)) for d in found for s in d.signatures}
 
-descend._cache = descend_likely._cache = NullCache()
+follow._cache = descend_likely._cache = NullCache()
 for loss, problem in (("cost", tiny_problem(2, 1)), ("log", tiny_likelihood(3, 2, counting()))):
     HALVES[loss].first()
     HALVES[loss].second()
@@ -57,7 +57,7 @@ def test_the_two_halves_are_all_that_a_descent_calls():
     command = [sys.executable, "-c", PARTS_ARE_READY]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     by_cost, by_likelihood = (set(line.split()) for line in done.stdout.split("\n")[:2])
-    assert "descend" in by_cost and not by_cost & PARTS
+    assert "follow" in by_cost and not by_cost & PARTS
     assert not by_likelihood & (PARTS | {"descend"})
 
 
