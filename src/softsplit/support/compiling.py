@@ -67,7 +67,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, {"contract", "nsz"})
 
 
-def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that makes no arrays: references to those it is handed do not count.
 
     Numba counts them atomically wherever an array is handed on or sliced. For functions that are
