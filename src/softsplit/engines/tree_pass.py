@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
-from softsplit.support.compiling import shared, uncounted
+from softsplit.support.compiling import compiled_uncounted, shared
 from softsplit.tree.routing import TILE, open_gates
 
 
@@ -55,7 +55,7 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
     )  # fmt: skip
 
 
-@uncounted
+@compiled_uncounted
 def _pass_tiles(  # type: ignore[no-untyped-def]
     scores, slopes, starts, weights, table, steepness, outer, mass, bends, left, right, values,
     reach, powers, bits,
@@ -79,7 +79,7 @@ def _pass_tiles(  # type: ignore[no-untyped-def]
     return total
 
 
-@uncounted
+@compiled_uncounted
 def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
     """V[branch] from the leaves up."""
     n_branches = left.shape[0]
@@ -98,7 +98,7 @@ def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unty
                 here[i] = p[i] * below_left[i] + q[i] * below_right[i]
 
 
-@uncounted
+@compiled_uncounted
 def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
@@ -128,7 +128,7 @@ def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):
     return total
 
 
-@uncounted
+@compiled_uncounted
 def _spread(  # type: ignore[no-untyped-def]
     left, right, leaf_values, size, values, reach, steepness, begin, slopes, mass
 ):

@@ -90,7 +90,7 @@ def shared(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, {"contract", "nsz"}, shared=True)
 
 
-def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function that makes no arrays: references to those it is handed do not count.
 
     Numba counts them atomically wherever an array is handed on or sliced. For functions that are

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, uncounted
+from softsplit.support.compiling import compiled, compiled_uncounted
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
 """Relative to the largest diagonal entry of the matrix."""
@@ -41,7 +41,7 @@ def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
     return False
 
 
-@uncounted
+@compiled_uncounted
 def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
     """Factor matrix + damping diag(scale) = U'U; False if it is not safely positive definite.
 

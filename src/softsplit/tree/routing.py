@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import inlined, uncounted
+from softsplit.support.compiling import compiled_uncounted, inlined
 from softsplit.tree.parameters import TreeParameters
 
 TILE = 128
@@ -70,7 +70,7 @@ def tile_gates(scores, begin, size, steepness, left, right, powers, bits):  # ty
         right[i] = small if positive else large
 
 
-@uncounted
+@compiled_uncounted
 def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
     """``tile_gates`` as training uses them, with fused multiply-adds."""
     tile_gates(scores, begin, size, steepness, left, right, powers, bits)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.penalties import surrogate_terms
-from softsplit.support.compiling import compiled, uncounted
+from softsplit.support.compiling import compiled, compiled_uncounted
 
 FIXED, FREE, TIED = 0, 1, 2
 
@@ -51,17 +51,17 @@ class Sparse(NamedTuple):
     places: NDArray[np.int64]  # (n_features * n_branches,)
 
 
-@uncounted
+@compiled_uncounted
 def _local_terms(sparse, u):  # type: ignore[no-untyped-def]
     return surrogate_terms(sparse.local_kind, sparse.local_first, sparse.local_second, u)
 
 
-@uncounted
+@compiled_uncounted
 def _global_terms(sparse, u):  # type: ignore[no-untyped-def]
     return surrogate_terms(sparse.global_kind, sparse.global_first, sparse.global_second, u)
 
 
-@uncounted
+@compiled_uncounted
 def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
     """Both penalties at ``theta``; a row's maximum counts from ``floor`` up."""
     weights, total = theta.reshape(-1), 0.0
@@ -77,7 +77,7 @@ def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
     return total
 
 
-@uncounted
+@compiled_uncounted
 def _water_level(values, count, total):  # type: ignore[no-untyped-def]
     """The level x with sum_t max(x - values_t, 0) = total; sorts the first ``count`` values."""
     for i in range(1, count):
@@ -102,7 +102,7 @@ def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ig
     return _subgradient(theta, gradient, sparse, free, floor, slope, state, scratch)
 
 
-@uncounted
+@compiled_uncounted
 def _subgradient(theta, gradient, sparse, free, floor, slope, state, scratch):  # type: ignore[no-untyped-def]
     n_branches, width = theta.shape
     for j in range(width - 1):
@@ -125,7 +125,7 @@ def _subgradient(theta, gradient, sparse, free, floor, slope, state, scratch):  
     return largest
 
 
-@uncounted
+@compiled_uncounted
 def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-untyped-def]
     for t in range(theta.shape[0]):
         value, g = theta[t, j], gradient[t, j]
@@ -146,7 +146,7 @@ def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-unt
                 state[t, j] = FIXED
 
 
-@uncounted
+@compiled_uncounted
 def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type: ignore[no-untyped-def]
     """Share the slope of the row's maximum among the entries that attain it."""
     weights, slopes, states = theta.reshape(-1), slope.reshape(-1), state.reshape(-1)
@@ -175,7 +175,7 @@ def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type
             states[place] = TIED
 
 
-@uncounted
+@compiled_uncounted
 def _zero_row(free, sparse, row, steep, slope, state, scratch):  # type: ignore[no-untyped-def]
     """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
     slopes, states, width = slope.reshape(-1), state.reshape(-1), slope.shape[1]
@@ -198,13 +198,13 @@ def _zero_row(free, sparse, row, steep, slope, state, scratch):  # type: ignore[
             states[place] = TIED
 
 
-@uncounted
+@compiled_uncounted
 def outward(value, slope):  # type: ignore[no-untyped-def]
     """The sign of the orthant: that of the coefficient, or where descent leads from zero."""
     return np.copysign(1.0, value) if value != 0.0 else -np.copysign(1.0, slope)
 
 
-@uncounted
+@compiled_uncounted
 def curvature(theta, sparse, state, t, j, tied):  # type: ignore[no-untyped-def]
     """Second derivative of the penalties along a free or tied weight that is not zero.
 
@@ -219,7 +219,7 @@ def curvature(theta, sparse, state, t, j, tied):  # type: ignore[no-untyped-def]
     return total
 
 
-@uncounted
+@compiled_uncounted
 def count_tied(sparse, state, tied):  # type: ignore[no-untyped-def]
     """For each tied entry how many of its row are tied, to ``tied``."""
     states, counts = state.reshape(-1), tied.reshape(-1)
@@ -232,7 +232,7 @@ def count_tied(sparse, state, tied):  # type: ignore[no-untyped-def]
             counts[sparse.places[e]] = count
 
 
-@uncounted
+@compiled_uncounted
 def project(vector, theta, slope, state, sparse):  # type: ignore[no-untyped-def]
     """Orthogonal projection on the face: fixed entries to zero, tied ones to their mean."""
     values, weights = vector.reshape(-1), theta.reshape(-1)
@@ -255,7 +255,7 @@ def project(vector, theta, slope, state, sparse):  # type: ignore[no-untyped-def
                     values[place] = outward(weights[place], slopes[place]) * mean
 
 
-@uncounted
+@compiled_uncounted
 def clip_trial(theta, direction, slope, state, sparse, free, floor, length, moved):  # type: ignore[no-untyped-def]
     """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
     n_branches, width = theta.shape
@@ -283,7 +283,7 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
         _snap_row(sparse, free, floor[row], row, ON_KINK, moved)
 
 
-@uncounted
+@compiled_uncounted
 def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyped-def]
     """moved = theta with entries near a kink put on it; whether any was.
 
@@ -303,7 +303,7 @@ def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyp
     return changed
 
 
-@uncounted
+@compiled_uncounted
 def _snap_row(sparse, free, floor, row, close, moved):  # type: ignore[no-untyped-def]
     """Put entries closer than ``close`` to zero or to the row's maximum on it."""
     weights, width = moved.reshape(-1), moved.shape[1]

@@ -6,10 +6,10 @@ import numpy as np
 
 from softsplit.solvers.native.faces import project
 from softsplit.solvers.native.state import MEMORY, PAIRS
-from softsplit.support.compiling import compiled, uncounted
+from softsplit.support.compiling import compiled, compiled_uncounted
 
 
-@uncounted
+@compiled_uncounted
 def dot(first, second):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(first.shape[0]):
@@ -18,7 +18,7 @@ def dot(first, second):  # type: ignore[no-untyped-def]
     return total
 
 
-@uncounted
+@compiled_uncounted
 def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
     """result += factor * other."""
     for t in range(result.shape[0]):
@@ -26,7 +26,7 @@ def add_multiple(factor, other, result):  # type: ignore[no-untyped-def]
             result[t, j] += factor * other[t, j]
 
 
-@uncounted
+@compiled_uncounted
 def copy(other, result):  # type: ignore[no-untyped-def]
     for t in range(result.shape[0]):
         for j in range(result.shape[1]):
@@ -54,7 +54,7 @@ def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@uncounted
+@compiled_uncounted
 def _recursion(  # type: ignore[no-untyped-def]
     theta, sparse, stored, slope, vector, result, faces, steps, changes, products, shares, inverse,
     diagonal,
@@ -97,7 +97,7 @@ def keep_pair(state, theta):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@uncounted
+@compiled_uncounted
 def _keep(counters, moved, old, new, theta, steps, changes, products):  # type: ignore[no-untyped-def]
     k = counters[PAIRS] % MEMORY
     step, change = steps[k], changes[k]
