@@ -16,6 +16,7 @@ from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.solvers.native import solver as native
+from softsplit.support.inputs import distinct_labels
 from softsplit.training.defaults import share
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import multistart
@@ -39,6 +40,18 @@ X, Y = gumbel_rows(MANY + 5_000)
 def samples():
     X, y = gumbel_rows(2 * PIECE + 1000, 5)
     return Samples.from_arrays(X, y, 3, np.random.default_rng(1).uniform(0.5, 2.0, len(y)))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.uint8])
+def test_many_labels_are_counted_as_sorting_finds_them(kind):
+    rng = np.random.default_rng(0)
+    ends = np.iinfo(kind)
+    y = rng.integers(max(ends.min, -300), min(ends.max, 300), 120_000, endpoint=True).astype(kind)
+    weight = np.where(y % 3 == 0, 0.0, 0.5)
+    classes, places = distinct_labels(y, weight)
+    assert classes.dtype == kind
+    assert_array_equal(classes, np.unique(y[weight > 0]))
+    assert_array_equal(classes[places][weight > 0], y[weight > 0])
 
 
 @pytest.mark.parametrize("outer", OUTERS)

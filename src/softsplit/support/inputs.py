@@ -213,10 +213,11 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
     that lie close together are counted instead of sorted.
     """
     if counted_labels(y) and int(y.max()) - int(y.min()) < MANY_LABELS:
-        low = y.min()
-        steps = (y - low).astype(np.int64, copy=False)
+        low = int(y.min())
+        steps = y.astype(np.int64)  # short integers would wrap around
+        steps -= low
         there = np.bincount(steps, weight > 0) > 0
-        classes = np.flatnonzero(there).astype(y.dtype) + low
+        classes = (np.flatnonzero(there) + low).astype(y.dtype)
         places = np.maximum(np.cumsum(there) - 1, 0)[steps]
         return classes, places
     classes = np.unique(y[weight > 0])
@@ -225,7 +226,7 @@ def distinct_labels(y: NDArray[Any], weight: FloatArray) -> tuple[NDArray[Any], 
 
 def counted_labels(y: NDArray[Any]) -> bool:
     """Whether labels are so many integers that to sort them takes long."""
-    return y.dtype.kind in "iu" and len(y) > MANY_LABELS
+    return y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y) > MANY_LABELS
 
 
 def _shown_label(label: Any) -> str:
