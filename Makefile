@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -67,6 +67,9 @@ bench-new-rows: $(VENV)/.test ## noise columns, rare classes, time of a choice (
 
 bench-tables: $(VENV)/.test ## tables as they come beside L1 logistic regression: PART=gaps or raw
 	$(BIN)/python benchmarks/raw_tables.py $(or $(PART),gaps)
+
+bench-sparse: $(VENV)/.test ## a wide sparse table beside L1 logistic regression: ARGS=--cv
+	$(BIN)/python benchmarks/sparse.py $(ARGS)
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

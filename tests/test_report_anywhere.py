@@ -21,6 +21,7 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, stre
 from softsplit.cli import app
 from softsplit.reading.sides import oriented
 from softsplit.report import rivals
+from softsplit.report.drawing import tree_svg
 from softsplit.report.flow import rows_flow
 from tables import people
 
@@ -181,3 +182,17 @@ def test_a_notebook_speaks_of_the_columns_of_a_table():
         f"Tree 1: {', '.join(path[0].classifier.feature_names_in_[path[0].selected_features])}"
         in (texts(path._repr_html_()))
     )
+
+
+def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + rng.logistic(size=600) > 2.5).astype(int)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, cost_matrix=[[0, 1], [12, 0]])
+    model = oriented(tree.fit(X, y).tree_, X, y)
+    flow = rows_flow(model, X, y)
+    assert flow.called.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
+    otherwise = round(flow.called[1, 0])
+    assert otherwise > 0  # of those that most probably end where class 0 is called
+    drawn = "".join(tree_svg(model, flow, "a tree").itertext())
+    assert f"{otherwise} called 1" in drawn and "% are 0" in drawn

@@ -461,6 +461,13 @@ def test_any_cells_give_a_right_answer_or_one_sentence(data):
     assert_array_equal(again.predict_proba(frame), answers)
     assert str(again.explain(frame.iloc[[0]])) == str(tree.explain(frame.iloc[[0]]))
     assert_array_equal(tree.predict_proba(frame.iloc[::-1])[::-1], answers)
+    twice = pd.concat([frame, frame.iloc[:, :1]], axis=1)
+    strange = [frame.iloc[:, 1:], frame.iloc[:, ::-1], twice, frame.rename(columns={"c0": "C0"})]
+    for table in strange:  # a column is lost, elsewhere, there twice, or has another name
+        try:
+            assert_array_equal(tree.predict_proba(table), answers)
+        except ValueError as error:  # the second is what scikit-learn itself says
+            assert is_one_sentence(error) or "feature names should match" in str(error), error
     other = drawn_table(data, data.draw(st.integers(1, 5)), n_columns)
     try:
         answers = tree.predict_proba(other)

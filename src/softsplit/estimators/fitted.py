@@ -314,6 +314,8 @@ def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | Co
     if isinstance(X, CodedRows):
         return X
     X = checked_table(X)
+    if hasattr(X, "columns") and not len(X.columns):
+        raise ValueError("X has no columns; give a table with those that the tree was trained on.")
     coding: Coding | None = getattr(estimator, "coding_", None)
     if issparse(X) and coding is None:
         X = X.toarray()
