@@ -29,6 +29,7 @@ import sys
 import warnings
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.support.compiling import Compiled
 from softsplit.training.pieces import PIECES
@@ -56,9 +57,11 @@ for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
             tree = SoftTreeClassifier(depth, scale=scale, loss=loss, **few)
             tree.fit(X, y)
             tree.set_params(local_strength=0.1).fit(X, y, sample_weight=rng.uniform(size=80))
-        tree.set_params(min_class_rate=0.9).fit(X, rng.integers(0, 3, size=80))
-        tree.set_params(min_class_rate="auto", time_limit=60.0).fit(X, y)
+        tree.set_params(time_limit=60.0).fit(X, y)
     tree.set_params(solver="decomposition").fit(X, y)
+for loss in ("log", "cost"):
+    rates = {"loss": loss, "min_class_rate": 0.9, "n_starts": 3, "random_state": 0}
+    SoftTreeClassifier(**rates).fit(*load_iris(return_X_y=True))
 fixed = X.copy()
 fixed.flags.writeable = False
 for kind in (

@@ -19,7 +19,7 @@ PATIENCE = 1.0
 """Seconds of compiling after which it is worth a word."""
 
 NOTICE = "compiling numerical code for its first use here."
-FIRST_FIT = "compiling numerical code for its first use here, once: about 15 seconds."
+FIRST_FIT = "compiling numerical code for its first use here, once: about {} seconds."
 """With two processes, on the two cores that they take at least."""
 
 
@@ -71,6 +71,6 @@ def listen() -> None:
     register("numba:compile", _of_this_process)
 
 
-def of_a_first_fit() -> None:
-    """Say that a fit waits for the compiler."""
-    _of_this_process.say(FIRST_FIT)
+def of_a_first_fit(seconds: int) -> None:
+    """Say that a fit waits for the compiler, and how long."""
+    _of_this_process.say(FIRST_FIT.format(seconds))

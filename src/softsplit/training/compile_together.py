@@ -37,6 +37,9 @@ FINISH = "from softsplit.training.compile_together import finish; finish()"
 DETACH = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
 """What starts one that belongs to nobody: its parent is gone at once."""
 
+SECONDS = {"log": 15, "cost": 25}
+"""What two processes take for each loss: the descent by cost is one large piece."""
+
 PATIENCE = 120.0
 """Seconds to wait for the other process after the work of this one is done."""
 
@@ -57,7 +60,7 @@ def compile_together(loss: str = "cost") -> None:
             known = turns(open_gates)
             if known is not None and _may_start_another():
                 if not all(map(known.is_done, TRAINING[loss])):
-                    of_a_first_fit()
+                    of_a_first_fit(SECONDS[loss])
                     _compile(known, TRAINING[loss])
                 _start_the_rest(known)
             _done.add(loss)
