@@ -262,9 +262,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
         loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
-        fractions = make_fractions(
-            self.strengths, self.n_strengths, unit, loss, likelihood=likelihood
-        )
+        wanted = self.strengths, self.n_strengths
+        fractions = make_fractions(*wanted, unit, loss, likelihood=likelihood)
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         run = run.ready(whole.problem)

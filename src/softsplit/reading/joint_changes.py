@@ -47,9 +47,16 @@ def joint_change(
 
     ``told`` are the values of the row as people write them, by feature or by variable.
     """
+    with np.errstate(over="ignore"):  # of a row far off, distances may be infinite
+        best = _nearest_pair(model, x)
+    return () if best is None else _followed_back(model, x, told, *best)
+
+
+def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[int, int]] | None:
+    """The nearest row of the grid that has another class, and the two features that it moves."""
     current = int(model.predict_index(x[None, :])[0])
     moves = {i: _moves(model, x, i) for i in _weightiest(model)}
-    best: tuple[float, FloatArray, tuple[int, int]] | None = None
+    least, best = np.inf, None
     for pair in combinations(moves, 2):
         one, other = moves[pair[0]], moves[pair[1]]
         rows = np.repeat(x[None, :], len(one.far) * len(other.far), axis=0)
@@ -58,9 +65,9 @@ def joint_change(
         far = np.add.outer(one.far, other.far).ravel()
         far[model.predict_index(rows) == current] = np.inf
         nearest = int(np.argmin(far))
-        if np.isfinite(far[nearest]) and (best is None or far[nearest] < best[0]):
-            best = float(far[nearest]), rows[nearest], pair
-    return () if best is None else _followed_back(model, x, told, *best[1:])
+        if far[nearest] < least:
+            least, best = far[nearest], (rows[nearest], pair)
+    return best
 
 
 def _weightiest(model: TreeModel) -> list[int]:

@@ -32,7 +32,7 @@ FINENESS = 400
 """Edges are rounded to this part of a feature's range, or to fewer digits than that needs."""
 UNITS = (1.0, 1.1, 1.25, 1.5, 2.0)
 """Units that are tried, as multiples of the finest."""
-TAILS = (0.0, 0.01)
+TAILS = (0.0, 0.01, 0.03, 0.06)
 """Shares of the rows beyond each end of the range that is given points."""
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
-from softsplit.support.inputs import checked_table
+from softsplit.support.inputs import checked_table, is_sparse
 
 
 def table_columns(
@@ -21,7 +20,7 @@ def table_columns(
     matrices those that are not ``needed`` come back empty.
     """
     X = checked_table(X)
-    if issparse(X):
+    if is_sparse(X):
         return None, _of_sparse(X, range(X.shape[1]) if needed is None else needed)
     if isinstance(X, pd.DataFrame):
         names = [name if isinstance(name, str) else None for name in X.columns]
