@@ -83,6 +83,7 @@ WRONG = {
     "class_weight": ({"class_weight": "heavy"}, "class_weight must be"),
     "class_weight class": ({"class_weight": {9: 1.0}}, "not a class of y"),
     "no features": ({"X": np.empty((150, 0))}, "0 feature"),
+    "no columns": ({"X": pd.DataFrame(index=range(150))}, "0 feature"),
     "regression target": ({"y": np.linspace(0, 1, 150)}, "[Uu]nknown label type"),
     "huge range": ({"X": np.where(X > 3, 1.7e308, -1.7e308)}, "more than a float can hold"),
     "masked X": (

@@ -81,7 +81,7 @@ def test_short_work_adds_up(clock, caplog):
     notice = CompileNotice()
     for said in (0, 0, 1, 1):
         notice.on_start(OURS)
-        clock.now += 0.4
+        clock.now += 0.8
         notice.on_end(OURS)
         assert len(caplog.records) == said
         clock.now += 100.0  # between two of them is not compiling

@@ -81,6 +81,27 @@ def test_a_card_is_text_a_table_and_a_file(fitted, tmp_path):
     assert "Question 1: yes from" in card._repr_html_()
 
 
+def test_where_costs_decide_the_card_says_which_class_is_called_from_where(fitted):
+    _, X, y = fitted
+    costs = np.array([[0.0, 1.0], [20.0, 0.0]])
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, cost_matrix=costs).fit(X, y)
+    card = tree.score_card(X, y)
+    (first, low), (turn, high) = card.turns
+    sums = card.questions[0].totals(X.to_numpy())
+    assert first == 0 and turn != card.questions[0].limit
+    np.testing.assert_array_equal(card.predict(X).astype(str), np.where(sums < turn, low, high))
+    assert f"class {high} from {turn} points on" in str(card) and "yes from" not in str(card)
+    assert f"1,class {high} from,,{turn}\n" in card.to_csv()
+    assert {called for total, _, called in card.outcomes() if total < turn} == {low}
+    assert {turn} < {total for total, _, _ in card.outcomes()}
+
+
+def test_labels_of_another_kind_are_refused(fitted):
+    tree, X, y = fitted
+    with pytest.raises(ValueError, match="no class of the tree"):
+        tree.score_card(X, y.astype(str))
+
+
 def test_a_card_by_hand_is_the_card(fitted):
     """Add the points up from the table, as a person would."""
     tree, X, y = fitted

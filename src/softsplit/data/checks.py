@@ -23,7 +23,7 @@ def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "col
         return
     close = get_close_matches(absent[0], names, n=1) if len(absent) == 1 else []
     listed = ", ".join(cut(visible(known), 20) for known in names[:SHOWN])
-    listed += ", ..." if len(names) > SHOWN else ""
+    listed += f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
     told = ", ".join(shown(name, 24) for name in absent[:SHOWN])
     told += f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""

@@ -104,14 +104,15 @@ class QuestionCard:
         made: FloatArray = self.unit * self.totals(X).astype(np.float64) + self.offset
         return made
 
-    def chances(self) -> list[tuple[int, float]]:
+    def chances(self, turns: Sequence[int] = ()) -> list[tuple[int, float]]:
         """Probability that the answer is yes, at some of the sums that there are.
 
-        The first and the last are among them, and those on both sides of the limit.
+        The first and the last are among them, and those on both sides of the limit and of other
+        ``turns``.
         """
         places = np.linspace(0, len(self.sums) - 1, min(SUMS, len(self.sums))).round().astype(int)
-        turn = int(np.searchsorted(self.sums, self.limit))
-        near = {place for place in (turn - 1, turn) if 0 <= place < len(self.sums)}
+        found = np.searchsorted(self.sums, [self.limit, *turns]).tolist()
+        near = {p for turn in found for p in (turn - 1, turn) if 0 <= p < len(self.sums)}
         told = [self.sums[place] for place in sorted({*places.tolist(), *near})]
         return [(s, float(sigmoid(np.array([self.unit * s + self.offset]))[0])) for s in told]
 

@@ -94,8 +94,12 @@ class ScoreCard:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["question", "feature", "values", "points"])
         writer.writerows(self._lines())
-        for place, card in enumerate(self.questions, start=1):
-            writer.writerow([place, f"{answers(self.model.labels)[0]} from", "", card.limit])
+        if self.decides:
+            writer.writerows([1, f"class {label} from", "", total] for total, label in self.turns)
+        else:
+            yes = answers(self.model.labels)[0]
+            for place, card in enumerate(self.questions, start=1):
+                writer.writerow([place, f"{yes} from", "", card.limit])
         text = out.getvalue()
         if path is not None:
             write_file(Path(path), text.encode("utf-8"))
@@ -125,31 +129,70 @@ class ScoreCard:
             write(2 * node + 1, indent + "    ", f"{yes}: ")
             write(2 * node + 2, indent + "    ", f"{no}: ")
 
-        write(0, "", "")
+        if self.decides:
+            lines.append(self.rule(1))
+        else:
+            write(0, "", "")
         for place, card in enumerate(self.questions, start=1):
-            lines += ["", f"question {place}: add the points; {yes} from {card.limit} on"]
+            lines += ["", f"question {place}: add the points; {self.rule(place)}"]
             for variable in card.variables:
                 lines.append(f"    {visible(variable.name)}")
                 lines += [f"        {p:>4}  {values}" for values, p in variable.bands()]
-            chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in card.chances())
+            told = self.chances(card)
+            chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in told)
             lines.append(f"    probability of the answer {yes}: {chances}")
             for total, shares, called in self.outcomes():
-                told = zip(self.model.labels, shares, strict=True)
-                parts = ", ".join(f"{visible(label)} {100 * p:.3g} %" for label, p in told)
+                each = zip(self.model.labels, shares, strict=True)
+                parts = ", ".join(f"{visible(label)} {100 * p:.3g} %" for label, p in each)
                 lines.append(f"    {total} points: {parts}; called {called}")
         if self.lost is not None and self.accuracy is not None:
             lines += ["", self.told_loss()]
         return "\n".join(lines)
 
-    def outcomes(self) -> list[tuple[int, FloatArray, str]]:
-        """Of one question: sums, how probable each class is there, and the one that is called."""
+    @property
+    def turns(self) -> list[tuple[int, str]]:
+        """Of one question: the sums from which on a class is called, and that class."""
         if len(self.model.parameters.thresholds) != 1 or not self.questions:
             return []
-        sums, left = (np.array(part) for part in zip(*self.questions[0].chances(), strict=True))
-        reach = np.array([left, 1.0 - left])
-        shares, votes = self.model.leaf_shares @ reach, self.model.leaf_votes @ reach
-        calls = [visible(self.model.labels[k]) for k in np.argmax(votes, axis=0)]
-        return list(zip(sums.tolist(), shares.T, calls, strict=True))
+        card = self.questions[0]
+        called = self._called(card.unit * np.array(card.sums, dtype=float) + card.offset)
+        places = range(len(called))
+        return [(card.sums[n], called[n]) for n in places if n == 0 or called[n] != called[n - 1]]
+
+    @property
+    def decides(self) -> bool:
+        """Whether classes are called elsewhere than where the answer turns: costs decide."""
+        found = [total for total, _ in self.turns[1:]]
+        return (
+            bool(self.turns)
+            and found != [s for s in self.questions[0].sums[1:] if s >= self.questions[0].limit][:1]
+        )
+
+    def rule(self, place: int) -> str:
+        """From how many points on the answer is yes; or a class is called, if costs decide."""
+        if not self.decides:
+            return f"{answers(self.model.labels)[0]} from {self.questions[place - 1].limit} on"
+        return ", ".join(f"class {label} from {total} points on" for total, label in self.turns)
+
+    def chances(self, card: QuestionCard) -> list[tuple[int, float]]:
+        """Probability of the answer yes at some sums, those where another class is called too."""
+        return card.chances([total for total, _ in self.turns])
+
+    def outcomes(self) -> list[tuple[int, FloatArray, str]]:
+        """Of one question: sums, how probable each class is there, and the one that is called."""
+        if not self.turns:
+            return []
+        sums, left = (np.array(part) for part in zip(*self.chances(self.questions[0]), strict=True))
+        card = self.questions[0]
+        shares = self.model.leaf_shares @ np.array([left, 1.0 - left])
+        called = self._called(card.unit * sums + card.offset)
+        return list(zip(sums.tolist(), shares.T, called, strict=True))
+
+    def _called(self, odds: FloatArray) -> list[str]:
+        """The class that is called at odds of the answer to the only question."""
+        left = sigmoid(odds)
+        votes = self.model.leaf_votes @ np.array([left, 1.0 - left])
+        return [visible(self.model.labels[k]) for k in np.argmax(votes, axis=0)]
 
     def told_loss(self) -> str:
         """What rounding costs, in a sentence."""
@@ -194,14 +237,17 @@ def make_card(
 
 
 def _known_rows(model: TreeModel, X: FloatArray | None, y: Any) -> tuple[Any, Any]:
-    """Rows whose class the tree knows, and its position; nothing if there are none."""
+    """Rows whose class the tree knows, and its position; refused if there are rows and none is."""
     if X is None or y is None:
         return None, None
     labels = np.asarray(y)
     known = np.isin(labels, model.classes)
-    return (
-        (X[known], np.searchsorted(model.classes, labels[known])) if known.any() else (None, None)
-    )
+    if len(labels) and not known.any():
+        raise ValueError(
+            f"y holds {shown(labels[0])}, which is no class of the tree ("
+            f"{', '.join(map(shown, model.classes.tolist()[:5]))}); give labels of that kind."
+        )
+    return X[known], np.searchsorted(model.classes, labels[known])
 
 
 def _asking(model: TreeModel) -> list[int]:

@@ -27,8 +27,8 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
         add(parent, "p", {"id": "card-loss"}, told)
     yes = answers(card.model.labels)[0]
     for place, question in enumerate(card.questions, start=1):
-        _question(parent, place, question, yes)
-        chances = question.chances()
+        _question(parent, place, question, card.rule(place))
+        chances = card.chances(question)
         rows = [[str(s), f"{100 * p:.0f} %"] for s, p in chances]
         head, outcomes = ["sum", f"answer {yes}"], card.outcomes()
         if outcomes:  # one question: the sum says which class it is
@@ -45,8 +45,8 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
     add(box, "button", {"type": "button", "class": "copy"}, "Copy")
 
 
-def _question(parent: ET.Element, place: int, question: QuestionCard, yes: str) -> None:
-    add(parent, "h3", {}, f"Question {place}: {yes} from {question.limit} points on")
+def _question(parent: ET.Element, place: int, question: QuestionCard, rule: str) -> None:
+    add(parent, "h3", {}, f"Question {place}: {rule}")
     if not question.variables:
         add(parent, "p", {}, "It gives no points: the answer is the same for all rows.")
         return

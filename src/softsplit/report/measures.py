@@ -95,7 +95,10 @@ def rare_sentence(subject: Subject, point: int) -> str | None:
         f"{percent(found.found.high, 0)})."
     )
     if found.trusted is None or found.alarms is None:
-        return told + " It calls no row so."
+        return told + (
+            " It calls no row so; trained with class_weight='balanced' (--class-weight balanced), "
+            "or with a higher cost of missing the class (--cost), a tree does."
+        )
     return told + (
         f" The price: {percent(found.alarms.value, 2)} of the other rows are called so by mistake; "
         f"of {found.called:,} such calls {percent(found.trusted.value, 0)} are right."

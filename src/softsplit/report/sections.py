@@ -114,17 +114,17 @@ def rule_sentence(subject: Subject) -> str:
         return said
     found = [subject.lead(subject.merits(i)) for i in range(len(subject.trees))]
     own, sizes = found[subject.chosen], [len(t.selected_features_) for t in subject.trees]
-    better = [
+    simpler = [
         i
         for i, value in enumerate(found)
         if own is not None
         and value is not None
         and i != subject.chosen
-        and sizes[i] <= sizes[subject.chosen]
+        and 0 < sizes[i] < sizes[subject.chosen]
         and value.value >= own.value
     ]
-    if better:
-        i = max(better, key=lambda i: (found[i] or own, -sizes[i]))
+    if simpler:
+        i = max(simpler, key=lambda i: (found[i] or own, -sizes[i]))
         said += (
             f" On the rows left out tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
             f"lower {subject.measure}: it may serve as well."

@@ -30,7 +30,7 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.training.defaults import LIKELIHOOD, PAPER
 from softsplit.training.warm_up import warm_up, warm_up_likelihood
 
-COMPARED_CELLS = {"log": 300_000, "cost": 60_000}
+COMPARED_CELLS = {"log": 1_000_000, "cost": 60_000}
 """Rows times features on which settings are compared, by loss."""
 FEWEST_ROWS = 500
 LEAST_SECONDS = 5.0

@@ -15,7 +15,7 @@ from numba.core.event import Listener, register
 
 from softsplit.support.messages import announce
 
-PATIENCE = 1.0
+PATIENCE = 2.0
 """Seconds of compiling after which it is worth a word."""
 
 NOTICE = "compiling numerical code for its first use here."
@@ -52,10 +52,9 @@ class CompileNotice(Listener):
             self.say(NOTICE)
 
     def say(self, notice: str) -> None:
-        """Say it now, unless something was said before."""
-        if not self._said:
-            self._said = True
-            announce(notice)
+        """Say it now; nothing else is said later."""
+        self._said = True
+        announce(notice)
 
 
 def _is_ours(event: Any) -> bool:

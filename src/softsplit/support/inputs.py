@@ -176,6 +176,8 @@ def _check_table(X: Any) -> None:
             else "X needs a row per sample and a column per feature."
         )
         raise ValueError(f"Expected 2D array, got {made.ndim}D array instead: {advice}")
+    if hasattr(X, "columns") and getattr(X, "shape", (0, 1))[1] == 0:
+        raise ValueError(f"Found a table with 0 features (shape={X.shape}): X needs a column.")
     if getattr(getattr(made, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers.")
     refuse_twins(getattr(X, "columns", ()))
