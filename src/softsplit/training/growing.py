@@ -20,7 +20,7 @@ from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer
 
-PROMOTED = (3, 1)
+PROMOTED = (5, 3)
 """Starts that are made again on the second sample, and on the third."""
 
 ROUGH = 1e-3
