@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
 
 if TYPE_CHECKING:
     from softsplit.data.coding import PlainCoding
@@ -41,13 +42,5 @@ _HOMES = {
     "read_table": "files",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: to read a table takes no scikit-learn."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'softsplit.data' has no attribute {name!r}")
-    return getattr(import_module(f"softsplit.data.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+# To read a table takes no scikit-learn.
+__getattr__, __dir__ = late_names(__name__, _HOMES)

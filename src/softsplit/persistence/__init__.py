@@ -5,8 +5,9 @@ The format is described in docs/model-files.md and in ``model-1.schema.json`` ne
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
 
 if TYPE_CHECKING:
     from softsplit.persistence.files import (
@@ -42,13 +43,5 @@ _HOMES = {
     "save_model": "files",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: to read a tree takes no estimator."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'softsplit.persistence' has no attribute {name!r}")
-    return getattr(import_module(f"softsplit.persistence.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+# To read a tree takes no estimator.
+__getattr__, __dir__ = late_names(__name__, _HOMES)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
 
 if TYPE_CHECKING:
     from softsplit.tree.capacity.bounds import Bound, lb_vc, vc_lower_bound, vc_upper_bound
@@ -67,13 +68,5 @@ _HOMES = {
     "vc_upper_bound": "bounds",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used: the bounds need neither numba nor pandas."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'softsplit.tree.capacity' has no attribute {name!r}")
-    return getattr(import_module(f"softsplit.tree.capacity.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+# The bounds need neither numba nor pandas.
+__getattr__, __dir__ = late_names(__name__, _HOMES)
