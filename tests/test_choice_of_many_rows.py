@@ -19,7 +19,6 @@ def two_classes(n_rows):
 
 def test_candidates_are_compared_on_some_rows(monkeypatch):
     monkeypatch.setattr(folds, "COMPARED_ROWS", 1500)
-    monkeypatch.setattr(folds, "COMPARED_OF_A_CLASS", 500)
     X, y = two_classes(22_000)
     few = {"depths": (2,), "scales": ("standard",), "n_strengths": 4, "cv": 3, "random_state": 0}
     chosen = SoftTreeClassifierCV(**few).fit(X, y)

@@ -21,11 +21,12 @@ from softsplit import (
 )
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
+from softsplit.solvers.likelihood.promises import class_slopes
 from softsplit.support import inputs
 from softsplit.training import wide
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
-from softsplit.training.screening import SparseColumns, branch_slopes, class_slopes
+from softsplit.training.screening import SparseColumns, slopes_at
 from softsplit.training.wide import WideRows, moved
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows
@@ -80,7 +81,7 @@ def test_slopes_of_all_columns_are_those_of_the_dense_problem(kind):
     prepared = prepare(settings, dense)
     problem, tree = prepared.problem, random_tree(prepared.problem, [3, 5, 11])
     scaled = scaled_rows(prepared.scaling, dense.X).T
-    slopes, _ = branch_slopes(tree, problem.steepness, scaled, y, weight)
+    slopes, _ = slopes_at(tree, problem.steepness, scaled, y, weight)
     unit = problem.steepness / problem.n_features
     found = unit * SparseColumns.scaled(prepared.scaling.kind, X, weight).products(slopes)
     expected = problem.evaluate_cost(tree).weights

@@ -66,9 +66,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
     best so far (scaling, penalty, scope, depth for as long as deeper trees pay, steepness) at a few
     strengths; one that is clearly behind after two folds is left there (by likelihood), and the
     best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
-    rows, also from the trees that the chosen settings led to on the folds. Of more than 20,000 rows
-    (or 6,000 times the number of classes) the folds are made of about that many, each class by its
-    share, where ``cv`` is a number and there are no groups.
+    rows, also from the trees that the chosen settings led to on the folds. Of more than 25,000 rows
+    the folds are made of that many, each class by its share, where ``cv`` is a number and there are
+    no groups; the strength then falls as one over the root of the rows that come back.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Seconds for everything. What was compared by then decides; the last fifth is kept for the
         tree on all rows. Machine code is made or loaded before they count.
     n_jobs : int, optional
-        Paths that are walked side by side. The result does not depend on it.
+        Paths that are walked side by side; with more than 4,000 rows all cores are used if it is
+        not given. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
@@ -266,12 +267,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         fractions = make_fractions(*wanted, unit, loss, likelihood=likelihood)
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
-        run = run.ready(whole.problem)
+        run, n_all = run.ready(whole.problem), whole.n_rows
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
-            search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer)
+            search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer, n_all)
             search.run(axes)
             chosen = self._choose(search, axes)
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
@@ -365,8 +366,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         """
         costs = self._call_costs(candidate, fraction, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
-        folds = search.board.folds.get((candidate, fraction), {})
-        trees = {fold: score.tree for fold, score in sorted(folds.items())}
+        fraction, trees = search.on_all_rows(candidate, fraction)
         rows, starts = search.trainer.starts(rows, trees)
         prepared = prepare(configured(settings_now, candidate), rows)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]

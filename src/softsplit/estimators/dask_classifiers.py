@@ -16,7 +16,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.estimators.dask_client import dask_needed, working_client
 from softsplit.estimators.dask_input import collections, is_dask, stored_table
-from softsplit.selection.folds import most_compared
+from softsplit.selection import folds
 from softsplit.support.messages import shown
 from softsplit.training.preparation import Rows, TrainingRows
 
@@ -61,7 +61,7 @@ class DaskTree(SoftTreeBase):
         known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
         if names is not None and (X.coding is None or X.coding.named):
             known["feature_names_in_"] = names
-        return X.sample(most_compared(len(X.classes))), X
+        return X.sample(folds.COMPARED_ROWS), X
 
     def predict(self, X: Any) -> Any:
         """Class of each sample: lazily, partition by partition, for dask collections."""
@@ -162,9 +162,8 @@ class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
 class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
     """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
 
-    Settings are compared on a stratified sample in this process (20,000 rows, or 6,000 for each
-    class if that is more); the tree is trained with the chosen ones on all rows, as
-    ``DaskSoftTreeClassifier`` does.
+    Settings are compared on a stratified sample of 25,000 rows in this process; the tree is trained
+    with the chosen ones on all rows, as ``DaskSoftTreeClassifier`` does.
 
     Parameters
     ----------

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 from softsplit.selection.cross_validation import FoldTrainer
+from softsplit.selection.paths import nearest_strength
 from softsplit.selection.scoreboard import Candidate, Scoreboard
+from softsplit.selection.strengths import on_more_rows
 from softsplit.training.observer import Observer
+from softsplit.tree.parameters import TreeParameters
 
 SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others."""
@@ -42,6 +45,8 @@ class Search:
     fractions : tuple of float
         The whole grid of strengths, in ascending order.
     observer : Observer
+    n_rows : int
+        Rows that the chosen tree is trained on.
     seen : set of Candidate
         Those that have been judged.
     ridges : tuple of float
@@ -52,6 +57,7 @@ class Search:
     board: Scoreboard
     fractions: tuple[float, ...]
     observer: Observer
+    n_rows: int
     seen: set[Candidate] = field(default_factory=set)
     ridges: tuple[float, ...] = ()
 
@@ -81,6 +87,19 @@ class Search:
             self._evaluate(new, self._screen(new))
         if first.by_likelihood:  # another ridge may lead now
             self._complete(self._leader(first))
+
+    def on_all_rows(
+        self, candidate: Candidate, fraction: float
+    ) -> tuple[float, dict[int, TreeParameters]]:
+        """The strength for a tree on all rows, and the trees of the folds that lead there.
+
+        Where all rows are more than were compared, a feature has to be worth less (strengths.py).
+        """
+        if candidate.by_likelihood:
+            fraction = on_more_rows(fraction, len(self.trainer.rows.labels), self.n_rows)
+        known = {f: row for (one, f), row in self.board.folds.items() if one == candidate}
+        row = known[nearest_strength(known, fraction)] if known else {}
+        return fraction, {fold: score.tree for fold, score in sorted(row.items())}
 
     def _complete(self, candidate: Candidate) -> None:
         """Judge a candidate at the strengths that it lacks."""

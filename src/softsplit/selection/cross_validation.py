@@ -33,7 +33,7 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start
 from softsplit.solvers.base import Follower, Path
-from softsplit.support.parallel import in_threads, n_workers
+from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
@@ -45,6 +45,10 @@ from softsplit.tree.parameters import TreeParameters
 
 PATH_ITERATIONS = 200
 """Iterations of one descent, where the user sets no limit and trees are only compared."""
+
+MANY_ROWS = 4_000
+"""With more rows folds go side by side on all cores where ``n_jobs`` is None, as passes over the
+rows of a single tree do where there are many."""
 
 MORE_STARTS = 10
 """Times the starts where none ends in a feasible tree."""
@@ -166,7 +170,9 @@ class FoldTrainer:
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task])
 
-        workers = n_workers(self.run.n_jobs, len(tasks))
+        many = len(self.rows.labels) > MANY_ROWS
+        jobs = n_threads(self.run.n_jobs) if many else self.run.n_jobs
+        workers = n_workers(jobs, len(tasks))
         try:
             if workers == 1 or self.run.solver.releases_gil:
                 in_threads(run, tasks, workers, self.run.budget.stop)

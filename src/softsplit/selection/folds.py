@@ -18,22 +18,16 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
 
 
-COMPARED_ROWS, COMPARED_OF_A_CLASS = 20_000, 6_000
-"""Candidates are compared on so many rows at most, or so many for each class if that is more; the
-chosen one is trained on all rows."""
-
-
-def most_compared(n_classes: int) -> int:
-    """Rows on which candidates are compared at most."""
-    return max(COMPARED_ROWS, COMPARED_OF_A_CLASS * n_classes)
+COMPARED_ROWS = 25_000
+"""Candidates are compared on so many rows at most, and the chosen one is trained on all rows: folds
+of this size are trained on by arrays of their rows, larger ones by an engine."""
 
 
 def to_compare(rows: AnyRows, cv: Any) -> AnyRows:
     """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
-    limit = most_compared(len(rows.classes))
-    if not is_number(cv) or len(rows.labels) <= limit:
+    if not is_number(cv) or len(rows.labels) <= COMPARED_ROWS:
         return rows
-    return rows.part(first_rows(rows.content, rows.labels, rows.weight, limit))
+    return rows.part(first_rows(rows.content, rows.labels, rows.weight, COMPARED_ROWS))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from softsplit.solvers.base import Follower, Path, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
 from softsplit.training.preparation import Prepared
 from softsplit.training.run import Run
-from softsplit.tree.parameters import TreeParameters
 
 
 def problems_along(
@@ -72,8 +72,8 @@ def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
     return replace(prepared, problem=replace(problem, ridge=problem.row_unit * candidate.ridge))
 
 
-def nearest_strength(known: Mapping[float, TreeParameters], fraction: float) -> float:
-    """The next weaker strength whose tree is known, or the weakest of all."""
+def nearest_strength(known: Mapping[float, Any], fraction: float) -> float:
+    """The next weaker strength at which something is known, or the weakest of all."""
     weaker = [near for near in known if near <= fraction]
     return max(weaker) if weaker else min(known)
 

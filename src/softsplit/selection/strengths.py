@@ -75,6 +75,14 @@ def shares_of(local: float, global_: float) -> Pair:
     return part, 1 - part
 
 
+def on_more_rows(fraction: float, n_compared: int, n_rows: int) -> float:
+    """A fraction that was chosen on some rows, for more of them: it falls as one over the root.
+
+    So does the luck that a feature has to beat (training/defaults.py).
+    """
+    return fraction * min(1.0, (n_compared / n_rows) ** 0.5)
+
+
 # --- grids --------------------------------------------------------------------------------------
 
 

@@ -1,50 +1,28 @@
-"""What columns of a sparse matrix promise a tree, found by sparse products alone.
+"""Columns of a sparse matrix in scaled units, and what they promise a tree, by sparse products.
 
-Put into the split of branch t with coefficient a, a column of scaled values x_i moves its log-odds
-u_it by unit a x_i. With s_it the derivative of the loss by u_it and c_it >= 0 its curvature,
+Scaled values of a sparse column are one number, what 0 becomes, plus a sparse rest. Put into the
+split of branch t with coefficient a, a column of scaled values x_i moves its log-odds by
+unit a x_i: with s_it the derivative of the loss by them, the derivative by a is
 
-    slope   g_t = unit sum_i s_it x_i                             derivative of the loss by a
-    gain    (sum_i s_it (x_i - m_t))^2 / (2 sum_i c_it (x_i - m_t)^2),   m_t the mean of x by c_it
+    slope   g_t = unit sum_i s_it x_i
 
-The gain is what a Newton step in a and the threshold takes off the loss. At a tree by likelihood,
-
-    s_it = - weight_i d_iyt / P_iy,    c_it = weight_i sum_k d_ikt^2 / P_ik     (Fisher information)
-    d_ikt = dP_ik / du_it = reach_it p_it (1 - p_it) (V_k,left - V_k,right)
-
-with V_k the probability of class k below each node, P_ik that at the root, and y the class of the
-row; without a tree, for each class k,
-
-    s_ik = weight_i ([y_i = k] - share_k),    c_ik = weight_i share_k (1 - share_k)
-
-Scaled values of a sparse column are one number, what 0 becomes, plus a sparse rest. Shapes: slopes
-and curvatures (n_rows, n_branches), g and gains (n_columns, n_branches).
+and gains are those of solvers/likelihood/promises.py. Shapes: slopes and curvatures (n_rows,
+n_branches), g and gains (n_columns, n_branches).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softsplit.solvers.likelihood.promises import Labels, Steps, branch_slopes, newton_steps
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
+from softsplit.tree.routing import gate_probabilities, split_scores
 from softsplit.tree.scaling import DEVIATIONS, SMALLEST_SPAN, rank_curve
-
-NO_SPREAD = 1e-10
-"""A column whose variance is below this part of its mean square is constant to all who matter."""
-
-LEAST_PROBABILITY = 1e-300
-
-
-class Steps(NamedTuple):
-    """Newton steps of columns alone: ``gains`` and ``change`` of the log-odds by a unit of x."""
-
-    gains: FloatArray
-    change: FloatArray
 
 
 @dataclass(frozen=True)
@@ -115,46 +93,15 @@ class SparseColumns:
 
     def steps(self, slopes: FloatArray, curvatures: FloatArray) -> Steps:
         """What a Newton step in each column alone gains, and how far it goes."""
-        total = np.maximum(curvatures.sum(axis=0), LEAST_PROBABILITY)
-        first, second = self.rest.T @ curvatures, self._squared.T @ curvatures
-        spread = second - first**2 / total
-        pull = self.rest.T @ slopes - first * (slopes.sum(axis=0) / total)
-        varies = spread > NO_SPREAD * second
-        change = np.divide(-pull, spread, out=np.zeros_like(pull), where=varies)
-        return Steps(-0.5 * pull * change, change)
+        return newton_steps(self.rest.T, self._squared.T, slopes, curvatures)
 
 
-def class_slopes(labels: NDArray[np.int64], weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes and curvatures without a tree, a column for each class; of two, for one of them."""
-    counts = np.bincount(labels, weight)
-    shares = counts / counts.sum()
-    kept = np.arange(len(shares))[len(shares) == 2 :]
-    own = (labels[:, None] == kept).astype(float) - shares[kept]
-    return weight[:, None] * own, np.outer(weight, (shares * (1 - shares))[kept])
-
-
-def branch_slopes(
-    tree: TreeParameters,
-    steepness: float,
-    scaled: FloatArray,
-    labels: NDArray[np.int64],
-    weight: FloatArray,
+def slopes_at(
+    tree: TreeParameters, steepness: float, scaled: FloatArray, labels: Labels, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Slopes and curvatures at a tree by likelihood, for scaled rows (n_features, n_rows)."""
-    left, right = gate_probabilities(split_scores(tree, scaled), steepness)
-    reach, n_branches = node_reach(left, right), len(left)
-    weighed = reach[:n_branches] * left * right
-    slopes, curvatures = np.zeros_like(left), np.zeros_like(left)
-    values = np.empty_like(reach)
-    for k, shares in enumerate(tree.leaf_classes):
-        values[n_branches:] = shares[:, None]
-        for t in reversed(range(n_branches)):
-            values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
-        change = weighed * (values[1::2] - values[2::2])
-        said = np.maximum(values[0], LEAST_PROBABILITY)
-        slopes -= np.where(labels == k, weight, 0.0) * change / said
-        curvatures += weight * change**2 / said
-    return slopes.T, curvatures.T
+    gates = gate_probabilities(split_scores(tree, scaled), steepness)
+    return branch_slopes(*gates, tree.leaf_classes, labels, weight)
 
 
 def _squares(X: Any) -> Any:

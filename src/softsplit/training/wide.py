@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from softsplit.problem.penalties import Penalty
 from softsplit.solvers.base import Solution, Start
+from softsplit.solvers.likelihood.promises import class_slopes
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.model_settings import ModelSettings
@@ -35,7 +36,7 @@ from softsplit.training.preparation import (
     prepare,
 )
 from softsplit.training.run import Run, train
-from softsplit.training.screening import SparseColumns, branch_slopes, class_slopes
+from softsplit.training.screening import SparseColumns, slopes_at
 from softsplit.training.settings import weighted_rows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows
@@ -192,7 +193,7 @@ class WideRows:
             weight = weighted_rows(given, weight, self.labels, self.classes)
         problem = prepared.problem
         scaled = scaled_rows(prepared.scaling, self.block.X).T
-        slopes = branch_slopes(tree, problem.steepness, scaled, self.labels, weight)
+        slopes = slopes_at(tree, problem.steepness, scaled, self.labels, weight)
         columns = SparseColumns.scaled(prepared.scaling.kind, self.X[:, outside], self.weight)
         steps, unit = columns.steps(*slopes), problem.steepness / problem.n_features
         best = np.argmax(steps.gains, axis=1)

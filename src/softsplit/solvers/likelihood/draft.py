@@ -140,6 +140,16 @@ class Draft:
             splits, self.log_odds, self.columns[used], self.kept[:, used], self.open, self.groups
         )
 
+    def among(self, columns: NDArray[np.intp]) -> Draft:
+        """On some columns of the problem, numbered anew; those that it lacks have weight zero."""
+        known = np.isin(columns, self.columns)
+        at = np.searchsorted(self.columns, columns[known])
+        splits = np.zeros((len(self.splits), len(columns) + 1))
+        splits[:, :-1][:, known], splits[:, -1] = self.splits[:, at], self.splits[:, -1]
+        kept = np.ones((len(self.splits), len(columns)), dtype=bool) & self.open[:, None]
+        kept[:, known] = self.kept[:, at]
+        return Draft(splits, self.log_odds, np.arange(len(columns)), kept, self.open)
+
     def with_kept(self, kept: NDArray[np.bool_]) -> Draft:
         """With these of its coefficients only."""
         splits = self.splits.copy()

@@ -49,6 +49,10 @@ MIDDLE_ROWS = 100_000
 MOST_NUMBERS = 1200
 """Free numbers of which a Hessian is worked out."""
 
+DEAR = 2e10
+"""Products, rows times the square of the numbers, beyond which it is worked out on the first sample
+alone: pairs of steps mend it for less."""
+
 NEAR_STEPS, NEAR_DECREASE = 300, 1e-7
 """The descent on the first sample: what it leaves is less than the sample leaves open."""
 
@@ -71,6 +75,9 @@ steps know more than a sample: a direction that it leaves open has another curva
 
 CUT_DAMPING = 0.01
 """Damping of the next Hessian after a step that was too long; whole steps lower it."""
+
+MOST_STEPS = 80
+"""Steps on all rows: what more of them find is far below what the rows leave open."""
 
 PAIRS = 60
 STALLS, PATIENCE = 2, 12
@@ -173,19 +180,19 @@ class EngineDescents:
         which the largest derivative has not been halved either.
         """
         draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
-        limit = min(max_iter, self.budget.max_iter or max_iter)
+        limit = min(max_iter, self.budget.max_iter or MOST_STEPS)
         middle = self._middle(draft)
         quick = bool(getattr(self.problem.rows, "quick", False))
         everywhere = self.function(draft, smoothing, draft.free)
         near = everywhere if quick else over_field(draft, middle, smoothing, draft.free)
-        whole = len(middle.weights) >= self.n_rows
-        if whole:
-            return self._descend(near, draft, middle, smoothing, limit, decrease, tol)
+        few, n_middle = self.few.on(draft), len(middle.weights)
+        curved = few if n_middle * int(draft.free.sum()) ** 2 > DEAR else middle
+        if n_middle >= self.n_rows:
+            return self._descend(near, draft, curved, smoothing, limit, decrease, tol)
         if middle.weights is not self.few.field.weights:
             rough = max(decrease, MIDDLE_DECREASE)
-            few = self.few.on(draft)
             draft, _, _ = self._descend(near, draft, few, smoothing, limit, rough, 0.0)
-        return self._descend(everywhere, draft, middle, smoothing, limit, decrease, tol)
+        return self._descend(everywhere, draft, curved, smoothing, limit, decrease, tol)
 
     def _middle(self, draft: Draft) -> Field:
         """A sample of the rows of the columns of a draft, standardised."""

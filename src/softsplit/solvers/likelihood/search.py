@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -107,6 +108,14 @@ class Descents:
         return self.field._replace(
             features=np.ascontiguousarray(self.field.features[draft.columns])
         )
+
+    def narrowed(self, columns: NDArray[np.intp]) -> Descents:
+        """Descents over the same rows of some columns."""
+        narrow = copy(self)
+        narrow.field = self.field._replace(
+            features=np.ascontiguousarray(self.field.features[columns])
+        )
+        return narrow
 
     @property
     def n_rows(self) -> int:

@@ -25,6 +25,7 @@ from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
+from softsplit.solvers.likelihood.narrowing import narrow_race
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
@@ -160,7 +161,15 @@ class Elimination:
         """Where the race ends; a tree that was given keeps its zeros."""
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
-        return self.few.race(self._starts, grow=self.start.rule == "growth")
+        grow = self.start.rule == "growth"
+        if self.problem.penalties.counts:
+            held = np.zeros(self.problem.n_features, dtype=bool)
+            if self.start.rule == "given":
+                held = np.any([draft.kept.any(axis=0) for draft in self._starts], axis=0)
+            narrow = narrow_race(self.few, self._starts, grow=grow, held=held)
+            if narrow is not None:
+                return narrow
+        return self.few.race(self._starts, grow=grow)
 
     def _tree(self, draft: Draft) -> TreeParameters:
         """The tree of a draft, made once."""

@@ -1,0 +1,119 @@
+"""Where columns are many, a race sees those that promise more than luck.
+
+Among hundreds of columns that say nothing some always seem to say something, and a tree that may
+use them all fits the sample by them before its own structure is found. So the race is run on a
+*narrow* set: the columns whose gain without a tree (promises.py), in x or in |x - mean|, exceeds
+that of the luckiest of as many columns of noise, log N, by about. At the tree that wins, columns
+outside are asked for their gains in its branches, and in a split of each leaf by the rows that get
+there; those beyond luck join, and the race is run again with the tree among its starts, until none
+joins. A column joins with all columns of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.groups import Groups
+from softsplit.solvers.likelihood.descent import Field
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, newton_steps
+from softsplit.solvers.likelihood.search import Descents
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import gate_probabilities, node_reach
+
+MANY_COLUMNS = 80
+"""With fewer columns all of them race."""
+
+LENIENCE = 1.0
+"""A column may promise less than luck by this: to miss one that counts costs more than to look at
+one of noise, which elimination takes out again."""
+
+FEWEST = 10
+"""Columns that race at least."""
+
+NEARLY_ALL = 0.8
+"""Where more than this part of the columns promise something, all of them race."""
+
+ROUNDS = 3
+"""How often columns may join."""
+
+
+def narrow_race(
+    descents: Descents, starts: Sequence[Draft], *, grow: bool, held: NDArray[np.bool_]
+) -> Draft | None:
+    """The winner of a race on promising columns; None where all columns should race.
+
+    ``held`` marks columns that take part whatever they promise.
+    """
+    field, groups = descents.field, descents.problem.groups
+    unit = descents.total / descents.n_rows  # rows of a sample weigh more, and say no more
+    if len(field.features) < MANY_COLUMNS:
+        return None
+    chosen = _with_groups(held | _promising(field, unit), groups)
+    won: Draft | None = None
+    for number in range(ROUNDS + 1):
+        if np.mean(chosen) > NEARLY_ALL:
+            return None
+        columns = np.flatnonzero(chosen)
+        narrow = descents.narrowed(columns)
+        some = [draft.among(columns) for draft in starts]
+        if won is not None:
+            some.append(won.among(columns))
+        won = replace(narrow.race(some, grow=grow), columns=columns, groups=groups)
+        descents.steps = narrow.steps
+        if number == ROUNDS or descents.budget.exhausted:
+            break
+        joining = _joining(won, field, unit) & ~chosen
+        if not np.any(joining):
+            break
+        chosen = _with_groups(chosen | joining, groups)
+    return won
+
+
+def _promising(field: Field, unit: float) -> NDArray[np.bool_]:
+    """Columns that promise more than luck without a tree, and the next best of FEWEST."""
+    slopes, curvatures = class_slopes(_labels(field), field.weights)
+    rows = field.features
+    means = rows @ field.weights / field.weights.sum()
+    best = np.zeros(len(rows))
+    for values in (rows, np.abs(rows - means[:, None])):
+        gains = newton_steps(values, values**2, slopes, curvatures).gains.max(axis=1)
+        best = np.maximum(best, gains / unit)
+    chosen = best > _luck(2 * len(rows) * slopes.shape[1])
+    chosen[np.argsort(-best, kind="stable")[:FEWEST]] = True
+    return chosen
+
+
+def _joining(draft: Draft, field: Field, unit: float) -> NDArray[np.bool_]:
+    """Columns that promise more than luck in a branch of a tree, or in a new split of a leaf."""
+    scores = draft.splits[:, :-1] @ field.features[draft.columns] + draft.splits[:, -1:]
+    left, right = gate_probabilities(scores, 1.0)
+    labels, weights = _labels(field), field.weights
+    leaves = np.exp(draft.log_odds - draft.log_odds.max(axis=0))
+    places = [branch_slopes(left, right, leaves / leaves.sum(axis=0), labels, weights)]
+    places += [
+        class_slopes(labels, weights * arriving)
+        for arriving in node_reach(left, right)[len(left) :]
+    ]
+    slopes, curvatures = (np.hstack(parts) for parts in zip(*places, strict=True))
+    rows: FloatArray = field.features
+    gains = newton_steps(rows, rows**2, slopes, curvatures).gains
+    beyond: NDArray[np.bool_] = gains.max(axis=1) / unit > _luck(gains.size)
+    return beyond
+
+
+def _luck(count: int) -> float:
+    """The largest gain of so many that say nothing, less what is forgiven."""
+    return float(np.log(count)) - LENIENCE
+
+
+def _labels(field: Field) -> NDArray[np.intp]:
+    return np.repeat(np.arange(len(field.pseudo)), np.diff(field.starts))
+
+
+def _with_groups(chosen: NDArray[np.bool_], groups: Groups | None) -> NDArray[np.bool_]:
+    return chosen if groups is None else np.isin(groups.of, groups.of[chosen])

@@ -1,0 +1,96 @@
+"""What columns that a tree does not use promise it: Newton steps in each column alone.
+
+Put into the split of branch t with coefficient a, a column x moves its log-odds u_it by a x_i. With
+s_it the derivative of the loss by u_it and c_it >= 0 its curvature,
+
+    gain    (sum_i s_it (x_i - m_t))^2 / (2 sum_i c_it (x_i - m_t)^2),   m_t the mean of x by c_it
+
+is what a Newton step in a and the threshold takes off the loss. At a tree by likelihood,
+
+    s_it = - weight_i d_iyt / P_iy,    c_it = weight_i sum_k d_ikt^2 / P_ik     (Fisher information)
+    d_ikt = dP_ik / du_it = reach_it p_it (1 - p_it) (V_k,left - V_k,right)
+
+with V_k the probability of class k below each node, P_ik that at the root, and y the class of the
+row; without a tree, for each class k,
+
+    s_ik = weight_i ([y_i = k] - share_k),    c_ik = weight_i share_k (1 - share_k)
+
+Shapes: slopes and curvatures (n_rows, n_branches), gains (n_columns, n_branches). The gain of a
+column that says nothing is half a chi-squared number of one degree of freedom: the largest of N
+such gains is about log N.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import node_reach
+
+NO_SPREAD = 1e-10
+"""A column whose variance is below this part of its mean square is constant to all who matter."""
+
+LEAST_PROBABILITY = 1e-300
+
+Labels = NDArray[np.signedinteger[Any]]
+
+
+class Steps(NamedTuple):
+    """Newton steps of columns alone: ``gains`` and ``change`` of the log-odds by a unit of x."""
+
+    gains: FloatArray
+    change: FloatArray
+
+
+def newton_steps(columns: Any, squares: Any, slopes: FloatArray, curvatures: FloatArray) -> Steps:
+    """What a Newton step in each column alone gains, and how far it goes.
+
+    ``columns`` and their ``squares`` are matrices (n_columns, n_rows), sparse ones too.
+    """
+    total = np.maximum(curvatures.sum(axis=0), LEAST_PROBABILITY)
+    first, second = columns @ curvatures, squares @ curvatures
+    spread = second - first**2 / total
+    pull = columns @ slopes - first * (slopes.sum(axis=0) / total)
+    varies = spread > NO_SPREAD * second
+    change = np.divide(-pull, spread, out=np.zeros_like(pull), where=varies)
+    return Steps(-0.5 * pull * change, change)
+
+
+def class_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes and curvatures without a tree, a column for each class; of two, for one of them."""
+    counts = np.bincount(labels, weight)
+    shares = counts / counts.sum()
+    kept = np.arange(len(shares))[len(shares) == 2 :]
+    own = (labels[:, None] == kept).astype(float) - shares[kept]
+    return weight[:, None] * own, np.outer(weight, (shares * (1 - shares))[kept])
+
+
+def branch_slopes(
+    left: FloatArray, right: FloatArray, leaves: FloatArray, labels: Labels, weight: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Slopes and curvatures at a tree.
+
+    Parameters
+    ----------
+    left, right : arrays (n_branches, n_rows)
+        Probabilities of the gates.
+    leaves : array (n_classes, n_leaves)
+        Class distributions of the leaves.
+    labels, weight : arrays (n_rows,)
+    """
+    reach, n_branches = node_reach(left, right), len(left)
+    weighed = reach[:n_branches] * left * right
+    slopes, curvatures = np.zeros_like(left), np.zeros_like(left)
+    values = np.empty_like(reach)
+    for k, shares in enumerate(leaves):
+        values[n_branches:] = shares[:, None]
+        for t in reversed(range(n_branches)):
+            values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+        change = weighed * (values[1::2] - values[2::2])
+        said = np.maximum(values[0], LEAST_PROBABILITY)
+        slopes -= np.where(labels == k, weight, 0.0) * change / said
+        curvatures += weight * change**2 / said
+    return slopes.T, curvatures.T
