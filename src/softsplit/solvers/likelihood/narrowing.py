@@ -102,7 +102,8 @@ def _joining(draft: Draft, field: Field, unit: float) -> NDArray[np.bool_]:
     slopes, curvatures = (np.hstack(parts) for parts in zip(*places, strict=True))
     rows: FloatArray = field.features
     gains = newton_steps(rows, rows**2, slopes, curvatures).gains
-    beyond: NDArray[np.bool_] = gains.max(axis=1) / unit > _luck(gains.size)
+    luck = _luck(len(rows) * len(left))  # gains of one column here and there are much alike
+    beyond: NDArray[np.bool_] = gains.max(axis=1) / unit > luck
     return beyond
 
 
