@@ -5,7 +5,7 @@ what a sample of n rows leaves open, and the curvature there is known from the s
 percent. So a step on all rows is a Newton step with the Hessian of a sample (whose weights add up
 to those of all rows), which pairs of earlier steps mend as in L-BFGS: each is an evaluation, and
 each takes off a digit or so. The sample grows: what some 20,000 rows leave open is settled on
-MIDDLE_ROWS rows before all rows are asked, unless the engine is so quick that these cost less.
+MIDDLE_ROWS rows before all rows are asked; an engine that answers faster is asked at once.
 
 The change of units is that of draft.py. With m columns and unit = steepness / n_features an engine
 of those columns is asked at steepness unit m, where weights are the same and
@@ -179,15 +179,16 @@ class EngineDescents:
         lower the value by less than ``decrease`` of it; with a ``tol``, after PATIENCE of them in
         which the largest derivative has not been halved either.
         """
-        draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
         limit = min(max_iter, self.budget.max_iter or MOST_STEPS)
-        middle = self._middle(draft)
-        quick = bool(getattr(self.problem.rows, "quick", False))
         everywhere = self.function(draft, smoothing, draft.free)
-        near = everywhere if quick else over_field(draft, middle, smoothing, draft.free)
-        few, n_middle = self.few.on(draft), len(middle.weights)
-        curved = few if n_middle * int(draft.free.sum()) ** 2 > DEAR else middle
-        if n_middle >= self.n_rows:
+        if getattr(self.problem.rows, "quick", False):  # steps on all rows cost less than elsewhere
+            few = self.few.on(draft)
+            return self._descend(everywhere, draft, few, smoothing, limit, decrease, tol)
+        draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
+        few, middle = self.few.on(draft), self._middle(draft)
+        near = over_field(draft, middle, smoothing, draft.free)
+        curved = few if len(middle.weights) * int(draft.free.sum()) ** 2 > DEAR else middle
+        if len(middle.weights) >= self.n_rows:
             return self._descend(near, draft, curved, smoothing, limit, decrease, tol)
         if middle.weights is not self.few.field.weights:
             rough = max(decrease, MIDDLE_DECREASE)
