@@ -140,6 +140,7 @@ def ablation(args: argparse.Namespace) -> None:
         "no rivals": replace(full, rivals=0),
         "two rivals": replace(full, rivals=2),
         "two rivals, longer race": replace(full, rivals=2, race=Race(ROUGH)),
+        "race also led in": replace(full, race=Race(steepness=(128.0, 256.0))),
         "fast": full.with_effort(0.2),
         "thorough": full.with_effort(5.0),
         "no second look": replace(full, look_again=None),

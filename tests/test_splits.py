@@ -122,7 +122,7 @@ def test_scores_of_a_fitted_split_are_log_odds_where_the_box_allows():
 # --- the splits of a plan -------------------------------------------------------------------
 
 
-def plan_splits(X, labels, sides, prices=None, directions=None, lots=None, ridge=1e-4):
+def plan_splits(X, labels, sides, prices=None, directions=None, lots=None, ridge=1e-4, pairs=None):
     """``fit_splits`` with everything that is usually drawn left at one or a half."""
     n_branches, n_rows = len(sides), X.shape[1]
     directions = np.ones((n_branches, len(X))) if directions is None else directions
@@ -136,6 +136,7 @@ def plan_splits(X, labels, sides, prices=None, directions=None, lots=None, ridge
         np.full(n_branches, ridge),
         directions,
         np.full(n_branches, 0.5) if lots is None else np.asarray(lots),
+        np.zeros((n_branches, 0, 2)) if pairs is None else pairs,
         512.0,
     )
 
@@ -167,6 +168,19 @@ def test_rows_of_a_class_that_goes_both_ways_follow_the_hyperplane():
     # Had the far rows of class 1 reached branch 1, no threshold could part it from class 0.
     np.testing.assert_array_equal(scores(splits[1], X)[:5] > 0, [False] * 3 + [True] * 2)
     np.testing.assert_array_equal(scores(splits[2], X)[5:] > 0, [False] * 2 + [True] * 3)
+
+
+def test_a_class_that_goes_both_ways_is_parted_by_two_of_its_rows():
+    """Between classes 0 and 2 the cut is at 0.55; class 1 has a gap elsewhere."""
+    x = np.array([0.1, 0.15, 0.56, 0.58, 0.6, 0.62, 0.9, 0.92, 0.95, 1.0])
+    labels = np.array([0, 0, 1, 1, 1, 1, 1, 1, 2, 2])
+    for sides, towards in (([LEFT, BOTH, RIGHT], True), ([RIGHT, BOTH, LEFT], False)):
+        whole = plan_splits(x[None, :], labels, [sides])[0]
+        np.testing.assert_array_equal((scores(whole, x[None, :]) > 0) == towards, x < 0.55)
+        for lots in ([0.0, 0.99], [0.99, 0.0]):
+            pairs = np.full((1, 3, 2), lots)
+            parted = plan_splits(x[None, :], labels, [sides], pairs=pairs)[0]
+            np.testing.assert_array_equal((scores(parted, x[None, :]) > 0) == towards, x < 0.75)
 
 
 @pytest.mark.parametrize(("lot", "row"), [(0.0, 0), (0.3, 1), (0.99, 3)])

@@ -2,11 +2,10 @@
 
 A start that already separates classes (rule "groups", or a tree given by the caller) goes straight
 to the expected cost at full steepness; a random one is first warmed up with the log-loss. Where a
-start comes with rivals, a race of short descents decides which one is run to the end. A tree of
-one branch is run to the end twice, once after a warm-up: where one hyperplane must fit all rows
-closely, neither way is always the better one. Every run ends with the polish and the exact leaf
-step, so that the tree is feasible. Problems of likelihood go to a solver of their own
-(solvers/likelihood).
+start comes with rivals, a race of short descents decides which one is run to the end. It is then
+run to the end once more after a warm-up: neither way is always the better one. Every run ends with
+the polish and the exact leaf step, so that the tree is feasible. Problems of likelihood go to a
+solver of their own (solvers/likelihood).
 """
 
 from __future__ import annotations
@@ -60,6 +59,9 @@ LARGER, MOST_OF = 4, 0.6
 the last saves too little."""
 
 LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
+LESS_STEEP = (4.0, 16.0, 64.0)
+"""How far trees of several branches are warmed up for another look."""
+
 LEAF_ROUNDS = 3
 SAME_LEAVES = 1e-6
 """Leaf classes that differ by no more are the same."""
@@ -75,7 +77,8 @@ class NativeSolver:
     race : Race
         Decides between a start and its rivals.
     look_again : LogWarmUp, optional
-        A tree of one branch is compared with what the same start leads to after this.
+        Where a start leads to is compared with where it leads to after this; a tree of several
+        branches is not warmed up to the steepest splits.
     search : Hops
         The search around the best trees after all starts.
     finish : Polish
@@ -120,7 +123,7 @@ class NativeSolver:
                 point = self.race.winner(run, (start.parameters, *start.rivals))
             for stage in self.recipes[start.rule]:
                 point = (point[0], stage.apply(run, *point))
-            if start.rule == "groups" and problem.topology.depth == 1:
+            if start.rule == "groups":
                 point = self._second_look(run, point, start.parameters)
             point = (point[0], self.finish.apply(run, *point))
         except OutOfBudget:
@@ -205,8 +208,10 @@ class NativeSolver:
         """The end of the same start after a warm-up, if that is lower."""
         if self.look_again is None:
             return point
-        value, theta = run.descend(*point, LOOK), start.splits
-        leaves = self.look_again.apply(run, theta, start.leaf_classes)
+        value, theta, warm_up = run.descend(*point, LOOK), start.splits, self.look_again
+        if run.problem.topology.depth > 1:
+            warm_up = replace(warm_up, steepness=LESS_STEEP)
+        leaves = warm_up.apply(run, theta, start.leaf_classes)
         other, end = self.search.descend(run, Moved(theta, leaves), value)
         return end if other < value - run.meter.budget.tol * run.problem.cost_unit else point
 

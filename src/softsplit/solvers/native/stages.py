@@ -220,12 +220,11 @@ def _approaching(limits: Limits) -> Program:
 class Race:
     """Short descents from several trees; the one with the lowest objective wins.
 
-    A tree of several branches runs twice, as it is and led in at each ``steepness``: which of the
-    two leads further depends on the penalties.
+    With ``steepness`` a tree of several branches runs twice, as it is and led in at each of them.
     """
 
     limits: Limits = GLANCE
-    steepness: tuple[float, ...] = (128.0, 256.0)
+    steepness: tuple[float, ...] = ()
 
     def winner(
         self, run: DescentRun, trees: Sequence[TreeParameters]

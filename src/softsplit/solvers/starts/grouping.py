@@ -5,7 +5,9 @@ leaf ends with. Plans that differ only by swapping the two sides of a branch are
 (a, b | a, c) and (c, a | b, a) are the same tree drawn differently. The structure a descent starts
 from decides which basin it ends in, so rival starts are given different ones.
 
-The splits of a plan are ridge logistic regressions, branch by branch.
+The splits of a plan are ridge logistic regressions, branch by branch. A class that goes both ways
+is parted by two of its rows, drawn at random: each of its other rows goes with the nearer one. So
+several hyperplanes may cut one class, which a regression between other classes hardly does.
 """
 
 from __future__ import annotations
@@ -96,6 +98,8 @@ class GreedyTrees:
         """
         problem, chosen = self.problem, self._chosen
         n_branches = problem.topology.n_branches
+        # By likelihood splits are gentle, and classes find their sides by themselves.
+        n_parted = 0 if problem.by_likelihood else problem.n_classes
         splits: FloatArray = fit_splits(
             chosen.features,
             chosen.labels,
@@ -106,6 +110,7 @@ class GreedyTrees:
             RIDGES[rng.integers(len(RIDGES), size=n_branches)],
             rng.uniform(-1, 1, (n_branches, problem.n_features)),
             rng.random(n_branches),
+            rng.random((n_branches, n_parted, 2)),
             problem.steepness,
         )
         leaf_classes = np.zeros((problem.n_classes, n_branches + 1))
@@ -205,12 +210,13 @@ def _distances(means: FloatArray) -> Distances:
 
 @compiled
 def fit_splits(  # type: ignore[no-untyped-def]
-    features, labels, weights, prices, sides, shares, ridges, directions, lots, steepness
+    features, labels, weights, prices, sides, shares, ridges, directions, lots, pairs, steepness
 ):
     """A ridge logistic regression for every branch between the rows of its two sides.
 
-    Both sides count the same, but for what their errors cost (``prices``). Rows of a class that
-    goes both ways follow the hyperplane. Without rows on both sides: a given direction through
+    Both sides count the same, but for what their errors cost (``prices``). A class that goes both
+    ways is parted by ``pairs``, two lots for every branch and class, and below the branch its rows
+    are where the hyperplane has sent them. Without rows on both sides: a given direction through
     one of the rows that arrive, by lot. Result: (n_branches, n_features + 1).
     """
     n_branches, n_rows = shares.shape
@@ -218,10 +224,12 @@ def fit_splits(  # type: ignore[no-untyped-def]
     splits = np.empty((n_branches, n_features + 1))
     node = np.zeros(n_rows, dtype=np.int64)
     weight, target = np.empty(n_rows), np.empty(n_rows)
+    wanted = np.empty(n_rows, dtype=np.int64)
     for t in range(n_branches):
         total, arrived = np.zeros(2), 0
+        _part_rows(features, labels, weights, node, t, sides[t], pairs[t], wanted)
         for i in range(n_rows):
-            side = sides[t, labels[i]]
+            side = wanted[i]
             arrived += node[i] == t
             target[i] = 1.0 if side == LEFT else 0.0
             weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
@@ -252,6 +260,57 @@ def fit_splits(  # type: ignore[no-untyped-def]
                     side = LEFT if score > 0.0 else RIGHT
                 node[i] = 2 * t + 1 + side
     return splits
+
+
+@compiled
+def _part_rows(features, labels, weights, node, t, sides, pairs, wanted):  # type: ignore[no-untyped-def]
+    """The side that each row is meant for at branch t to ``wanted``; BOTH where none is.
+
+    Of the two rows that part a class the left one is relatively nearer to the mean of what goes
+    left. A class is not parted where it is alone, or has fewer than two rows.
+    """
+    n_features, n_rows = features.shape
+    means, total = np.zeros((2, n_features)), np.zeros(2)
+    for i in range(n_rows):
+        wanted[i] = sides[labels[i]]
+        if node[i] == t and wanted[i] != BOTH:
+            total[wanted[i]] += weights[i]
+            for j in range(n_features):
+                means[wanted[i], j] += weights[i] * features[j, i]
+    if total[LEFT] == 0.0 or total[RIGHT] == 0.0:
+        return
+    for k in range(len(pairs)):
+        count = 0
+        for i in range(n_rows):
+            count += node[i] == t and labels[i] == k
+        if sides[k] != BOTH or count < 2:
+            continue
+        one = _row_of_class(node, labels, t, k, int(pairs[k, 0] * count))
+        two = _row_of_class(node, labels, t, k, int(pairs[k, 1] * count))
+        nearer = 0.0  # to the left mean is the first row, by so much
+        for j in range(n_features):
+            apart = means[LEFT, j] / total[LEFT] - means[RIGHT, j] / total[RIGHT]
+            nearer += apart * (features[j, one] - features[j, two])
+        left, right = (one, two) if nearer >= 0.0 else (two, one)
+        for i in range(n_rows):
+            if node[i] == t and labels[i] == k:
+                gap = 0.0
+                for j in range(n_features):
+                    to_left = features[j, i] - features[j, left]
+                    to_right = features[j, i] - features[j, right]
+                    gap += to_right * to_right - to_left * to_left
+                wanted[i] = LEFT if gap > 0.0 else RIGHT
+
+
+@compiled
+def _row_of_class(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
+    """The ``lot``-th of the rows of class k that arrive at branch t, which are more than that."""
+    for i in range(node.size):
+        if node[i] == t and labels[i] == k:
+            if lot == 0:
+                return i
+            lot -= 1
+    return 0
 
 
 @compiled
