@@ -62,6 +62,7 @@ WRONG = {
     "solver object": ({"solver": 3}, "an object with solve"),
     "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
+    "device": ({"device": "tpu"}, "device must be None, 'cuda' or 'cpu', got 'tpu'"),
     "scale": ({"scale": "no"}, "scale must be 'auto', one of 'minmax'"),
     "huge steepness": ({"loss": "cost", "steepness": 1e300}, "steepness must lie between"),
     "huge weights": ({"sample_weight": np.full(150, 1e307)}, "too large to compute with"),

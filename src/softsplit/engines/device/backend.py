@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,17 +28,12 @@ def torch_library() -> Any:
 
 def find_device(name: Any) -> Any:
     """The device of that name, "cuda", "cuda:1" or "cpu", if it is there."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not re.fullmatch(r"cpu|cuda(:\d{1,4})?", name):
         raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.")
     torch = torch_library()
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.") from None
+    device = torch.device(name)
     if device.type == "cpu":
         return device
-    if device.type != "cuda":
-        raise ValueError(f"device must be None, 'cuda' or 'cpu', got {shown(name)}.")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if count == 0:
         raise DeviceError(
