@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -98,3 +99,36 @@ def test_few_columns_and_groups(monkeypatch):
     all_race = SoftTreeClassifier(**QUICK).fit(X[:, :30], y)
     monkeypatch.setattr(narrowing, "MANY_COLUMNS", 31)
     assert_array_equal(all_race.coef_, SoftTreeClassifier(**QUICK).fit(X[:, :30], y).coef_)
+
+
+def test_what_says_nothing_alone_is_found_among_all_columns():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((2600, 100))
+    y = rng.random(2600) < expit(4 * X[:, 0] * X[:, 1])
+    tree = SoftTreeClassifier(random_state=0).fit(X[:600], y[:600])
+    assert {0, 1} <= set(np.asarray(tree.selected_features_).tolist())
+    assert tree.score(X[600:], y[600:]) > 0.7
+
+
+def test_heavy_rows_do_not_make_noise_promising():
+    X, y = noisy(300, 100)
+    weight = np.random.default_rng(2).lognormal(0, 1.5, 300)
+    field = narrowing.Field(
+        np.ascontiguousarray(X[np.argsort(y, kind="stable")].T),
+        np.concatenate([[0], np.cumsum(np.bincount(y))]),
+        weight,
+        np.ones(3),
+    )
+    alone = narrowing._promising(field, narrowing.luck_unit(field))
+    assert alone[:2].all() and alone.sum() <= 15
+
+
+def test_many_classes_and_leaves_take_little_memory():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 90)), np.arange(3000) % 60
+    X[:, 0] += y
+    tracemalloc.start()
+    SoftTreeClassifier(n_starts=1, random_state=0, time_limit=8).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * X.nbytes

@@ -263,11 +263,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trainer = self._trainer(whole, rows, run, make_groups(groups, len(rows.labels)))
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
         loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
-        wanted = self.strengths, self.n_strengths
-        fractions = make_fractions(*wanted, unit, loss, likelihood=likelihood)
+        given = self.strengths, self.n_strengths
+        fractions = make_fractions(*given, unit, loss, likelihood=likelihood)
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
-        run, n_all = run.ready(whole.problem), whole.n_rows
+        run, n_all = run.ready(whole.problem), 0 if self.strengths else whole.n_rows
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)

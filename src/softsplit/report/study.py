@@ -24,6 +24,7 @@ from softsplit.data.learning import LabelledRows, label
 from softsplit.data.sampling import sample_rows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.selection.folds import COMPARED_ROWS
 from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
@@ -211,10 +212,10 @@ def _chosen(
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
     _check_choice(rows.y)
     n_rows, n_features = rows.matrix.shape
-    drawn = sample_rows(
-        rows.y, max(FEWEST_ROWS, COMPARED_CELLS[options.loss] // n_features), options.seed
-    )
-    part = len(drawn) / n_rows
+    limit = max(FEWEST_ROWS, COMPARED_CELLS[options.loss] // n_features)
+    by_itself = options.loss == "log" and limit >= COMPARED_ROWS  # the search draws so many then
+    drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
+    part, compared = len(drawn) / n_rows, min(len(drawn), COMPARED_ROWS if by_itself else n_rows)
     search = SoftTreeClassifierCV(
         depths="auto" if options.depth is None else [options.depth],
         scales="auto" if options.scale is None else [options.scale],
@@ -228,7 +229,7 @@ def _chosen(
         **options.run,
     )
     search.fit(*rows.part(drawn))
-    sample = "" if part == 1 else f", on {len(drawn):,} of {n_rows:,} rows drawn for that"
+    sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
     story = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
@@ -238,7 +239,7 @@ def _chosen(
                 tree = whole
                 story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
             else:  # cut short before it was as good as what is there
-                tree = copy.copy(tree).set_params(**_strengths(search, part))
+                tree = copy.copy(tree).set_params(**_strengths(search, options, part))
                 kept = f"on the {len(drawn):,} rows drawn for the choice: on all rows time ran out"
                 story.append(("Training", kept))
         except KeyboardInterrupt:  # before there was a tree on all rows
@@ -262,17 +263,20 @@ def _check_choice(y: NDArray[Any]) -> None:
 def _on_all_rows(
     rows: LabelledRows, options: FitOptions, search: SoftTreeClassifierCV, part: float, began: float
 ) -> SoftTreeClassifier:
-    """The chosen settings on all rows; strengths grow with their number."""
-    settings: dict[str, Any] = {**search.best_params_, **_strengths(search, part)}
+    """The chosen settings on all rows."""
+    settings: dict[str, Any] = {**search.best_params_, **_strengths(search, options, part)}
     limit = options.time_limit
     if limit is not None:
         limit = max(limit - (time.perf_counter() - began), LEAST_SECONDS)
     return _trained(rows, settings, options, limit)
 
 
-def _strengths(search: SoftTreeClassifierCV, part: float) -> dict[str, float]:
-    """The chosen strengths for all rows, of which ``part`` were compared."""
-    return {n: search.best_params_[n] / part for n in ("local_strength", "global_strength")}
+def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -> dict[str, float]:
+    """The chosen strengths for all rows, of which ``part`` were compared: they grow with the rows,
+    by likelihood with their root (selection/strengths.py), unless they were named."""
+    chosen = options.loss == "log" and options.strength is None
+    factor = part**0.5 if chosen else part
+    return {n: search.best_params_[n] / factor for n in ("local_strength", "global_strength")}
 
 
 def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:

@@ -46,7 +46,7 @@ class Search:
         The whole grid of strengths, in ascending order.
     observer : Observer
     n_rows : int
-        Rows that the chosen tree is trained on.
+        Rows that the chosen tree is trained on; 0 where the strength is to stay as it is.
     seen : set of Candidate
         Those that have been judged.
     ridges : tuple of float
@@ -158,6 +158,8 @@ class Search:
             if keys:
                 best = self.board.best(keys)
                 again = ", at all strengths" if candidate in self.seen else ""
+                if len(self.board.folds[best]) < self.board.n_folds:
+                    again += ", on the first folds"
                 self.seen.add(candidate)
                 self.tell(candidate.label + again, best)
 

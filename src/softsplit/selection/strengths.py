@@ -80,7 +80,7 @@ def on_more_rows(fraction: float, n_compared: int, n_rows: int) -> float:
 
     So does the luck that a feature has to beat (training/defaults.py).
     """
-    return fraction * min(1.0, (n_compared / n_rows) ** 0.5)
+    return fraction * min(1.0, n_compared / max(n_rows, 1)) ** 0.5
 
 
 # --- grids --------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ MIDDLE_ROWS = 100_000
 MOST_NUMBERS = 1200
 """Free numbers of which a Hessian is worked out."""
 
-DEAR = 2e10
+COSTLY = 2e10
 """Products, rows times the square of the numbers, beyond which it is worked out on the first sample
 alone: pairs of steps mend it for less."""
 
@@ -187,7 +187,7 @@ class EngineDescents:
         draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
         few, middle = self.few.on(draft), self._middle(draft)
         near = over_field(draft, middle, smoothing, draft.free)
-        curved = few if len(middle.weights) * int(draft.free.sum()) ** 2 > DEAR else middle
+        curved = few if len(middle.weights) * int(draft.free.sum()) ** 2 > COSTLY else middle
         if len(middle.weights) >= self.n_rows:
             return self._descend(near, draft, curved, smoothing, limit, decrease, tol)
         if middle.weights is not self.few.field.weights:

@@ -7,6 +7,10 @@ that of the luckiest of as many columns of noise, log N, by about. At the tree t
 outside are asked for their gains in its branches, and in a split of each leaf by the rows that get
 there; those beyond luck join, and the race is run again with the tree among its starts, until none
 joins. A column joins with all columns of its group.
+
+Columns that say nothing alone and much together (an exclusive or) are not found like that. Up to
+MOST_COLUMNS all columns race as well, and their tree is taken where, with every feature at the
+price of luck, its path is the better one by more than such a price.
 """
 
 from __future__ import annotations
@@ -18,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.groups import Groups
+from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.descent import Field
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, newton_steps
 from softsplit.solvers.likelihood.search import Descents
-from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities, node_reach
 
 MANY_COLUMNS = 80
@@ -38,6 +42,9 @@ FEWEST = 10
 NEARLY_ALL = 0.8
 """Where more than this part of the columns promise something, all of them race."""
 
+MOST_COLUMNS = 1000
+"""With more columns those that promise something race alone."""
+
 ROUNDS = 3
 """How often columns may join."""
 
@@ -50,9 +57,9 @@ def narrow_race(
     ``held`` marks columns that take part whatever they promise.
     """
     field, groups = descents.field, descents.problem.groups
-    unit = descents.total / descents.n_rows  # rows of a sample weigh more, and say no more
     if len(field.features) < MANY_COLUMNS:
         return None
+    unit = luck_unit(field)
     chosen = _with_groups(held | _promising(field, unit), groups)
     won: Draft | None = None
     for number in range(ROUNDS + 1):
@@ -67,11 +74,23 @@ def narrow_race(
         descents.steps = narrow.steps
         if number == ROUNDS or descents.budget.exhausted:
             break
-        joining = _joining(won, field, unit) & ~chosen
+        joining = _joining(won, field, unit, descents.budget) & ~chosen
         if not np.any(joining):
             break
         chosen = _with_groups(chosen | joining, groups)
     return won
+
+
+def luck_unit(field: Field) -> float:
+    """What a row weighs where luck counts: gains of noise grow with sum w^2 / sum w."""
+    return float(field.weights @ field.weights / field.weights.sum())
+
+
+def dearest_luck(field: Field) -> float:
+    """The price of a feature at which columns of noise hardly pay: log p + log(n) / 2, for each of
+    p columns and n rows (training/defaults.py)."""
+    n_columns, n_rows = field.features.shape
+    return luck_unit(field) * float(np.log(n_columns) + 0.5 * np.log(n_rows))
 
 
 def _promising(field: Field, unit: float) -> NDArray[np.bool_]:
@@ -88,22 +107,22 @@ def _promising(field: Field, unit: float) -> NDArray[np.bool_]:
     return chosen
 
 
-def _joining(draft: Draft, field: Field, unit: float) -> NDArray[np.bool_]:
+def _joining(draft: Draft, field: Field, unit: float, budget: Budget) -> NDArray[np.bool_]:
     """Columns that promise more than luck in a branch of a tree, or in a new split of a leaf."""
     scores = draft.splits[:, :-1] @ field.features[draft.columns] + draft.splits[:, -1:]
     left, right = gate_probabilities(scores, 1.0)
-    labels, weights = _labels(field), field.weights
+    labels, rows = _labels(field), field.features
     leaves = np.exp(draft.log_odds - draft.log_odds.max(axis=0))
-    places = [branch_slopes(left, right, leaves / leaves.sum(axis=0), labels, weights)]
-    places += [
-        class_slopes(labels, weights * arriving)
-        for arriving in node_reach(left, right)[len(left) :]
-    ]
-    slopes, curvatures = (np.hstack(parts) for parts in zip(*places, strict=True))
-    rows: FloatArray = field.features
-    gains = newton_steps(rows, rows**2, slopes, curvatures).gains
-    luck = _luck(len(rows) * len(left))  # gains of one column here and there are much alike
-    beyond: NDArray[np.bool_] = gains.max(axis=1) / unit > luck
+    shares, squares = leaves / leaves.sum(axis=0), rows**2
+    slopes = branch_slopes(left, right, shares, labels, field.weights)
+    best = newton_steps(rows, squares, *slopes).gains.max(axis=1)
+    for arriving in node_reach(left, right)[len(left) :]:  # one leaf at a time: classes are many
+        if budget.exhausted:
+            break
+        slopes = class_slopes(labels, field.weights * arriving)
+        np.maximum(best, newton_steps(rows, squares, *slopes).gains.max(axis=1), out=best)
+    # Gains of one column here and there are much alike.
+    beyond: NDArray[np.bool_] = best / unit > _luck(len(rows) * len(left))
     return beyond
 
 

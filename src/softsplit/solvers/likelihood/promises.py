@@ -62,7 +62,7 @@ def newton_steps(columns: Any, squares: Any, slopes: FloatArray, curvatures: Flo
 def class_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Slopes and curvatures without a tree, a column for each class; of two, for one of them."""
     counts = np.bincount(labels, weight)
-    shares = counts / counts.sum()
+    shares = counts / max(counts.sum(), LEAST_PROBABILITY)
     kept = np.arange(len(shares))[len(shares) == 2 :]
     own = (labels[:, None] == kept).astype(float) - shares[kept]
     return weight[:, None] * own, np.outer(weight, (shares * (1 - shares))[kept])

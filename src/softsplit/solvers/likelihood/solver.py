@@ -25,7 +25,7 @@ from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
-from softsplit.solvers.likelihood.narrowing import narrow_race
+from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, dearest_luck, narrow_race
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
 from softsplit.solvers.likelihood.rates import RateTerms
@@ -42,6 +42,9 @@ DECREASE_PER_TOL, ROUGH = 1e-4, 1e-3
 
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
+
+LOCAL_PART = 0.25
+"""Price of a coefficient as a part of that of a feature, where two paths are compared."""
 
 COMPARED, ROUGHLY_COMPARED = 3, 2
 """Trees of a path that are compared at the ridge of a problem; fewer where trees are compared with
@@ -162,14 +165,26 @@ class Elimination:
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
         grow = self.start.rule == "growth"
+        narrow: Draft | None = None
         if self.problem.penalties.counts:
             held = np.zeros(self.problem.n_features, dtype=bool)
             if self.start.rule == "given":
                 held = np.any([draft.kept.any(axis=0) for draft in self._starts], axis=0)
             narrow = narrow_race(self.few, self._starts, grow=grow, held=held)
-            if narrow is not None:
-                return narrow
-        return self.few.race(self._starts, grow=grow)
+        if narrow is not None and self.problem.n_features > MOST_COLUMNS:
+            return narrow
+        wide = self.few.race(self._starts, grow=grow)
+        return wide if narrow is None else self._better(narrow, wide)
+
+    def _better(self, narrow: Draft, wide: Draft) -> Draft:
+        """Of the winners on few and on all columns the one whose path is better where every feature
+        has the price of luck, the first unless the other is so by more than that."""
+        shares, price = class_shares(self.problem), dearest_luck(self.few.field)
+        paths = [eliminate(self.few, draft, shares) for draft in (narrow, wide)]
+        least = [min(s.price(LOCAL_PART * price, price) for s in path) for path in paths]
+        chosen = 1 if least[1] < least[0] - price else 0
+        self._stages = paths[chosen]
+        return (narrow, wide)[chosen]
 
     def _tree(self, draft: Draft) -> TreeParameters:
         """The tree of a draft, made once."""
