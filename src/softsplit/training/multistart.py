@@ -371,7 +371,8 @@ def _searched(
 def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
     """The first of some solutions, but of one structure no more than ALIKE if there are others."""
     counts: dict[object, int] = {}
-    chosen, spare = [], []
+    chosen: list[Solution] = []
+    spare: list[Solution] = []
     for solution in solutions:
         labels = np.argmax(solution.parameters.leaf_classes, axis=0).tolist()
         key = structure(tuple(labels))
