@@ -120,3 +120,17 @@ def test_a_solver_that_does_not_search_takes_no_effort(iris):
         r"n_starts\.$",
     ):
         SoftTreeClassifier(loss="cost", solver="decomposition", effort="fast").fit(*iris)
+
+
+def test_a_start_that_follows_another_is_no_descent_but_its_tree_is_known():
+    ends, other = EndPoints(), EndPoints()
+    for objective in (3.0, 2.0, 2.0, GIVEN_UP, 2.0, 3.0):
+        ends.start_ended(objective)
+        other.start_ended(objective)
+    for objective in (2.0, 2.0, GIVEN_UP):
+        ends.follower_ended(objective)
+    assert ends.chance == other.chance
+    ends.follower_ended(1.0)
+    assert ends.chance == pytest.approx(other.chance * 3 / 2)  # one tree more
+    told = ends.told()
+    assert (told.n_starts, told.n_ends, told.n_given_up) == (10, 3, 1)

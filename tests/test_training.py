@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -124,6 +124,33 @@ class Scripted:
             seconds=0.0,
             solver="x",
         )
+
+
+def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
+    @dataclass(frozen=True)
+    class Seen(NativeSolver):
+        starts: list = field(default_factory=list)
+
+        def solve(self, problem, start, budget):
+            self.starts.append(start)
+            return super().solve(problem, start, budget)
+
+    solver = Seen(exploring=2)
+    found = multistart(problem, solver, n_starts=5, seed=3)
+    best = min(found[:2], key=lambda solution: solution.objective).parameters
+    labels = np.argmax(best.leaf_classes, axis=0)
+    assert all(start.rivals for start in solver.starts[:2])
+    for start in solver.starts[2:]:
+        np.testing.assert_array_equal(np.argmax(start.parameters.leaf_classes, axis=0), labels)
+    splits = [start.parameters.splits for start in solver.starts[2:]]
+    assert not np.allclose(splits[0], splits[1])
+    # Neither how many starts there are nor how they are spread changes a bit.
+    for n_starts, n_jobs in ((4, 1), (5, 2)):
+        again = multistart(
+            problem, NativeSolver(exploring=2), n_starts=n_starts, seed=3, n_jobs=n_jobs
+        )
+        for one, two in zip(again, found, strict=False):
+            np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
 
 
 def test_failed_starts_never_win(problem):

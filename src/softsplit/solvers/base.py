@@ -318,6 +318,14 @@ class Ruled(Protocol):
 
 
 @runtime_checkable
+class Exploring(Protocol):
+    """A solver that wants its later starts to be like the best of the first."""
+
+    def explorers(self, problem: TrainingProblem) -> int:
+        """How many are the first; 0 where all starts are to be drawn alike."""
+
+
+@runtime_checkable
 class Thrifty(Protocol):
     """A solver that looks for trees on samples where rows are many, and then finishes the best."""
 

@@ -18,7 +18,8 @@ have none: where so many were made altogether,
 
     chance = n / made x w / (n (n - 1)) = w / (made (n - 1))
 
-and no more than 1 / (made - 1), that of a record. The formula takes descents for independent draws,
+and no more than 1 / (made - 1), that of a record. Starts that follow another count as no descents,
+only the trees that they end in. The formula takes descents for independent draws,
 and hops are not: this says when more of the same is hardly worth its time, and proves nothing.
 """
 
@@ -119,7 +120,7 @@ class EndPoints:
 
     def __init__(self, least: float = 0.0, resolution: float = 0.0) -> None:
         self.least, self.resolution = least, resolution
-        self.n_starts = self.n_hops = self.n_given_up = 0
+        self.n_starts = self.n_hops = self.n_given_up = self.n_following = 0
         self.stop = Stop.NO_SEARCH
         self._objectives: list[float] = []  # in ascending order, those of different trees
         self._counts: list[int] = []
@@ -128,6 +129,13 @@ class EndPoints:
         """A start has led to a tree of this objective; GIVEN_UP if to none."""
         self.n_starts += 1
         self._count(objective)
+
+    def follower_ended(self, objective: float) -> None:
+        """The same of a start that was made like another: no independent draw."""
+        self.n_starts += 1
+        self.n_following += 1
+        if objective != GIVEN_UP:
+            self._count(objective)
 
     def hop_ended(self, objective: float) -> None:
         """The same of a hop."""
@@ -158,7 +166,7 @@ class EndPoints:
     @property
     def chance(self) -> float:
         """Chance that the next descent ends below the best."""
-        made = self.n_starts + self.n_hops
+        made = self.n_starts + self.n_hops - self.n_following
         n, w = made - self.n_given_up, len(self._counts)
         record = 1.0 / (made - 1) if made > 1 else 1.0
         return min(record, w / (made * (n - 1))) if n > 1 else record

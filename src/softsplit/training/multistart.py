@@ -3,7 +3,8 @@
 This is the only place where randomness enters.
 
 Start ``i`` draws from the i-th child of one seed sequence, so its result depends on the seed and
-on ``i`` alone, not on how many starts run or side by side with what.
+on ``i`` alone, not on how many starts run or side by side with what. Where the first few starts
+explore, the others are made after them and follow the best, with the classes on the same leaves.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -20,6 +22,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import (
     Adjustable,
     Budget,
+    Exploring,
     Follower,
     Improver,
     Ruled,
@@ -30,7 +33,9 @@ from softsplit.solvers.base import (
     refuse_unsupported,
 )
 from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
-from softsplit.solvers.starts.rules import draw_hops, draw_start
+from softsplit.solvers.starts.grouping import structure
+from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
+from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer
 
@@ -40,11 +45,20 @@ logger = logging.getLogger(__name__)
 HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
 
+ALIKE = 2
+"""Of them that have the same structure, where others have another."""
+
 FRONT = 5
 """Solutions of different objective that a search hops from."""
 
-Job = tuple[int, np.random.SeedSequence]
-"""Number of a start, and its random numbers."""
+
+class Job(NamedTuple):
+    """A start to be made, with ``leaves`` like a tree that has these."""
+
+    number: int
+    child: np.random.SeedSequence
+    rule: str
+    leaves: FloatArray | None = None
 
 
 class NoFeasibleTreeError(ValueError):
@@ -73,9 +87,42 @@ def multistart(
     budget = budget or Budget()
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     children = _children(sequence, n_starts)
-    jobs = [(i, children[i]) for i in (range(n_starts) if numbers is None else numbers)]
+    chosen = range(n_starts) if numbers is None else numbers
+    jobs = [Job(i, children[i], start_rule(problem, solver, i)) for i in chosen]
+    explorers = len(jobs)
+    if numbers is None and isinstance(solver, Exploring):
+        explorers = solver.explorers(problem) or explorers
     observer = observer or Observer()
     observer.starting(len(jobs))
+    first, rest = jobs[:explorers], jobs[explorers:]
+    found = _run_jobs(problem, solver, first, budget, n_jobs, observer)
+    if not rest or len(found) < len(first) or budget.exhausted:
+        return found
+    try:
+        rest = _following(rest, found)
+        return found + _run_jobs(problem, solver, rest, budget, n_jobs, observer)
+    except KeyboardInterrupt:
+        budget.stop()
+        return found
+
+
+def _following(rest: Sequence[Job], found: Sequence[Solution]) -> list[Job]:
+    """The other starts, which follow the best of the first; as they are if none was usable."""
+    usable = [solution for solution in found if solution.status.usable]
+    if not usable:
+        return list(rest)
+    leaves = min(usable, key=lambda solution: solution.objective).parameters.leaf_classes
+    return [job._replace(leaves=leaves) for job in rest]
+
+
+def _run_jobs(
+    problem: TrainingProblem,
+    solver: Solver,
+    jobs: Sequence[Job],
+    budget: Budget,
+    n_jobs: int | None,
+    observer: Observer,
+) -> list[Solution]:
     workers = n_workers(n_jobs, len(jobs))
     with one_blas_thread():
         if workers == 1:
@@ -100,12 +147,12 @@ def _one_after_another(
 ) -> list[Solution]:
     found: list[Solution] = []
     try:
-        for i, child in jobs:
-            solution = _run_start(problem, solver, i, child, budget)
+        for job in jobs:
+            solution = _run_start(problem, solver, job, budget)
             if solution is None:
                 continue
             found.append(solution)
-            _tell(observer, problem, solver, i, solution)
+            _tell(observer, job, solution)
             if solution.status is Status.INTERRUPTED:
                 budget.stop()
             if budget.stopped:
@@ -128,10 +175,10 @@ def _side_by_side(
     finished: dict[int, Solution] = {}
 
     def run(job: Job) -> None:
-        solution = _run_start(problem, solver, *job, budget)
+        solution = _run_start(problem, solver, job, budget)
         if solution is not None:
-            finished[job[0]] = solution
-            _tell(observer, problem, solver, job[0], solution)
+            finished[job.number] = solution
+            _tell(observer, job, solution)
 
     try:
         in_threads(run, jobs, workers, budget.stop)
@@ -152,12 +199,12 @@ def _in_processes(
     finished: dict[int, Solution] = {}
     # In the order in which they end, so that none has to wait for a slow one.
     parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
-    ends = parallel(delayed(_run_numbered)(problem, solver, i, child, budget) for i, child in jobs)
+    ends = parallel(delayed(_run_numbered)(problem, solver, job, budget) for job in jobs)
     try:
-        for i, solution in ends:
+        for job, solution in ends:
             if solution is not None:
-                finished[i] = solution
-                _tell(observer, problem, solver, i, solution)
+                finished[job.number] = solution
+                _tell(observer, job, solution)
     except KeyboardInterrupt:
         budget.stop()
         with warnings.catch_warnings():  # that the rest is dropped is what was asked for
@@ -169,25 +216,17 @@ def _in_processes(
 
 
 def _run_numbered(
-    problem: TrainingProblem,
-    solver: Solver,
-    index: int,
-    child: np.random.SeedSequence,
-    budget: Budget,
-) -> tuple[int, Solution | None]:
-    return index, _run_start(problem, solver, index, child, budget)
+    problem: TrainingProblem, solver: Solver, job: Job, budget: Budget
+) -> tuple[Job, Solution | None]:
+    return job, _run_start(problem, solver, job, budget)
 
 
 def _run_start(
-    problem: TrainingProblem,
-    solver: Solver,
-    index: int,
-    child: np.random.SeedSequence,
-    budget: Budget,
+    problem: TrainingProblem, solver: Solver, job: Job, budget: Budget
 ) -> Solution | None:
-    if index > 0 and budget.exhausted:
+    if job.number > 0 and budget.exhausted:
         return None
-    start = numbered_start(problem, solver, index, child)
+    start = _drawn(problem, solver, job)
     if solver.releases_gil:
         return solver.solve(problem, start, budget)
     else:  # possibly in a process of its own, which has a limit of its own
@@ -199,10 +238,17 @@ def numbered_start(
     problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
 ) -> Start:
     """The start with this number, from random numbers of its own."""
-    rule = start_rule(problem, solver, index)
-    rivals = solver.rivals_for(problem) if isinstance(solver, Adjustable) else solver.rivals
-    start = draw_start(rule, problem, np.random.default_rng(child), rivals)
-    return replace(start, seed=int(child.generate_state(1)[0]))
+    return _drawn(problem, solver, Job(index, child, start_rule(problem, solver, index)))
+
+
+def _drawn(problem: TrainingProblem, solver: Solver, job: Job) -> Start:
+    rng = np.random.default_rng(job.child)
+    if job.leaves is None:
+        rivals = solver.rivals_for(problem) if isinstance(solver, Adjustable) else solver.rivals
+        start = draw_start(job.rule, problem, rng, rivals)
+    else:
+        start = draw_like(problem, rng, job.leaves)
+    return replace(start, seed=int(job.child.generate_state(1)[0]))
 
 
 def start_rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
@@ -212,15 +258,12 @@ def start_rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
     return solver.start_rules[index % len(solver.start_rules)]
 
 
-def _tell(
-    observer: Observer, problem: TrainingProblem, solver: Solver, index: int, solution: Solution
-) -> None:
-    rule = start_rule(problem, solver, index)
-    observer.start_ended(index + 1, rule, solution)
+def _tell(observer: Observer, job: Job, solution: Solution) -> None:
+    observer.start_ended(job.number + 1, job.rule, solution)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",
-        index + 1,
-        rule,
+        job.number + 1,
+        job.rule,
         solution.objective,
         solution.status.name,
         solution.seconds,
@@ -281,8 +324,10 @@ def hop(
     tie = budget.tol * problem.cost_unit
     best = best_solution(solutions, budget, tie)
     ends = EndPoints(resolution=tie)
-    for solution in solutions:
-        ends.start_ended(solution.objective if solution.status.usable else GIVEN_UP)
+    explorers = solver.explorers(problem) if isinstance(solver, Exploring) else 0
+    for number, solution in enumerate(solutions):
+        ended = ends.follower_ended if 0 < explorers <= number else ends.start_ended
+        ended(solution.objective if solution.status.usable else GIVEN_UP)
     if not budget.exhausted and isinstance(solver, Improver) and not _followed(solver, problem):
         ends.least = solver.worthwhile(problem) / len(solutions)
         best = _searched(problem, solver, solutions, best, ends, seed, budget, observer)
@@ -308,7 +353,7 @@ def _searched(
     # A child that no start uses, however many there are.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-    front = distinct([s for s in solutions if s.status.usable], FRONT)
+    front = varied(distinct([s for s in solutions if s.status.usable], len(solutions)), FRONT)
     told = observer if observer and not ends.unlikely else Observer()  # nothing of no hops
     try:
         told.searching()
@@ -321,6 +366,19 @@ def _searched(
         budget.stop()
         ends.stop = Stop.INTERRUPTED
     return best
+
+
+def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
+    """The first of some solutions, but of one structure no more than ALIKE if there are others."""
+    counts: dict[object, int] = {}
+    chosen: list[Solution] = []
+    spare: list[Solution] = []
+    for solution in solutions:
+        labels = np.argmax(solution.parameters.leaf_classes, axis=0).tolist()
+        key = structure(tuple(labels))
+        counts[key] = counts.get(key, 0) + 1
+        (chosen if counts[key] <= ALIKE else spare).append(solution)
+    return (chosen + spare)[:keep]
 
 
 def distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:

@@ -89,6 +89,8 @@ class NativeSolver:
         Rules of the starts, used in turn.
     rivals : int
         Rivals of each start.
+    exploring : int
+        Starts of any structure in a tree of several branches; all others have that of the best.
     effort : float
         How long the search goes on or, by likelihood, how many rivals a start has, as a multiple of
         what is usual; 0 for no search.
@@ -104,6 +106,7 @@ class NativeSolver:
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
     rivals: int = 1
+    exploring: int = 5
     effort: float = 1.0
     max_iter: int = 100_000
     name: str = "native"
@@ -147,6 +150,11 @@ class NativeSolver:
         if problem.by_likelihood:
             return "mixtures" if number else "growth"
         return self.start_rules[number % len(self.start_rules)]
+
+    def explorers(self, problem: TrainingProblem) -> int:
+        """None in particular where there is but one structure, or by likelihood."""
+        several = problem.topology.depth > 1 and problem.block is None
+        return self.exploring if several and not problem.by_likelihood else 0
 
     def follows(self, problem: TrainingProblem) -> bool:
         """Elimination gives trees for all strengths at once."""

@@ -23,7 +23,7 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Draw, Start
-from softsplit.solvers.starts.grouping import grouped_trees
+from softsplit.solvers.starts.grouping import GreedyTrees, grouped_trees
 from softsplit.solvers.starts.mixtures import mixture_trees
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -39,6 +39,15 @@ def draw_start(
         raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
     trees = [problem.pin(tree) for tree in RULES[rule](problem, rng, 1 + rivals)]
     return Start(trees[0], rule, tuple(trees[1:]))
+
+
+def draw_like(
+    problem: TrainingProblem, rng: np.random.Generator, leaf_classes: FloatArray
+) -> Start:
+    """A start of rule "groups" with the classes on the same leaves; it has no rivals."""
+    return Start(
+        TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_classes, rng)), "groups"
+    )
 
 
 def draw_hops(rng: np.random.Generator) -> Iterator[Draw]:
