@@ -68,7 +68,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     best one or two are judged at all strengths and ridges. The tree that is kept is trained on all
     rows, also from the trees that the chosen settings led to on the folds. Of more than 25,000 rows
     the folds are made of that many, each class by its share, where ``cv`` is a number and there are
-    no groups; the strength then falls as one over the root of the rows that come back.
+    no groups; the strength, a fraction of the loss, then falls by the root of 25,000 / rows.
 
     Parameters
     ----------
