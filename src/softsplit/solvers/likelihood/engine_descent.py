@@ -76,7 +76,7 @@ steps know more than a sample: a direction that it leaves open has another curva
 CUT_DAMPING = 0.01
 """Damping of the next Hessian after a step that was too long; whole steps lower it."""
 
-MOST_STEPS = 80
+MOST_STEPS = 50
 """Steps on all rows: what more of them find is far below what the rows leave open."""
 
 PAIRS = 60

@@ -29,8 +29,8 @@ from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, n
 from softsplit.solvers.likelihood.search import Descents
 from softsplit.tree.routing import gate_probabilities, node_reach
 
-MANY_COLUMNS = 80
-"""With fewer columns all of them race."""
+MANY_COLUMNS, MANY_ROWS = 80, 10
+"""With fewer columns, or more rows for each of them, all columns race."""
 
 LENIENCE = 1.0
 """A column may promise less than luck by this: to miss one that counts costs more than to look at
@@ -57,7 +57,8 @@ def narrow_race(
     ``held`` marks columns that take part whatever they promise.
     """
     field, groups = descents.field, descents.problem.groups
-    if len(field.features) < MANY_COLUMNS:
+    n_columns, n_rows = field.features.shape
+    if n_columns < MANY_COLUMNS or n_rows > MANY_ROWS * n_columns:
         return None
     unit = luck_unit(field)
     chosen = _with_groups(held | _promising(field, unit), groups)
