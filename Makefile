@@ -69,7 +69,7 @@ bench-tables: $(VENV)/.test ## tables as they come beside L1 logistic regression
 	$(BIN)/python benchmarks/raw_tables.py $(or $(PART),gaps)
 
 bench-sparse: $(VENV)/.test ## a wide sparse table beside L1 logistic regression: ARGS=--cv
-	$(BIN)/python benchmarks/sparse.py $(ARGS)
+	$(BIN)/python benchmarks/wide_sparse.py $(ARGS)
 
 bench-ordinary: $(VENV)/.test ## 500 ordinary problems with the defaults (may be resumed)
 	$(BIN)/python benchmarks/ordinary.py run $(ARGS)

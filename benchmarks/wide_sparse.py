@@ -1,6 +1,6 @@
 """A wide sparse table beside L1 logistic regression: accuracy, processor time and memory.
 
-    python benchmarks/sparse.py [--rows 20000] [--columns 50000] [--density 0.001] [--cv]
+    python benchmarks/wide_sparse.py [--rows 20000] [--columns 50000] [--density 0.001] [--cv]
 
 Columns are words: most of them are noise of the given density. Twelve are more frequent and decide
 the class, by a sum in which one word counts only beside another. A fifth of the rows is new.
