@@ -162,6 +162,7 @@ class Search:
                     again += ", on the first folds"
                 self.seen.add(candidate)
                 self.tell(candidate.label + again, best)
+        self.trainer.memory.keep_only(self._leader(candidates[0]))
 
     def tell(self, label: str, key: tuple[Candidate, float]) -> None:
         """Tell the observer score and features of a row of the board."""

@@ -65,6 +65,13 @@ class FoldMemory:
     prepared: dict[tuple[Candidate, int], tuple[Prepared, Any]] = field(default_factory=dict)
     paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
 
+    def keep_only(self, candidate: Candidate) -> None:
+        """Forget all other candidates: each holds copies of the rows of its folds."""
+        family = candidate._replace(ridge=0.0)
+        for known in (self.prepared, self.paths):
+            for key in [key for key in known if key[0] != family]:
+                del known[key]
+
 
 @dataclass(frozen=True)
 class FoldTrainer:
