@@ -7,6 +7,7 @@ be looked at; the bits are those of their descents one by one.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -128,7 +129,8 @@ class DescentRun:
         few = self.rows.sample(limit)
         if isinstance(self.rows, CompiledRows) and few is self.rows.samples:
             return self
-        return DescentRun(self.problem, self.meter, CompiledRows(few))
+        double = replace(few, features=few.features.astype(float, copy=False))
+        return DescentRun(self.problem, self.meter, CompiledRows(double))
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness."""
