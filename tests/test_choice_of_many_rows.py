@@ -38,3 +38,16 @@ def test_first_rows_do_not_depend_on_the_order():
     assert abs(len(one) - 300) <= 2
     share = np.mean(y)
     assert np.mean(y[one]) == pytest.approx(share, abs=0.01)
+
+
+def test_a_strength_that_was_named_stays(monkeypatch):
+    monkeypatch.setattr(folds, "COMPARED_ROWS", 400)
+    X, y = two_classes(1600)
+    few = {"depths": (1,), "scales": ("standard",), "ridges": (1.0,), "cv": 2, "random_state": 0}
+    named = SoftTreeClassifierCV(strengths=np.array([20.0]), **few).fit(X, y).best_params_
+    assert named["local_strength"] + named["global_strength"] == pytest.approx(20.0)
+    free = SoftTreeClassifierCV(n_strengths=1, **few).fit(X, y)
+    known = free.cv_results_["param_strength_fraction"][free.best_index_]
+    found = free.best_params_["local_strength"] + free.best_params_["global_strength"]
+    loss = -np.sum(np.log(np.bincount(y) / len(y))[y])
+    assert found == pytest.approx(0.5 * known * loss, rel=0.01)  # the root of 400 / 1600

@@ -18,9 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from softsplit.solvers.base import Follower
+from softsplit.solvers.likelihood.promises import luck
 from softsplit.support.arguments import positive_number
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
@@ -83,12 +82,6 @@ def auto_penalty(penalty: Any, loss: Any, solver: Any) -> Any:
     counts = isinstance(solver, Follower) or (isinstance(solver, str) and solver == "native")
     other = is_likelihood(loss) and not counts
     return PAPER["penalty"] if other and is_auto(penalty) else penalty
-
-
-def luck(n_rows: float, n_features: int) -> float:
-    """log p + log(n) / 2, about what the best of p columns of noise takes off the log-loss of n
-    rows, with the price of a number by the Bayesian information criterion."""
-    return float(np.log(n_features) + 0.5 * np.log(max(n_rows, 1.0)))
 
 
 def share(n_rows: float) -> float:

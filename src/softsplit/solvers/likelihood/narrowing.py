@@ -25,11 +25,11 @@ from softsplit.problem.groups import Groups
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.descent import Field
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, newton_steps
+from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, luck, newton_steps
 from softsplit.solvers.likelihood.search import Descents
 from softsplit.tree.routing import gate_probabilities, node_reach
 
-MANY_COLUMNS, MANY_ROWS = 80, 10
+MANY_COLUMNS, ROWS_OF_A_COLUMN = 80, 10
 """With fewer columns, or more rows for each of them, all columns race."""
 
 LENIENCE = 1.0
@@ -58,7 +58,7 @@ def narrow_race(
     """
     field, groups = descents.field, descents.problem.groups
     n_columns, n_rows = field.features.shape
-    if n_columns < MANY_COLUMNS or n_rows > MANY_ROWS * n_columns:
+    if n_columns < MANY_COLUMNS or n_rows > ROWS_OF_A_COLUMN * n_columns:
         return None
     unit = luck_unit(field)
     chosen = _with_groups(held | _promising(field, unit), groups)
@@ -87,11 +87,10 @@ def luck_unit(field: Field) -> float:
     return float(field.weights @ field.weights / field.weights.sum())
 
 
-def dearest_luck(field: Field) -> float:
-    """The price of a feature at which columns of noise hardly pay: log p + log(n) / 2, for each of
-    p columns and n rows (training/defaults.py)."""
+def price_of_luck(field: Field) -> float:
+    """The price of a feature at which columns of noise hardly pay."""
     n_columns, n_rows = field.features.shape
-    return luck_unit(field) * float(np.log(n_columns) + 0.5 * np.log(n_rows))
+    return luck_unit(field) * luck(n_rows, n_columns)
 
 
 def _promising(field: Field, unit: float) -> NDArray[np.bool_]:

@@ -25,9 +25,10 @@ from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
-from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, dearest_luck, narrow_race
+from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, narrow_race, price_of_luck
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
+from softsplit.solvers.likelihood.prices import FEATURE_SIZE
 from softsplit.solvers.likelihood.rates import RateTerms
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS, Descents, OutOfBudget, class_shares
 from softsplit.support.interruption import is_interruption
@@ -42,9 +43,6 @@ DECREASE_PER_TOL, ROUGH = 1e-4, 1e-3
 
 COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
 """Where trees are only compared."""
-
-LOCAL_PART = 0.25
-"""Price of a coefficient as a part of that of a feature, where two paths are compared."""
 
 COMPARED, ROUGHLY_COMPARED = 3, 2
 """Trees of a path that are compared at the ridge of a problem; fewer where trees are compared with
@@ -179,9 +177,9 @@ class Elimination:
     def _better(self, narrow: Draft, wide: Draft) -> Draft:
         """Of the winners on few and on all columns the one whose path is better where every feature
         has the price of luck, the first unless the other is so by more than that."""
-        shares, price = class_shares(self.problem), dearest_luck(self.few.field)
+        shares, price = class_shares(self.problem), price_of_luck(self.few.field)
         paths = [eliminate(self.few, draft, shares) for draft in (narrow, wide)]
-        least = [min(s.price(LOCAL_PART * price, price) for s in path) for path in paths]
+        least = [min(s.price(price / FEATURE_SIZE, price) for s in path) for path in paths]
         chosen = 1 if least[1] < least[0] - price else 0
         self._stages = paths[chosen]
         return (narrow, wide)[chosen]
