@@ -24,6 +24,7 @@ what the others approximate; trees under it are found by elimination (solvers/li
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -93,6 +94,11 @@ class Surrogate:
     def slope(self, u: FloatArray) -> FloatArray:
         """phi'(u); at u = 0 the right derivative."""
         return self._terms(u)[1]
+
+    @cached_property
+    def slope_at_zero(self) -> float:
+        """phi'(0), from the right."""
+        return float(self.slope(np.zeros(1))[0])
 
     def curvature(self, u: FloatArray) -> FloatArray:
         """phi''(u) <= 0."""
@@ -168,7 +174,7 @@ class Penalty:
             f"{self.scope}_strength must be a finite number >= 0, got {shown(self.strength)}.",
         )
         if self.strength > 0:
-            slope = float(self.surrogate.slope(np.zeros(1))[0])
+            slope = self.surrogate.slope_at_zero
             _require(
                 slope < STEEPEST and self.strength * slope < STEEPEST,
                 f"{self.scope}_strength {self.strength:g} makes the penalty rise too steeply at "

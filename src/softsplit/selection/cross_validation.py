@@ -37,7 +37,7 @@ from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
-from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
 from softsplit.training.wide import AnyRows, WideRows, moved
@@ -62,8 +62,15 @@ class FoldMemory:
     """What candidates that come back find again: rows of folds, problems and paths on them."""
 
     rows: dict[int, tuple[Rows, Rows]] = field(default_factory=dict)
-    prepared: dict[tuple[Candidate, int], tuple[Prepared, Any]] = field(default_factory=dict)
+    prepared: dict[tuple[Candidate, int], tuple[Prepared, TestRows]] = field(default_factory=dict)
     paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
+
+    def alike(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows] | None:
+        """The problem and the test rows of a candidate on a fold that has the same scaling."""
+        for (other, its_fold), found in list(self.prepared.items()):
+            if its_fold == fold and (other.scale, other.loss) == (candidate.scale, candidate.loss):
+                return found
+        return None
 
     def keep_only(self, candidate: Candidate) -> None:
         """Forget all other candidates: each holds copies of the rows of its folds."""
@@ -111,8 +118,13 @@ class FoldTrainer:
         key = (candidate, fold)
         if key not in self.memory.prepared:
             own, other = self.fold_rows(fold)
-            prepared = prepare_fold(configured(self.settings, candidate), own)
-            tested = TestRows.of(prepared, other, self.scoring)
+            settings, alike = configured(self.settings, candidate), self.memory.alike(*key)
+            if alike is not None:  # at another depth
+                prepared = prepare_fold(settings, own, alike[0].placed)
+                tested = replace(alike[1], prepared=prepared)
+            else:
+                prepared = prepare_fold(settings, own)
+                tested = TestRows.of(prepared, other, self.scoring)
             if not candidate.by_likelihood:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
@@ -216,15 +228,10 @@ class FoldTrainer:
             # Neighbouring strengths often have the same tree.
             key = weights.tobytes() + solution.parameters.thresholds.tobytes()
             if key not in seen:
-                zero = np.abs(weights) <= self.run.solver.zero_threshold
-                seen[key] = FoldScore(
-                    solution.parameters,
-                    tested.score(solution),
-                    prepared.problem.n_used(~zero),
-                    float(np.sum(~zero)),
-                    0.0,
-                    tested.valued(solution),
-                )
+                used = np.abs(weights) > self.run.solver.zero_threshold
+                n_used, n_nonzero = prepared.problem.n_used(used), float(np.count_nonzero(used))
+                score, valued = tested.judged(solution)
+                seen[key] = FoldScore(solution.parameters, score, n_used, n_nonzero, 0.0, valued)
             scores.append(seen[key])
         each = (time.perf_counter() - began) / max(len(scores), 1)
         return [score._replace(seconds=each) for score in scores]
@@ -285,17 +292,18 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
     )
 
 
-def prepare_fold(settings: ModelSettings, rows: Rows) -> Prepared:
+def prepare_fold(settings: ModelSettings, rows: Rows, known: Placed | None = None) -> Prepared:
     """The problem of the training rows of a fold.
 
-    A class without such rows cannot be learned there: test rows of it count as errors.
+    A class without such rows cannot be learned there: test rows of it count as errors. ``known``
+    are the rows in their place, if they were scaled before.
     """
     present = rows.present()
     if present.sum() < 2:
         raise ValueError("a training fold holds fewer than two classes; use other folds.")
     if not np.all(present):
         settings, rows = settings.for_classes(rows.classes, present), rows.of_classes(present)
-    return prepare(settings, rows)
+    return prepare(settings, rows, known)
 
 
 def walk_fold(

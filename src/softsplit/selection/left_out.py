@@ -15,7 +15,7 @@ from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared, Rows
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, predicted_classes, split_scores
+from softsplit.tree.routing import leaf_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
 
 Scorer = Callable[..., float]
@@ -49,34 +49,33 @@ class TestRows:
     def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> TestRows:
         return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T)
 
-    def score(self, solution: Solution) -> float:
+    def judged(self, solution: Solution) -> tuple[float, Valued | None]:
+        """The score of a tree, and its value on each of the rows if that is asked for."""
         scorer, estimator = self.scoring.scorer, self.scoring.estimator
+        shares, score = self.shares(solution.parameters), 0.0
         if scorer is not None and estimator is not None:
             known = self.rows.weighted and takes_weights(scorer)
             weight = {"sample_weight": self.rows.weight} if known else {}
             fitted = estimator(self.prepared, solution)
-            return float(scorer(fitted, self.rows.X, self.rows.y, **weight))
-        if not np.any(self.rows.weight):
+            score = float(scorer(fitted, self.rows.X, self.rows.y, **weight))
+        elif not np.any(self.rows.weight):
             raise ValueError("a test fold holds no sample of positive weight; use other folds.")
-        tree = solution.parameters
-        found = predicted_classes(tree, self.scaled, self.prepared.problem.steepness)
-        called = self.prepared.classes[found]
-        return float(np.average(called == self.rows.y, weights=self.rows.weight))
-
-    def valued(self, solution: Solution) -> Valued | None:
-        """The value of a tree on each of the rows, if that is asked for."""
+        else:
+            right = np.argmax(shares, axis=0) == self.rows.labels
+            score = float(right @ self.rows.weight / self.rows.weight.sum())
         if not self.scoring.samplewise:
-            return None
-        shares = self.shares(solution.parameters)
-        return valued_samples(shares, self.rows.labels, self.rows.weight)
+            return score, None
+        return score, valued_samples(shares, self.rows.labels, self.rows.weight)
 
     def shares(self, tree: TreeParameters) -> FloatArray:
         """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
         steepness = self.prepared.problem.steepness
         leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
-        known = np.isin(self.rows.classes, self.prepared.classes)
-        shares = np.zeros((len(known), leaves.shape[1]))
-        shares[known] = tree.leaf_classes @ leaves
+        found: FloatArray = tree.leaf_classes @ leaves
+        if len(self.rows.classes) == len(self.prepared.classes):
+            return found
+        shares = np.zeros((len(self.rows.classes), leaves.shape[1]))
+        shares[np.isin(self.rows.classes, self.prepared.classes)] = found
         return shares
 
 

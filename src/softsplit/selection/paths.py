@@ -10,7 +10,7 @@ import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.scoreboard import Candidate
-from softsplit.selection.strengths import Pair, strengths_at
+from softsplit.selection.strengths import Pair, shared, strength_unit
 from softsplit.solvers import Budget, Solution, Status
 from softsplit.solvers.base import Follower, Path, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
@@ -22,13 +22,11 @@ def problems_along(
     prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
 ) -> list[TrainingProblem]:
     """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
-    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
-    along = [prepared.with_strengths(*pair).problem for pair in pairs]
-    return [replace(one, ridge=r) for one in along for r in _scaled(one, ridges)]
-
-
-def _scaled(problem: TrainingProblem, ridges: Sequence[float]) -> Sequence[float]:
-    return [problem.row_unit * ridge for ridge in ridges] or [problem.ridge]
+    problem = prepared.problem
+    unit = strength_unit(problem)
+    scaled = [problem.row_unit * ridge for ridge in ridges] or [problem.ridge]
+    penalties = [problem.penalties.with_strengths(*shared(shares, f * unit)) for f in fractions]
+    return [replace(problem, penalties=pair, ridge=ridge) for pair in penalties for ridge in scaled]
 
 
 def fold_paths(prepared: Prepared, run: Run, *, compared: bool = True) -> list[Path]:

@@ -1,10 +1,9 @@
-"""Linear systems: damped, until compiled code can solve them; inverses."""
+"""Linear systems that compiled code solves: damped until they can be solved; inverses."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_uncounted
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
@@ -75,22 +74,36 @@ def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
     return True
 
 
-def inverse(matrix: FloatArray) -> FloatArray:
-    """The inverse of a square matrix, from its factors L and U.
+@compiled_uncounted
+def invert_positive(matrix, upper):  # type: ignore[no-untyped-def]
+    """Replace a positive definite matrix by its inverse; False where it is not safely one.
 
-    Compiled functions leave it to LAPACK called from Python: to compile the call takes a second.
+    With matrix = U'U: V = U^-1, a row after the other from the last one up, and then V V'.
+    ``upper`` is overwritten.
     """
-    from scipy.linalg import lapack
-
-    if len(matrix) == 0:
-        return matrix
-    if not np.all(np.isfinite(matrix)):
-        raise np.linalg.LinAlgError("a matrix that holds infinity or NaN has no inverse.")
-    factors, pivots, failed = lapack.dgetrf(np.asfortranarray(matrix))
-    if not failed:
-        size = int(lapack.dgetri_lwork(len(matrix))[0])
-        found, failed = lapack.dgetri(factors, pivots, lwork=size, overwrite_lu=True)
-    if failed:
-        raise np.linalg.LinAlgError("the matrix is singular to machine precision.")
-    made: FloatArray = np.ascontiguousarray(found)
-    return made
+    n = matrix.shape[0]
+    if n == 0 or not _cholesky(matrix, 0.0, matrix[0], upper):
+        return False
+    for a in range(n - 1, -1, -1):
+        row, above, inverse = matrix[a], upper[a], 1.0 / upper[a, a]
+        for b in range(n):
+            row[b] = 0.0
+        for c in range(a + 1, n):
+            factor, below = inverse * above[c], matrix[c]
+            for b in range(c, n):
+                row[b] -= factor * below[b]
+        row[a] = inverse
+    for a in range(n):
+        first = matrix[a]
+        for b in range(a, n):
+            second, even, odd = matrix[b], 0.0, 0.0
+            for c in range(b, n - 1, 2):  # two sums, which a processor adds side by side
+                even += first[c] * second[c]
+                odd += first[c + 1] * second[c + 1]
+            if (n - b) % 2 == 1:
+                even += first[n - 1] * second[n - 1]
+            upper[a, b] = even + odd
+    for a in range(n):
+        for b in range(n):
+            matrix[a, b] = upper[min(a, b), max(a, b)]
+    return True

@@ -258,6 +258,11 @@ class Prepared:
         return self.names is not None if self.coding is None else self.coding.named
 
     @property
+    def placed(self) -> Placed:
+        """The rows in their place, for problems that differ in their trees alone."""
+        return Placed(self.scaling, self.problem.rows, self.summary)
+
+    @property
     def n_rows(self) -> int:
         """Different rows of positive weight: those that count."""
         return self.problem.rows.n_rows
@@ -331,13 +336,16 @@ def with_strengths(problem: TrainingProblem, local: float, global_: float) -> Tr
     return problem.with_penalties(problem.penalties.with_strengths(local, global_))
 
 
-def prepare(settings: ModelSettings, rows: TrainingRows) -> Prepared:
-    """Scale the rows and put the training problem together; one sentence if a setting is wrong."""
+def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = None) -> Prepared:
+    """Scale the rows and put the training problem together; one sentence if a setting is wrong.
+
+    ``known`` are the rows in their place, if they were scaled before.
+    """
     n_classes = len(rows.classes)
     settings = defaults.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
     likelihood = defaults.is_likelihood(settings.loss)
-    placed = rows.placed(kind, settings, likelihood=likelihood)
+    placed = known or rows.placed(kind, settings, likelihood=likelihood)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)

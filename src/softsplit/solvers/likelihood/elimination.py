@@ -209,17 +209,18 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
     joint = _joint(draft)
     # Which moves get exact prices is decided as if all features were alone: more of them.
     more = int(draft.kept[:, np.isin(draft.homes, joint)].sum()) if len(joint) else 0
+    known = routed(vector, rows, shape)
     branches, columns, rises, saved = coefficient_rises(
-        vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact + 2 * more
+        vector, rows, shape, np.ascontiguousarray(draft.kept), ridge, n_exact + 2 * more, known
     )
     if len(joint):
         saved = _saved_in_groups(draft, branches, columns)
-    known = np.isfinite(rises)
-    prices = rises[known] / saved[known]
-    found = list(map(Move, prices.tolist(), branches[known].tolist(), columns[known].tolist()))
+    exact = np.isfinite(rises)
+    prices = rises[exact] / saved[exact]
+    found = list(map(Move, prices.tolist(), branches[exact].tolist(), columns[exact].tolist()))
     found += [_whole_group(draft, rows, ridge, int(group)) for group in joint]
     if draft.open.sum() > 1:
-        by_branch = branch_rises(vector, rows, shape)
+        by_branch = branch_rises(vector, rows, shape, known)
         for t in np.flatnonzero(draft.open).tolist():
             for goes_left in (True, False):
                 _, fewer = saved_by_closing(draft, t, goes_left)

@@ -19,7 +19,7 @@ from softsplit.solvers.likelihood.objective import Field
 from softsplit.solvers.likelihood.prices import routed
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
-from softsplit.support.linear_algebra import inverse
+from softsplit.support.linear_algebra import invert_positive
 
 MOST_NUMBERS = 160
 WORTH = 50.0
@@ -37,17 +37,25 @@ def pays(n_numbers: int, n_branches: int, max_iter: int) -> bool:
 def inverse_fisher(
     x: FloatArray, field: Field, ridge: float, free: NDArray[np.bool_], shape: tuple[int, int]
 ) -> FloatArray:
-    """Inverse of the Fisher information of the free numbers, ridge and prior included."""
-    _, gates, gains, root, leaves, reach = routed(x, field, shape)
-    matrix = _information(
-        gates, gains, root, leaves, reach, field, np.sqrt(field.weights), float(ridge), free
-    )
-    return inverse(matrix)
+    """Inverse of the Fisher information of the free numbers, ridge and prior included.
+
+    One of size (0, 0) where rounding has left none.
+    """
+    found: FloatArray = _inverse(x, field, float(ridge), free, shape)
+    return found
 
 
 @compiled
-def _information(gates, gains, root, leaves, reach, field, root_weights, ridge, free):  # type: ignore[no-untyped-def]
-    """The matrix itself, (n_free, n_free); ``root_weights`` are the roots of the weights."""
+def _inverse(x, field, ridge, free, shape):  # type: ignore[no-untyped-def]
+    _, gates, gains, root, leaves, reach = routed(x, field, shape)
+    matrix = _information(gates, gains, root, leaves, reach, field, ridge, free)
+    scratch = np.empty_like(matrix)
+    return matrix if invert_positive(matrix, scratch) else np.empty((0, 0))
+
+
+@compiled
+def _information(gates, gains, root, leaves, reach, field, ridge, free):  # type: ignore[no-untyped-def]
+    """The matrix itself, (n_free, n_free)."""
     n_branches, n_classes = gates.shape[0], leaves.shape[0]
     n_columns, n_rows = field.features.shape
     size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
@@ -55,6 +63,9 @@ def _information(gates, gains, root, leaves, reach, field, root_weights, ridge, 
     for i in range(free.size):
         count += 1 if free[i] else 0
     slopes, added = np.empty((count, n_rows)), np.empty(count)
+    factors = np.empty(n_rows)
+    for i in range(n_rows):
+        factors[i] = np.sqrt(field.weights[i]) / root[i]
     total = 0.0
     for k in range(n_classes):
         total += field.pseudo[k]
@@ -67,7 +78,7 @@ def _information(gates, gains, root, leaves, reach, field, root_weights, ridge, 
             t, j = number // (n_columns + 1), number % (n_columns + 1)
             for i in range(n_rows):
                 p = gates[t, i]
-                slopes[line, i] = root_weights[i] * gains[t, i] * p * (1.0 - p) / root[i]
+                slopes[line, i] = factors[i] * gains[t, i] * p * (1.0 - p)
             if j < n_columns:
                 added[line] = ridge
                 for i in range(n_rows):
@@ -78,7 +89,7 @@ def _information(gates, gains, root, leaves, reach, field, root_weights, ridge, 
             for c in range(n_classes):
                 share = leaves[c, leaf] * ((1.0 if c == k else 0.0) - leaves[k, leaf])
                 for i in range(field.starts[c], field.starts[c + 1]):
-                    slopes[line, i] = root_weights[i] * reach[leaf, i] * share / root[i]
+                    slopes[line, i] = factors[i] * reach[leaf, i] * share
         line += 1
     matrix = np.empty((count, count))
     np.dot(slopes, slopes.T, matrix)

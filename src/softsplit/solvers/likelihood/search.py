@@ -150,7 +150,9 @@ class Descents:
         if not leaves:
             free[draft.splits.size :] = False
         inverse = NO_INVERSE
-        if smoothing.entry == 0.0 and pays(int(np.sum(free)), len(draft.splits), max_iter):
+        if smoothing.entry == 0.0 and pays(
+            int(np.count_nonzero(free)), len(draft.splits), max_iter
+        ):
             inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
         memory, value = new_memory(free, inverse), np.inf
         allowed = min(max_iter, self.budget.max_iter or max_iter)
