@@ -200,6 +200,8 @@ class Penalty:
     def value(self, weights: FloatArray) -> float:
         if self.strength == 0:
             return 0.0
+        if self.surrogate.kind == COUNT:
+            return self.strength * int(np.count_nonzero(self.magnitudes(weights)))
         return self.strength * float(np.sum(self.surrogate.value(self.magnitudes(weights))))
 
     def slope(self, weights: FloatArray) -> FloatArray:

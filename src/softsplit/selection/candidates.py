@@ -4,7 +4,8 @@ A grid of all settings would cost their product. Instead one setting after the o
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is better by more than one standard error, then steepness. The best one or
 two candidates are then judged at all strengths. By likelihood, where elimination gives the trees of
-all strengths at once, every other strength is judged, and the best get the others and all ridges.
+all strengths at once, every other strength is judged; ridges are varied last, and the best gets the
+other strengths.
 """
 
 from __future__ import annotations
@@ -49,8 +50,6 @@ class Search:
         Rows that the chosen tree is trained on; 0 where the strength is to stay as it is.
     seen : set of Candidate
         Those that have been judged.
-    ridges : tuple of float
-        The last ones are judged with each of them; all others with the first.
     """
 
     trainer: FoldTrainer
@@ -59,7 +58,6 @@ class Search:
     observer: Observer
     n_rows: int
     seen: set[Candidate] = field(default_factory=set)
-    ridges: tuple[float, ...] = ()
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
         """Compare candidates until the search ends by itself, by its budget or by Ctrl-C.
@@ -74,19 +72,15 @@ class Search:
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
-        self.ridges = tuple(axes["ridge"])
         for name in ("scale", "penalty", "scope", "depth", "steepness"):
             if name == "depth":
                 self._deepen(first, axes["depth"])
             else:
                 self._vary(first, name, axes[name])
+        if first.by_likelihood:
+            self._vary(first, "ridge", axes["ridge"])
         for candidate in self.board.leaders(1 if first.by_likelihood else FINALISTS):
             self._complete(candidate)
-            others = [candidate._replace(ridge=ridge) for ridge in self.ridges]
-            new = [one for one in others if one not in self.seen]
-            self._evaluate(new, self._screen(new))
-        if first.by_likelihood:  # another ridge may lead now
-            self._complete(self._leader(first))
 
     def on_all_rows(
         self, candidate: Candidate, fraction: float

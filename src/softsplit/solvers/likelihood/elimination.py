@@ -158,7 +158,8 @@ def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
     for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
         left = int(in_group.sum())
         if move.column < 0:
-            fewer, saved = saved_by_closing(draft, move.branch, move.goes_left)
+            totals = _by_group(draft, draft.kept.sum(axis=0))
+            fewer, saved = saved_by_closing(draft, move.branch, move.goes_left, totals)
             if gone or fewer == left:
                 continue
             draft = draft.closed(move.branch, move.goes_left)
@@ -192,13 +193,16 @@ def _by_group(draft: Draft, counts: NDArray[Any]) -> NDArray[Any]:
     return np.bincount(draft.homes, counts).astype(counts.dtype)
 
 
-def saved_by_closing(draft: Draft, branch: int, goes_left: bool) -> tuple[int, float]:
-    """Coefficients, and size, that go with a branch and all that lies on its other side."""
+def saved_by_closing(
+    draft: Draft, branch: int, goes_left: bool, totals: NDArray[Any]
+) -> tuple[int, float]:
+    """Coefficients, and size, that go with a branch and all that lies on its other side.
+
+    ``totals`` are the coefficients of every feature, or group of them.
+    """
     lost = draft.kept[lost_branches(branch, goes_left, len(draft.kept))].sum(axis=0)
     by_group = _by_group(draft, lost)
-    whole = np.count_nonzero(
-        (by_group > 0) & (by_group == _by_group(draft, draft.kept.sum(axis=0)))
-    )
+    whole = np.count_nonzero((by_group > 0) & (by_group == totals))
     fewer = int(lost.sum())
     return fewer, fewer + FEATURE_SIZE * whole
 
@@ -221,12 +225,13 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
     found += [_whole_group(draft, rows, ridge, int(group)) for group in joint]
     if draft.open.sum() > 1:
         by_branch = branch_rises(vector, rows, shape, known)
+        totals = _by_group(draft, draft.kept.sum(axis=0))
         for t in np.flatnonzero(draft.open).tolist():
             for goes_left in (True, False):
-                _, fewer = saved_by_closing(draft, t, goes_left)
-                if fewer > 0:
+                _, size = saved_by_closing(draft, t, goes_left, totals)
+                if size > 0:
                     rise = float(by_branch[t, 0 if goes_left else 1])
-                    found.append(Move(rise / fewer, t, goes_left=goes_left))
+                    found.append(Move(rise / size, t, goes_left=goes_left))
     return sorted(found, key=lambda move: move.price)
 
 

@@ -53,6 +53,9 @@ FINALISTS = 2
 WEAKER, WEAKER_STEPS = 0.2, 40
 """The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
 
+COMPARED_PART = 0.5
+"""Part of these steps where trees are only compared."""
+
 RACE_RIDGE = 0.1
 
 
@@ -87,9 +90,13 @@ class Descents:
         Steps so far.
     unit : float
         Weight of a row, in which ridges count.
+    part : float
+        Of the steps of the winner of a race: fewer are enough where trees are only ``compared``.
     """
 
-    def __init__(self, problem: TrainingProblem, budget: Budget, samples: Samples) -> None:
+    def __init__(
+        self, problem: TrainingProblem, budget: Budget, samples: Samples, *, compared: bool = False
+    ) -> None:
         rule = problem.loss.leaf_rule
         assert isinstance(rule, CountedDistributions)
         unit = problem.steepness / problem.n_features
@@ -99,6 +106,7 @@ class Descents:
         features = unit * (samples.features.astype(float, copy=False) - 0.5)
         self.field = Field(features, samples.starts, samples.weights, rule.pseudo_counts)
         self.steps = 0
+        self.part = COMPARED_PART if compared else 1.0
         self._pace = 0.0
 
     def on(self, draft: Draft) -> Field:
@@ -197,13 +205,15 @@ class Descents:
         ends: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
             for _, draft in runs[:FINALISTS]:
-                draft, value, _ = self.descend(draft, smoothing, WINNER_STEPS, WINNER_DECREASE)
+                steps = int(self.part * WINNER_STEPS)
+                draft, value, _ = self.descend(draft, smoothing, steps, WINNER_DECREASE)
                 ends.append((value, draft))
         _, winner = min(ends or runs[:1], key=lambda run: run[0])
         with suppress(OutOfBudget):
             weak = WEAKER * scout
             smoothing = Smoothing(RACE_RIDGE * self.unit, weak / 2, weak / 2)
-            winner, _, _ = self.descend(winner, smoothing, WEAKER_STEPS, WINNER_DECREASE)
+            steps = int(self.part * WEAKER_STEPS)
+            winner, _, _ = self.descend(winner, smoothing, steps, WINNER_DECREASE)
         return winner
 
     def scout(self, n_branches: int) -> float:

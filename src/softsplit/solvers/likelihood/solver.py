@@ -10,7 +10,7 @@ or where they are not arrays of this process, the last descents go through the e
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import isclose
 from typing import NamedTuple
@@ -41,12 +41,11 @@ POLISH_STEPS, POLISH_DECREASE = 1000, 1e-10
 DECREASE_PER_TOL, ROUGH = 1e-4, 1e-3
 """A rough tolerance ends descents earlier, and spares the last digits."""
 
-COMPARED_STEPS, COMPARED_DECREASE = 20, 1e-5
+COMPARED_STEPS, COMPARED_DECREASE = 12, 1e-5
 """Where trees are only compared."""
 
-COMPARED, ROUGHLY_COMPARED = 3, 2
-"""Trees of a path that are compared at the ridge of a problem; fewer where trees are compared with
-those of other settings."""
+COMPARED = 3
+"""Trees of a path that are compared at the ridge of a problem."""
 
 FINE_DECREASE = 1e-13
 """Where a tree has too many numbers for Newton steps."""
@@ -108,7 +107,7 @@ class Elimination:
         self.began = time.perf_counter()
         rows = few_rows(problem) if compared else SUPPORT_ROWS
         few = problem.rows.sample(rows).with_totals(problem.rows.class_totals)
-        self.few = Descents(problem, budget, few)
+        self.few = Descents(problem, budget, few, compared=compared)
         self._all: AllRows | None = self.few if few.n_rows >= problem.rows.n_rows else None
         self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._won: Draft | None = None
@@ -313,14 +312,14 @@ class Elimination:
     def _picked(self, problem: TrainingProblem, tight: bool) -> Draft:
         """The tree of the path whose objective is least at the strengths of a problem.
 
-        Values of the path are those at its own ridge: at another one the cheapest few are compared.
+        Values of the path are those at its own ridge: at another one the cheapest few are compared,
+        where it is not other settings that are.
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        ranked = self._ranked(problem)
-        if isclose(problem.ridge, RIDGE * self.few.unit):
-            return ranked[0].draft
+        if not tight or isclose(problem.ridge, RIDGE * self.few.unit):
+            return min(self._stages, key=self._price(problem)).draft
         compared = []
-        for stage in ranked[: COMPARED if tight else ROUGHLY_COMPARED]:
+        for stage in self._ranked(problem)[:COMPARED]:
             if stage.draft.n_coefficients:
                 end = self._descended(problem, stage.draft, self.few, tight=False)
                 stage = replace(stage, value=end.value)
@@ -328,10 +327,14 @@ class Elimination:
         return min(compared, key=lambda stage: stage.price(local, global_)).draft
 
     def _ranked(self, problem: TrainingProblem) -> list[Stage]:
-        """The path, the cheapest tree first: half of what another ridge adds is fitted away."""
+        """The path, the cheapest tree first."""
+        return sorted(self._stages, key=self._price(problem))
+
+    def _price(self, problem: TrainingProblem) -> Callable[[Stage], float]:
+        """About the objective of a tree: half of what another ridge adds is fitted away."""
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
         added = 0.25 * (problem.ridge - RIDGE * self.few.unit)
-        return sorted(self._stages, key=lambda one: one.price(local, global_) + added * one.square)
+        return lambda stage: stage.price(local, global_) + added * stage.square
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         return Solution.measure(
