@@ -2,10 +2,9 @@
 
 A grid of all settings would cost their product. Instead one setting after the other is varied
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
-as long as a deeper tree is better by more than one standard error, then steepness. The best one or
-two candidates are then judged at all strengths. By likelihood, where elimination gives the trees of
-all strengths at once, every other strength is judged; ridges are varied last, and the best gets the
-other strengths.
+as long as a deeper tree is clearly better, then steepness. The best one or two candidates are then
+judged at all strengths. By likelihood, where elimination gives the trees of all strengths at once,
+every other strength is judged; ridges are varied last, and the best gets the other strengths.
 """
 
 from __future__ import annotations
@@ -29,6 +28,10 @@ SCREENED = 3
 
 FIRST_FOLDS = 2
 """By likelihood, a candidate that is clearly behind after so many folds gets no others."""
+
+DEEPER = 2.0
+"""By likelihood, the next depth is tried where one is better than those before it by so many
+standard errors; by cost, by one."""
 
 FINALISTS = 2
 """Most candidates that are judged at all strengths."""
@@ -128,12 +131,13 @@ class Search:
             self._evaluate(deeper, self._screen(deeper))
 
     def _pays(self, leader: Candidate) -> bool:
-        """Whether a depth is better than the ones before it by more than one standard error."""
+        """Whether a depth is clearly better than the ones before it."""
         before = [key for key in self.board.rows() if key[0].depth < leader.depth]
         if not before:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
-        return not self.board.close(self.board.best(before), best)
+        errors = DEEPER if leader.by_likelihood else 1.0
+        return not self.board.close(self.board.best(before), best, errors)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
