@@ -17,7 +17,7 @@ size falls; the tree without features, the last of the path, wins in the end. Fe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -77,6 +77,8 @@ class Stage:
         return self.value + local * self.counts[0] + global_ * self.counts[1]
 
 
+Price = Callable[[Stage], float]
+
 GROUP = -2
 """In the place of a branch: all columns of a group, whose number stands for the column."""
 
@@ -91,34 +93,75 @@ class Move(NamedTuple):
     goes_left: bool = False
 
 
+class Stages:
+    """The path from a draft down to the tree without features, walked as far as it is asked for.
+
+    Attributes
+    ----------
+    found : list of Stage
+        The trees so far; the one without features comes last, once the path is at its end.
+    """
+
+    def __init__(self, descents: Descents, draft: Draft, shares: FloatArray) -> None:
+        self.found: list[Stage] = []
+        value = featureless_value(descents.field, shares, len(draft.splits))
+        self._empty = Stage(draft.featureless(shares), value)
+        self._rest = _walk(descents, draft)
+        self._ended = False
+
+    def walk(self, price: Price | None = None, floor: Price | None = None) -> list[Stage]:
+        """The trees as far as one may be the cheapest; all of them where no ``price`` is given.
+
+        ``floor`` is a price that no tree after a stage falls below: where another tree costs less
+        than that, the path need not be walked further. The tree without features is always there.
+        """
+        least = np.inf if price is None else min(map(price, (*self.found, self._empty)))
+        while not self._ended:
+            if self.found and price is not None and floor is not None:
+                least = min(least, price(self.found[-1]))
+                if floor(self.found[-1]) > least:
+                    return [*self.found, self._empty]
+            self._ended = not self._next()
+        return self.found
+
+    def _next(self) -> bool:
+        try:
+            self.found.append(next(self._rest))
+        except StopIteration:
+            self.found.append(self._empty)
+            return False
+        except OutOfBudget:
+            if not self.found:
+                raise
+            return False
+        return True
+
+
 def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
     """The path from ``draft`` down to the tree without features.
 
     If the budget ends it is shorter, and has no tree without features.
     """
-    stages: list[Stage] = []
+    return Stages(descents, draft, shares).walk()
+
+
+def _walk(descents: Descents, draft: Draft) -> Iterator[Stage]:
+    """The trees of the path, but for the one without features."""
     ridge = Smoothing(RIDGE * descents.unit)
     draft = without_negligible(replace(draft, groups=descents.problem.groups))
-    try:
-        while draft.n_coefficients:
-            draft = close_idle(descents, draft).compact()
-            if not draft.n_coefficients:
-                break
-            rows = descents.on(draft)
-            draft, value, _ = descents.descend(draft, ridge, REFIT_STEPS, REFIT_DECREASE, rows=rows)
-            stages.append(Stage(draft, value))
-            if draft.size <= SMALLEST:
-                break
-            lighter = lightened(draft, rows, ridge.ridge)
-            if lighter is draft:
-                break
-            draft = lighter
-    except OutOfBudget:
-        if not stages:
-            raise
-        return stages
-    empty = draft.featureless(shares)
-    return [*stages, Stage(empty, featureless_value(descents.field, shares, empty.shape[0]))]
+    while draft.n_coefficients:
+        draft = close_idle(descents, draft).compact()
+        if not draft.n_coefficients:
+            return
+        rows = descents.on(draft)
+        draft, value, _ = descents.descend(draft, ridge, REFIT_STEPS, REFIT_DECREASE, rows=rows)
+        yield Stage(draft, value)
+        if draft.size <= SMALLEST:
+            return
+        lighter = lightened(draft, rows, ridge.ridge)
+        if lighter is draft:
+            return
+        draft = lighter
 
 
 def featureless_value(field: Field, shares: FloatArray, n_branches: int) -> float:

@@ -53,8 +53,8 @@ FINALISTS = 2
 WEAKER, WEAKER_STEPS = 0.2, 40
 """The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
 
-COMPARED_PART = 0.5
-"""Part of these steps where trees are only compared."""
+COMPARED_PART, COMPARED_FINALISTS = 0.5, 1
+"""Part of these steps, and finalists, where trees are only compared."""
 
 RACE_RIDGE = 0.1
 
@@ -90,8 +90,8 @@ class Descents:
         Steps so far.
     unit : float
         Weight of a row, in which ridges count.
-    part : float
-        Of the steps of the winner of a race: fewer are enough where trees are only ``compared``.
+    compared : bool
+        Whether trees are only compared: a race is then shorter.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Descents:
         features = unit * (samples.features.astype(float, copy=False) - 0.5)
         self.field = Field(features, samples.starts, samples.weights, rule.pseudo_counts)
         self.steps = 0
-        self.part = COMPARED_PART if compared else 1.0
+        self.compared = compared
         self._pace = 0.0
 
     def on(self, draft: Draft) -> Field:
@@ -202,17 +202,18 @@ class Descents:
         if not runs:
             return starts[0]
         runs.sort(key=lambda run: run[0])
+        part, finalists = (COMPARED_PART, COMPARED_FINALISTS) if self.compared else (1.0, FINALISTS)
         ends: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            for _, draft in runs[:FINALISTS]:
-                steps = int(self.part * WINNER_STEPS)
+            for _, draft in runs[:finalists]:
+                steps = int(part * WINNER_STEPS)
                 draft, value, _ = self.descend(draft, smoothing, steps, WINNER_DECREASE)
                 ends.append((value, draft))
         _, winner = min(ends or runs[:1], key=lambda run: run[0])
         with suppress(OutOfBudget):
             weak = WEAKER * scout
             smoothing = Smoothing(RACE_RIDGE * self.unit, weak / 2, weak / 2)
-            steps = int(self.part * WEAKER_STEPS)
+            steps = int(part * WEAKER_STEPS)
             winner, _, _ = self.descend(winner, smoothing, steps, WINNER_DECREASE)
         return winner
 

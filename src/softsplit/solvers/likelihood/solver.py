@@ -10,7 +10,7 @@ or where they are not arrays of this process, the last descents go through the e
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isclose
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start, Status
 from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import RIDGE, Stage, eliminate
+from softsplit.solvers.likelihood.elimination import RIDGE, Price, Stage, Stages
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
 from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, narrow_race, price_of_luck
 from softsplit.solvers.likelihood.newton import affordable, sharpened
@@ -111,7 +111,7 @@ class Elimination:
         self._all: AllRows | None = self.few if few.n_rows >= problem.rows.n_rows else None
         self._starts = [Draft.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._won: Draft | None = None
-        self._stages: list[Stage] = []
+        self._stages: Stages | None = None
         self._last: dict[int, Draft] = {}
         self._ends: dict[tuple[int, float, bool, bool], End] = {}
         self._trees: dict[int, tuple[Draft, TreeParameters]] = {}
@@ -122,8 +122,8 @@ class Elimination:
         try:
             if self._won is None:
                 self._won = self._winner()
-            if not self._stages and (tight or any(one.penalties.counts for one in problems)):
-                self._stages = eliminate(self.few, self._won, class_shares(self.problem))
+            if self._stages is None:
+                self._stages = Stages(self.few, self._won, class_shares(self.problem))
             for problem in problems:
                 end = self._finished(problem, self._won, tight)
                 if tight:
@@ -152,8 +152,8 @@ class Elimination:
     def _so_far(self, problem: TrainingProblem) -> Draft:
         """What there is when the budget ends; the tree without features if that is better."""
         draft = self._won or self._starts[0]
-        if self._stages:
-            draft = self._ranked(problem)[0].draft
+        if self._stages is not None and self._stages.found:
+            draft = min(self._stages.found, key=self._price(problem)).draft
         drafts = (draft, draft.featureless(class_shares(problem)))
         return min(drafts, key=lambda one: problem.objective(one.tree(problem)))
 
@@ -177,8 +177,8 @@ class Elimination:
         """Of the winners on few and on all columns the one whose path is better where every feature
         has the price of luck, the first unless the other is so by more than that."""
         shares, price = class_shares(self.problem), price_of_luck(self.few.field)
-        paths = [eliminate(self.few, draft, shares) for draft in (narrow, wide)]
-        least = [min(s.price(price / FEATURE_SIZE, price) for s in path) for path in paths]
+        paths = [Stages(self.few, draft, shares) for draft in (narrow, wide)]
+        least = [min(s.price(price / FEATURE_SIZE, price) for s in path.walk()) for path in paths]
         chosen = 1 if least[1] < least[0] - price else 0
         self._stages = paths[chosen]
         return (narrow, wide)[chosen]
@@ -243,7 +243,7 @@ class Elimination:
     def _cheapest(self, problem: TrainingProblem) -> list[Draft]:
         """Of the path the cheapest tree for each number of branches in use, on all columns."""
         best: dict[int, tuple[float, TreeParameters]] = {}
-        for stage in self._stages:
+        for stage in self._path():
             tree = stage.draft.tree(problem)
             n_used, cost = int(np.sum(np.any(tree.weights != 0, axis=0))), problem.objective(tree)
             if n_used not in best or cost < best[n_used][0]:
@@ -259,7 +259,8 @@ class Elimination:
         """
         drafts = [Draft.of(found.parameters, problem)]
         if problem.penalties.counts:
-            drafts += [stage.draft for stage in self._ranked(problem)]
+            ranked = sorted(self._path(), key=self._price(problem))
+            drafts += [stage.draft for stage in ranked]
         # Without features any rates are met, at a price that the path does not know: tried last.
         drafts.sort(key=lambda draft: draft.n_coefficients == 0)
         some = [draft for draft in drafts if draft.n_coefficients][: TRIED + 1]
@@ -317,24 +318,39 @@ class Elimination:
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
         if not tight or isclose(problem.ridge, RIDGE * self.few.unit):
-            return min(self._stages, key=self._price(problem)).draft
+            return min(self._path(problem), key=self._price(problem)).draft
         compared = []
-        for stage in self._ranked(problem)[:COMPARED]:
+        for stage in sorted(self._path(problem), key=self._price(problem))[:COMPARED]:
             if stage.draft.n_coefficients:
                 end = self._descended(problem, stage.draft, self.few, tight=False)
                 stage = replace(stage, value=end.value)
             compared.append(stage)
         return min(compared, key=lambda stage: stage.price(local, global_)).draft
 
-    def _ranked(self, problem: TrainingProblem) -> list[Stage]:
-        """The path, the cheapest tree first."""
-        return sorted(self._stages, key=self._price(problem))
+    def _path(self, problem: TrainingProblem | None = None) -> list[Stage]:
+        """The path, as far as its trees may be the cheapest for a problem, or all of it.
 
-    def _price(self, problem: TrainingProblem) -> Callable[[Stage], float]:
-        """About the objective of a tree: half of what another ridge adds is fitted away."""
+        The less there is left of a tree the larger is its value, and it has a feature, or it is the
+        one without features, which is known from the beginning.
+        """
+        assert self._stages is not None
+        if problem is None:
+            return self._stages.walk()
+        one = problem.penalties.local.strength + problem.penalties.global_.strength
+        added = min(0.0, self._added(problem))
+        return self._stages.walk(
+            self._price(problem), lambda stage: stage.value + one + added * stage.square
+        )
+
+    def _price(self, problem: TrainingProblem) -> Price:
+        """About the objective of a tree at the strengths and the ridge of a problem."""
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
-        added = 0.25 * (problem.ridge - RIDGE * self.few.unit)
+        added = self._added(problem)
         return lambda stage: stage.price(local, global_) + added * stage.square
+
+    def _added(self, problem: TrainingProblem) -> float:
+        """What the ridge of a problem adds for each squared weight: half is fitted away."""
+        return 0.25 * (problem.ridge - RIDGE * self.few.unit)
 
     def _measured(self, problem: TrainingProblem, draft: Draft, status: Status) -> Solution:
         return Solution.measure(
