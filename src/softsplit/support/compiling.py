@@ -99,6 +99,14 @@ def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, {"contract", "nsz"}, _nrt=False)
 
 
+def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for loops that add up: numbers may be added side by side, in an order of their own.
+
+    That order follows from the length of the loop alone.
+    """
+    return Compiled(function, {"contract", "nsz", "reassoc"}, _nrt=False)
+
+
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same with every operation rounded by itself, so that numpy can give the same bits."""
     return Compiled(function, False)

@@ -16,7 +16,7 @@ with L-BFGS steps on the face of the non-smooth part that the point lies on:
 Curvature pairs come from the smooth part alone, so that they survive a change of the strengths.
 
 A descent does not know where the rows are. ``propose`` says what it wants next, the smooth part
-with its derivative at ``state.moved`` or a Newton direction at theta, and ``receive`` or
+at ``state.moved`` or a Newton direction at theta; ``taken`` and ``receive`` or
 ``receive_direction`` take the answer. The loop around them stands twice: compiled, for rows in
 memory (``follow`` of program.py), and in Python for rows elsewhere (``descend_elsewhere``). All
 that a descent knows is coefficient-sized and lies in its state: one cut into slices takes the same
@@ -56,12 +56,13 @@ from softsplit.solvers.native.state import (
     PHASE,
     STALLED,
     STEPS,
+    TRIED,
     VALUE,
     State,
     StateReference,
 )
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, shared
+from softsplit.support.compiling import compiled, compiled_uncounted, shared
 
 BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
 """Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
@@ -186,15 +187,29 @@ def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
 
 
 @shared
-def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
-    """Go on with the smooth part at ``state.moved``; its derivative is in ``state.fresh``."""
+def taken(state, sparse, smooth):  # type: ignore[no-untyped-def]
+    """Whether the derivative at ``state.moved`` is needed, where this is the smooth part: a trial
+    point whose F is too large is left without."""
+    numbers = state.numbers
+    numbers[TRIED] = smooth + penalty_value(state.moved, sparse, state.floor)
+    return state.counters[PHASE] != TRIAL or _lowers_enough(numbers)
+
+
+@compiled_uncounted
+def _lowers_enough(numbers):  # type: ignore[no-untyped-def]
+    new, value = numbers[TRIED], numbers[VALUE]
+    return new < value and new <= value + SUFFICIENT * min(numbers[GAIN], 0.0)
+
+
+@shared
+def receive(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
+    """Go on after ``taken``; if it said so, the derivative is in ``state.fresh``."""
     counters, numbers = state.counters, state.numbers
     counters[CALLS] += 1
-    phase, value = counters[PHASE], numbers[VALUE]
+    phase, value, new = counters[PHASE], numbers[VALUE], numbers[TRIED]
     if phase == TRIAL:
-        _judge_trial(theta, state, sparse, limits, smooth)
+        _judge_trial(theta, state, sparse, limits)
     elif phase == SNAP:
-        new = smooth + penalty_value(state.moved, sparse, state.floor)
         if new <= value + ROUNDING * abs(value):
             copy(state.moved, theta)
             copy(state.fresh, state.gradient)
@@ -207,7 +222,7 @@ def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-de
         copy(state.fresh, state.gradient)
         counters[PHASE] = TURN
         if phase == BEGIN:
-            numbers[VALUE] = smooth + penalty_value(theta, sparse, state.floor)
+            numbers[VALUE] = new
         elif phase == LEAVE:
             counters[ENDED] = 1
         else:
@@ -229,13 +244,12 @@ def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _judge_trial(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
+def _judge_trial(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """Take the trial point, shorten the step, or give it up."""
     counters, numbers = state.counters, state.numbers
-    value, gain = numbers[VALUE], numbers[GAIN]
-    new = smooth + penalty_value(state.moved, sparse, state.floor)
+    value, gain, new = numbers[VALUE], numbers[GAIN], numbers[TRIED]
     counters[CUTS] += 1
-    if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
+    if _lowers_enough(numbers):
         _count_step(counters, state.damping)
         keep_pair(state, theta)
         small = value - new <= max(limits.decrease * abs(new), limits.least)
@@ -290,6 +304,7 @@ def descend_elsewhere(
             receive_direction(theta, reference, sparse, bool(found))
         else:
             smooth = value_at(state.moved, state.fresh, state.active)
-            receive(theta, reference, sparse, limits, smooth)
+            taken(reference, sparse, smooth)
+            receive(theta, reference, sparse, limits)
         if exhausted():
             return

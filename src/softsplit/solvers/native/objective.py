@@ -38,8 +38,8 @@ class Terms(NamedTuple):
 
 
 @compiled
-def smooth_value(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
-    """Smooth part at ``theta`` for rows in memory; its derivative goes to ``gradient``.
+def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[no-untyped-def]
+    """Smooth part at ``theta`` for rows in memory; ``scratch`` (as theta) is overwritten.
 
     ``active`` becomes the multipliers of the rates.
     """
@@ -48,9 +48,25 @@ def smooth_value(theta, passes, terms, free, active, gradient):  # type: ignore[
     value = pass_rows(passes.rows, passes, False, rated)
     if rated:
         value += rate_terms(passes.right, terms, active, passes.price)
-        if largest(active) > 0.0:
-            pass_rows(passes.rows, passes, True, False)
+    return value + _other_terms(theta, terms, free, scratch)
+
+
+@compiled
+def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
+    """Its derivative to ``gradient``, after ``smooth_value`` at the same point.
+
+    Many points are given up for their value: what only the derivative needs is done here.
+    """
+    if terms.rate_weight > 0.0 and largest(active) > 0.0:
+        pass_rows(passes.rows, passes, True, False)
     gather_gradient(passes, free, gradient)
+    _other_terms(theta, terms, free, gradient)
+
+
+@compiled
+def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
+    """What does not depend on rows; the derivative is added."""
+    value = 0.0
     if terms.proximal > 0.0:
         value += proximal_term(theta, terms, free, gradient)
     if terms.ridge > 0.0:

@@ -39,10 +39,11 @@ from softsplit.solvers.native.descent import (
     propose,
     receive,
     receive_direction,
+    taken,
 )
 from softsplit.solvers.native.faces import Sparse
 from softsplit.solvers.native.newton import newton_direction
-from softsplit.solvers.native.objective import Terms, smooth_value
+from softsplit.solvers.native.objective import Terms, smooth_derivative, smooth_value
 from softsplit.solvers.native.state import CALLS, ENDED, PAIRS, PHASE, STEPS, VALUE
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
@@ -242,7 +243,11 @@ def follow(  # type: ignore[no-untyped-def]
                 smooth = smooth_value(
                     state.moved, asked, rates, state.free, state.active, state.fresh
                 )
-                receive(theta, state, part, limits, smooth)
+                if taken(state, part, smooth):
+                    smooth_derivative(
+                        state.moved, asked, rates, state.free, state.active, state.fresh
+                    )
+                receive(theta, state, part, limits)
         if limits.max_iter > 0:
             told[ITERATIONS] += counters[STEPS]
             told[EVALUATIONS] += counters[CALLS]

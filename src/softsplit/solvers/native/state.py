@@ -21,8 +21,9 @@ whether the last Newton direction failed, its phase (0 at the beginning), iterat
 this slice, cuts of the present step, whether that is a Newton step, and whether the descent has
 ended by itself."""
 
-VALUE, LENGTH, GAIN = range(3)
-"""Numbers of a descent: F, length of the present step, and what it promises."""
+VALUE, LENGTH, GAIN, TRIED = range(4)
+"""Numbers of a descent: F, length of the present step, what it promises, and F where it was last
+asked for."""
 
 
 class State(NamedTuple):
@@ -84,7 +85,7 @@ def new_state(
     empty = [np.zeros(shape) for _ in range(6)]
     return State(
         counters=np.zeros(10, dtype=np.int64),
-        numbers=np.zeros(3),
+        numbers=np.zeros(4),
         gradient=empty[0],
         fresh=empty[1],
         slope=empty[2],
