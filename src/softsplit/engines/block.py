@@ -318,6 +318,7 @@ class CollapsedRows(InMemory):
             mass=unset,
             right=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
+            priced=unset,
             gates=NO_GATES,
             room=NO_ROWS,
         )

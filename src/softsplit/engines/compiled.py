@@ -68,6 +68,7 @@ class Passes(NamedTuple):
     mass: FloatArray  # (n_classes, n_leaves): d value / d table
     right: FloatArray  # (n_classes,): mass that is classified correctly
     price: FloatArray  # (n_classes,): what a unit of that mass is worth
+    priced: FloatArray  # (n_classes, n_leaves): the table less these prices
     gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
     room: FloatArray  # (2 n_branches + 1, TILE): the same
 
@@ -92,7 +93,16 @@ structref.define_proxy(PassesReference, PassesType, Passes._fields)
 def _passes_reference(p):  # type: ignore[no-untyped-def]
     return PassesReference(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price, p.gates, p.room,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
+    )  # fmt: skip
+
+
+@compiled
+def passes_of(p):  # type: ignore[no-untyped-def]
+    """The arrays of a ``PassesReference``, for functions that do not count references."""
+    return Passes(
+        p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
     )  # fmt: skip
 
 
@@ -228,6 +238,7 @@ class CompiledRows(OfSamples, InMemory):
             mass=np.empty(shape),
             right=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
+            priced=np.empty(shape),
             gates=np.empty((2, n_branches, self.n_rows if each[0] * each[1] <= KEPT else TILE)),
             room=np.empty((2 * n_branches + 1, TILE)),
         )  # fmt: skip

@@ -108,6 +108,7 @@ def add_branch(index, signs, passes, least, t, matrix):  # type: ignore[no-untyp
 def _gather_lines(index, parents, t, features, rows, lines):  # type: ignore[no-untyped-def]
     """dz / d coefficient at ``rows``, for all coefficients that move at branch t or above it."""
     n_features = features.shape[0]
+    share = 1.0 / n_features
     for j in range(n_features):
         node = t
         while node >= 0 and index[node, j] < 0:
@@ -115,7 +116,7 @@ def _gather_lines(index, parents, t, features, rows, lines):  # type: ignore[no-
         if node >= 0:
             line, feature = lines[j], features[j]
             for r in range(rows.size):
-                line[r] = feature[rows[r]] / n_features
+                line[r] = share * feature[rows[r]]
     line = lines[n_features]
     for r in range(rows.size):
         line[r] = -1.0

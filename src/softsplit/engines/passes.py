@@ -17,22 +17,22 @@ from softsplit.engines.compiled import TreeRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.tree_pass import pass_tiles, tree_pass
-from softsplit.support.compiling import compiled, compiled_by_type
+from softsplit.support.compiling import compiled, compiled_by_type, compiled_uncounted
 
 
-@compiled
+@compiled_uncounted
 def score_rows(theta, passes):  # type: ignore[no-untyped-def]
     """Scores of all rows to ``passes.scores``."""
     scores_of(theta, passes.rows.features, passes.scores)
 
 
-@compiled
+@compiled_uncounted
 def gather_gradient(passes, free, gradient):  # type: ignore[no-untyped-def]
     """Derivative by theta of the last pass to ``gradient``; zero for branches that are not free."""
     sums_of(passes.slopes, passes.rows.features, free, gradient)
 
 
-@compiled
+@compiled_uncounted
 def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     """Under the identity prices are part of the table; else the rates take a pass of their own.
 
@@ -43,7 +43,7 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     if passes.outer != IDENTITY:
         return _pass_bent(rows, passes, priced, rated)
     if priced:
-        table = np.empty((n_classes, n_leaves))
+        table = passes.priced
         for k in range(n_classes):
             for leaf in range(n_leaves):
                 price = passes.price[k] * leaf_classes[k, leaf]
@@ -84,7 +84,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@compiled_uncounted
 def _add_right(mass, leaf_classes, right):  # type: ignore[no-untyped-def]
     """right[k] = sum_l mass[k, l] c[k, l]."""
     for k in range(mass.shape[0]):
@@ -125,7 +125,9 @@ def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
     return slopes
 
 
-@compiled_by_type({TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block})
+@compiled_by_type(
+    {TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block}, makes_arrays=True
+)
 def all_rate_slopes(rows, passes, k):  # type: ignore[no-untyped-def]
     """d rate_k / d score of all rows, for those kinds of rows that take them at once."""
 

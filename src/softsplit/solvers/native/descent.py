@@ -38,7 +38,7 @@ from softsplit.solvers.native.faces import (
     clip_trial,
     penalty_value,
     snap_near_kinks,
-    subgradient,
+    subgradient_in,
 )
 from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
 from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from
@@ -59,10 +59,9 @@ from softsplit.solvers.native.state import (
     TRIED,
     VALUE,
     State,
-    StateReference,
 )
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, compiled_uncounted, shared
+from softsplit.support.compiling import compiled_uncounted, shared_uncounted
 
 BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
 """Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
@@ -112,7 +111,7 @@ class Limits(NamedTuple):
         return self._replace(tol=self.tol * unit, least=self.least * unit)
 
 
-@shared
+@shared_uncounted
 def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """What the descent wants next: END, EVALUATE (at ``state.moved``) or CURVATURE."""
     counters = state.counters
@@ -124,9 +123,10 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     elif phase == TURN:
         if counters[STEPS] >= limits.max_iter:
             return END
-        residual = subgradient(
-            theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces
-        )
+        residual = subgradient_in(
+            theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces,
+            state.scratch,
+        )  # fmt: skip
         if residual <= limits.tol:
             counters[ENDED] = 1
             return END
@@ -136,7 +136,7 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     return EVALUATE
 
 
-@shared
+@shared_uncounted
 def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
     """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
     if found and dot(state.slope, state.direction) < 0.0:
@@ -145,7 +145,7 @@ def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-d
         _first_order(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
     """Begin a step along an L-BFGS direction; one that does not lead down drops the pairs."""
     if not direction_of(theta, sparse, state) < 0.0:
@@ -154,7 +154,7 @@ def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
     _begin_step(theta, state, sparse, False)
 
 
-@compiled
+@compiled_uncounted
 def _begin_step(theta, state, sparse, newton):  # type: ignore[no-untyped-def]
     """Set the length of a step along ``state.direction``, and its first trial point."""
     counters, direction = state.counters, state.direction
@@ -172,7 +172,7 @@ def _begin_step(theta, state, sparse, newton):  # type: ignore[no-untyped-def]
     _trial_point(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     moved, slope = state.moved, state.slope
     clip_trial(
@@ -186,7 +186,7 @@ def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     state.numbers[GAIN] = gain
 
 
-@shared
+@shared_uncounted
 def taken(state, sparse, smooth):  # type: ignore[no-untyped-def]
     """Whether the derivative at ``state.moved`` is needed, where this is the smooth part: a trial
     point whose F is too large is left without."""
@@ -201,7 +201,7 @@ def _lowers_enough(numbers):  # type: ignore[no-untyped-def]
     return new < value and new <= value + SUFFICIENT * min(numbers[GAIN], 0.0)
 
 
-@shared
+@shared_uncounted
 def receive(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """Go on after ``taken``; if it said so, the derivative is in ``state.fresh``."""
     counters, numbers = state.counters, state.numbers
@@ -229,7 +229,7 @@ def receive(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
             _after_failure(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
     """No step along the direction lowers F: try another kind, the kinks nearby, or end."""
     counters = state.counters
@@ -243,7 +243,7 @@ def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
         counters[ENDED] = 1
 
 
-@compiled
+@compiled_uncounted
 def _judge_trial(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """Take the trial point, shorten the step, or give it up."""
     counters, numbers = state.counters, state.numbers
@@ -274,7 +274,7 @@ def _judge_trial(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
         _trial_point(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _count_step(counters, damping):  # type: ignore[no-untyped-def]
     counters[STEPS] += 1
     counters[DONE] += 1
@@ -286,7 +286,7 @@ def _count_step(counters, damping):  # type: ignore[no-untyped-def]
 
 def descend_elsewhere(
     theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
-    reference: StateReference, exhausted: Callable[[], bool],
+    exhausted: Callable[[], bool],
 ) -> None:  # fmt: skip
     """Descend from ``theta``, in place, over rows elsewhere: ``value_at`` asks their engine.
 
@@ -295,16 +295,16 @@ def descend_elsewhere(
     """
     if not hasattr(value_at.rows, "curvature"):
         limits = limits._replace(newton_from=NEVER)
-    while (wanted := propose(theta, reference, sparse, limits)) != END:
+    while (wanted := propose(theta, state, sparse, limits)) != END:
         if wanted == CURVATURE:
             few = np.sum(state.faces != FIXED) <= MAX_VARIABLES
             found = few and direction_from(
-                theta, value_at.hessian(theta, state.active), sparse, reference
+                theta, value_at.hessian(theta, state.active), sparse, state
             )
-            receive_direction(theta, reference, sparse, bool(found))
+            receive_direction(theta, state, sparse, bool(found))
         else:
             smooth = value_at(state.moved, state.fresh, state.active)
-            taken(reference, sparse, smooth)
-            receive(theta, reference, sparse, limits)
+            taken(state, sparse, smooth)
+            receive(theta, state, sparse, limits)
         if exhausted():
             return

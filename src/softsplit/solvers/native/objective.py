@@ -22,7 +22,7 @@ from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled_uncounted
 
 
 class Terms(NamedTuple):
@@ -37,11 +37,12 @@ class Terms(NamedTuple):
     ridge: float = 0.0
 
 
-@compiled
+@compiled_uncounted
 def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[no-untyped-def]
     """Smooth part at ``theta`` for rows in memory; ``scratch`` (as theta) is overwritten.
 
-    ``active`` becomes the multipliers of the rates.
+    ``passes`` is the named tuple: references to its arrays are not counted. ``active`` becomes
+    the multipliers of the rates.
     """
     rated = terms.rate_weight > 0.0
     score_rows(theta, passes)
@@ -51,7 +52,7 @@ def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[n
     return value + _other_terms(theta, terms, free, scratch)
 
 
-@compiled
+@compiled_uncounted
 def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
     """Its derivative to ``gradient``, after ``smooth_value`` at the same point.
 
@@ -63,7 +64,7 @@ def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ig
     _other_terms(theta, terms, free, gradient)
 
 
-@compiled
+@compiled_uncounted
 def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
     """What does not depend on rows; the derivative is added."""
     value = 0.0
@@ -74,7 +75,7 @@ def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@compiled_uncounted
 def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
     """The ridge term over the free branches; its derivative is added."""
     total = 0.0
@@ -86,7 +87,7 @@ def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_uncounted
 def largest(values):  # type: ignore[no-untyped-def]
     """The largest of some numbers, or 0 if that is more."""
     found = 0.0
@@ -95,7 +96,7 @@ def largest(values):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled
+@compiled_uncounted
 def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
     """The rate terms; their multipliers go to ``active``, prices to ``price``."""
     total, weight = 0.0, terms.rate_weight
@@ -108,7 +109,7 @@ def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_uncounted
 def proximal_term(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
     """The proximal term over the free branches; its derivative is added."""
     total, strength = 0.0, terms.proximal

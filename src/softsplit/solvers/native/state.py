@@ -47,6 +47,8 @@ class State(NamedTuple):
     diagonal: FloatArray  # (n_features + 1,)
     free: NDArray[np.bool_]  # (n_branches,)
     floor: FloatArray  # (n_features,)
+    scratch: FloatArray  # (n_branches * (n_features + 1),)
+    shares: FloatArray  # (MEMORY,): scratch too
 
 
 @structref.register
@@ -66,7 +68,17 @@ def _state_reference(s):  # type: ignore[no-untyped-def]
     return StateReference(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor,
+        s.free, s.floor, s.scratch, s.shares,
+    )  # fmt: skip
+
+
+@compiled
+def state_of(s):  # type: ignore[no-untyped-def]
+    """The arrays of a ``StateReference``, for functions that do not count references."""
+    return State(
+        s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
+        s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
+        s.free, s.floor, s.scratch, s.shares,
     )  # fmt: skip
 
 
@@ -102,4 +114,6 @@ def new_state(
         diagonal=np.array(diagonal),
         free=free,
         floor=floor,
+        scratch=np.zeros(shape[0] * shape[1]),
+        shares=np.zeros(MEMORY),
     )
