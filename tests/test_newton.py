@@ -20,7 +20,7 @@ from softsplit.solvers.base import Budget
 from softsplit.solvers.native.faces import FIXED, TIED, subgradient
 from softsplit.solvers.native.meter import Meter
 from softsplit.solvers.native.newton import newton_direction
-from softsplit.solvers.native.objective import smooth_value
+from softsplit.solvers.native.objective import smooth_derivative, smooth_value
 from softsplit.solvers.native.run import DescentRun
 
 TOLERANCE = 1e-6
@@ -104,7 +104,10 @@ class Point:
 
     def _smooth(self, theta, gradient):
         own = self.work
-        return smooth_value(theta, self.passes, self.terms, own.free, own.active, gradient)
+        given = theta, self.passes, self.terms, own.free, own.active, gradient
+        value = smooth_value(*given)
+        smooth_derivative(*given)
+        return value
 
     def _basis(self):
         """One column per variable: how the entries of theta follow it."""

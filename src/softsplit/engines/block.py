@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.block_pass import BlockRows, block_pass
-from softsplit.engines.compiled import NO_ROWS, NOTHING, CompiledRows, InMemory, Passes
+from softsplit.engines.compiled import (
+    NO_GATES,
+    NO_ROWS,
+    NOTHING,
+    CompiledRows,
+    InMemory,
+    Passes,
+)
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
@@ -311,6 +318,9 @@ class CollapsedRows(InMemory):
             mass=unset,
             right=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
+            priced=unset,
+            gates=NO_GATES,
+            room=NO_ROWS,
         )
 
     def asked(

@@ -25,6 +25,7 @@ from softsplit.engines.threaded import ThreadedRows
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, from_python
+from softsplit.tree.routing import TILE
 
 ROWS = 16_384
 """Rows evaluated at a time."""
@@ -33,8 +34,12 @@ MANY = 20_000
 """Beyond this number of rows their sums are made by row_sums.py; up to it as compiled descents make
 them, to the bit."""
 
+KEPT = 65_536
+"""Rows times branches up to which the gates of all rows are kept for a second pass: a megabyte."""
+
 NOTHING = np.zeros(0)
 NO_ROWS = np.zeros((0, 0))
+NO_GATES = np.zeros((0, 0, 0))
 
 
 class TreeRows(NamedTuple):
@@ -63,6 +68,9 @@ class Passes(NamedTuple):
     mass: FloatArray  # (n_classes, n_leaves): d value / d table
     right: FloatArray  # (n_classes,): mass that is classified correctly
     price: FloatArray  # (n_classes,): what a unit of that mass is worth
+    priced: FloatArray  # (n_classes, n_leaves): the table less these prices
+    gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
+    room: FloatArray  # (2 n_branches + 1, TILE): the same
 
 
 @structref.register
@@ -85,7 +93,16 @@ structref.define_proxy(PassesReference, PassesType, Passes._fields)
 def _passes_reference(p):  # type: ignore[no-untyped-def]
     return PassesReference(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
+    )  # fmt: skip
+
+
+@compiled
+def passes_of(p):  # type: ignore[no-untyped-def]
+    """The arrays of a ``PassesReference``, for functions that do not count references."""
+    return Passes(
+        p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
     )  # fmt: skip
 
 
@@ -221,6 +238,9 @@ class CompiledRows(OfSamples, InMemory):
             mass=np.empty(shape),
             right=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
+            priced=np.empty(shape),
+            gates=np.empty((2, n_branches, self.n_rows if each[0] * each[1] <= KEPT else TILE)),
+            room=np.empty((2 * n_branches + 1, TILE)),
         )  # fmt: skip
 
     def asked(

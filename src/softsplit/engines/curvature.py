@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.passes import all_rate_slopes, rate_slopes
-from softsplit.support.compiling import compiled
+from softsplit.engines.products import eight_sums
+from softsplit.support.compiling import compiled, compiled_uncounted
 from softsplit.tree.routing import open_gates
 
 NEGLIGIBLE = 1e-6
@@ -42,16 +43,158 @@ def least_slope(passes, free):  # type: ignore[no-untyped-def]
     return NEGLIGIBLE * largest
 
 
-@compiled
-def _rows_that_count(slopes, least):  # type: ignore[no-untyped-def]
-    """Rows whose slope at one branch is larger than ``least``."""
-    rows = np.empty(slopes.size, dtype=np.int64)
+@compiled_uncounted
+def _rows_that_count(slopes, least, rows):  # type: ignore[no-untyped-def]
+    """Rows whose slope at one branch is larger than ``least``, to ``rows``; their number."""
     count = 0
     for i in range(slopes.size):
         if abs(slopes[i]) > least:
             rows[count] = i
             count += 1
-    return rows[:count]
+    return count
+
+
+@compiled_uncounted
+def _entries(index, members):  # type: ignore[no-untyped-def]
+    """The coefficients of one branch that move, to ``members``; their number."""
+    count = 0
+    for j in range(index.size):
+        if index[j] >= 0:
+            members[count] = j
+            count += 1
+    return count
+
+
+@compiled
+def add_branch(index, signs, passes, least, t, matrix):  # type: ignore[no-untyped-def]
+    """Second derivatives of branch t with itself and with the branches above it.
+
+    They are added on and above the diagonal of the matrix. Rows are taken in chunks, so that their
+    lines stay in the cache and take little memory.
+    """
+    rows_of, steepness, width = passes.rows, passes.steepness, index.shape[1]
+    features, scores, slopes = rows_of.features, passes.scores, passes.slopes[t]
+    counting = np.empty(slopes.size, dtype=np.uint64)
+    count = _rows_that_count(slopes, least, counting)
+    size = min(count, CHUNK)
+    lines, weighted = np.empty((width, size)), np.empty((width, size))
+    factor, gates, powers = np.empty(size), np.empty((2, size)), np.empty(size)
+    mine, theirs = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
+    n_mine = _entries(index[t], mine)
+    for begin in range(0, count, CHUNK):
+        rows = counting[begin : min(begin + CHUNK, count)]
+        _gather_lines(index, rows_of.parents, t, features, rows, lines)
+        _gates_of(scores[t], passes.gates, t, rows, steepness, gates, powers, factor)
+        _own_factors(gates, slopes, rows, steepness, factor)
+        _weigh(lines, mine, n_mine, factor, rows.size, weighted)
+        _add_block(
+            weighted, mine, n_mine, lines, mine, n_mine, rows.size, t, t, index, signs, matrix
+        )  # fmt: skip
+        node, other = t, rows_of.parents[t]
+        while other >= 0:
+            _gates_of(scores[other], passes.gates, other, rows, steepness, gates, powers, factor)
+            on_left = rows_of.on_left[node]
+            _factors_above(gates, slopes, rows, steepness, on_left, factor)
+            _weigh(lines, mine, n_mine, factor, rows.size, weighted)
+            n_theirs = _entries(index[other], theirs)
+            _add_block(
+                weighted, mine, n_mine, lines, theirs, n_theirs, rows.size, t, other, index, signs,
+                matrix,
+            )  # fmt: skip
+            node, other = other, rows_of.parents[other]
+
+
+@compiled_uncounted
+def _gather_lines(index, parents, t, features, rows, lines):  # type: ignore[no-untyped-def]
+    """dz / d coefficient at ``rows``, for all coefficients that move at branch t or above it."""
+    n_features = features.shape[0]
+    share = 1.0 / n_features
+    for j in range(n_features):
+        node = t
+        while node >= 0 and index[node, j] < 0:
+            node = parents[node]
+        if node >= 0:
+            line, feature = lines[j], features[j]
+            for r in range(rows.size):
+                line[r] = share * feature[rows[r]]
+    line = lines[n_features]
+    for r in range(rows.size):
+        line[r] = -1.0
+
+
+@compiled_uncounted
+def _gates_of(scores, kept, t, rows, steepness, gates, powers, chosen):  # type: ignore[no-untyped-def]
+    """Gates of branch t at ``rows``, from ``kept`` if those of all rows are there.
+
+    ``powers`` and ``chosen`` may be overwritten.
+    """
+    left, right = gates[0], gates[1]
+    if kept.shape[2] >= scores.size:
+        on_left, on_right = kept[0, t], kept[1, t]
+        for r in range(rows.size):
+            left[r] = on_left[rows[r]]
+            right[r] = on_right[rows[r]]
+    else:
+        for r in range(rows.size):
+            chosen[r] = scores[rows[r]]
+        bits = powers.view(np.int64)
+        open_gates(chosen, np.int64(0), rows.size, steepness, left, right, powers, bits)
+
+
+@compiled_uncounted
+def _own_factors(gates, slopes, rows, steepness, factor):  # type: ignore[no-untyped-def]
+    left, right = gates[0], gates[1]
+    for r in range(rows.size):
+        factor[r] = steepness * (right[r] - left[r]) * slopes[rows[r]]
+
+
+@compiled_uncounted
+def _factors_above(gates, slopes, rows, steepness, on_left, factor):  # type: ignore[no-untyped-def]
+    left, right = gates[0], gates[1]
+    for r in range(rows.size):
+        gate = right[r] if on_left else -left[r]
+        factor[r] = steepness * gate * slopes[rows[r]]
+
+
+@compiled_uncounted
+def _weigh(lines, members, count, factor, size, weighted):  # type: ignore[no-untyped-def]
+    for k in range(count):
+        line, result = lines[members[k]], weighted[members[k]]
+        for r in range(size):
+            result[r] = line[r] * factor[r]
+
+
+@compiled_uncounted
+def _add_block(  # type: ignore[no-untyped-def]
+    weighted, mine, n_mine, lines, theirs, n_theirs, size, t, other, index, signs, matrix
+):
+    """Add the products of weighted lines with lines: of branch t with itself, or with another.
+
+    Of the products with itself those below the diagonal are left out; all others stand for two.
+    """
+    for a in range(0, n_mine, 2):
+        two = min(a + 1, n_mine - 1)
+        first, second = weighted[mine[a], :size], weighted[mine[two], :size]
+        for b in range(a if t == other else 0, n_theirs, 4):
+            last = n_theirs - 1
+            found = eight_sums(
+                first, second, lines[theirs[b], :size], lines[theirs[min(b + 1, last)], :size],
+                lines[theirs[min(b + 2, last)], :size], lines[theirs[min(b + 3, last)], :size],
+            )  # fmt: skip
+            for k in range(min(4, n_theirs - b)):
+                j = theirs[b + k]
+                _add_entry(index, signs, t, mine[a], other, j, found[k], matrix)
+                if two > a and not (t == other and b + k < two):
+                    _add_entry(index, signs, t, mine[two], other, j, found[4 + k], matrix)
+
+
+@compiled_uncounted
+def _add_entry(index, signs, t, i, other, j, value, matrix):  # type: ignore[no-untyped-def]
+    v, w = index[t, i], index[other, j]
+    value *= signs[t, i] * signs[other, j]
+    if v == w and not (t == other and i == j):
+        value += value
+    matrix[min(v, w), max(v, w)] += value
 
 
 @compiled
@@ -79,62 +222,6 @@ def _design(index, signs, features, rows, t):  # type: ignore[no-untyped-def]
                 lines[k, r] = -factor
         k += 1
     return lines, variables
-
-
-@compiled
-def _gates_of(scores, rows, steepness, left, right, powers):  # type: ignore[no-untyped-def]
-    """Gates of one branch at ``rows``."""
-    chosen = np.empty(rows.size)
-    for r in range(rows.size):
-        chosen[r] = scores[rows[r]]
-    bits = powers.view(np.int64)
-    open_gates(chosen, np.int64(0), rows.size, steepness, left, right, powers, bits)
-
-
-@compiled
-def add_branch(index, signs, passes, least, t, matrix):  # type: ignore[no-untyped-def]
-    """Second derivatives of branch t with itself and with the branches above it.
-
-    Rows are taken in chunks, so that their lines stay in the cache and take little memory.
-    """
-    rows_of, steepness, parents = passes.rows, passes.steepness, passes.rows.parents
-    features, scores, slopes = rows_of.features, passes.scores, passes.slopes[t]
-    counting = _rows_that_count(slopes, least)
-    left, right, powers = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
-    for begin in range(0, counting.size, CHUNK):
-        rows = counting[begin : begin + CHUNK]
-        factor = np.empty(rows.size)
-        lines, variables = _design(index, signs, features, rows, t)
-        _gates_of(scores[t], rows, steepness, left, right, powers)
-        for r in range(rows.size):
-            factor[r] = steepness * (right[r] - left[r]) * slopes[rows[r]]
-        _add_block(lines, variables, factor, lines, variables, 0.0, matrix)
-        node = t
-        while parents[node] >= 0:
-            other = parents[node]
-            _gates_of(scores[other], rows, steepness, left, right, powers)
-            went_left = rows_of.on_left[node]
-            for r in range(rows.size):
-                gate = right[r] if went_left else -left[r]
-                factor[r] = steepness * gate * slopes[rows[r]]
-            above, others = _design(index, signs, features, rows, other)
-            _add_block(lines, variables, factor, above, others, 1.0, matrix)
-            node = other
-
-
-@compiled
-def _add_block(lines, variables, factor, others, columns, mirror, matrix):  # type: ignore[no-untyped-def]
-    """matrix[variables, columns] += lines diag(factor) others', and ``mirror`` x its transpose."""
-    weighted = np.empty(lines.shape)
-    for k in range(lines.shape[0]):
-        for r in range(factor.size):
-            weighted[k, r] = lines[k, r] * factor[r]
-    block = np.empty((variables.size, columns.size))
-    np.dot(weighted, others.T, block)
-    for a in range(variables.size):
-        for b in range(columns.size):
-            matrix[variables[a], columns[b]] += block[a, b]
-            matrix[columns[b], variables[a]] += mirror * block[a, b]
 
 
 @compiled

@@ -15,59 +15,42 @@ import numpy as np
 from softsplit.engines.block_pass import BlockRows, block_pass
 from softsplit.engines.compiled import TreeRows
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.tree_pass import tree_pass
-from softsplit.support.compiling import compiled, compiled_by_type
+from softsplit.engines.products import scores_of, sums_of
+from softsplit.engines.tree_pass import pass_tiles, tree_pass
+from softsplit.support.compiling import compiled, compiled_by_type, compiled_uncounted
 
 
-@compiled
+@compiled_uncounted
 def score_rows(theta, passes):  # type: ignore[no-untyped-def]
     """Scores of all rows to ``passes.scores``."""
-    n_branches, width = theta.shape
-    n_features = width - 1
-    scores = passes.scores
-    scaled = np.empty((n_branches, n_features))
-    for t in range(n_branches):
-        for j in range(n_features):
-            scaled[t, j] = theta[t, j] / n_features
-    np.dot(scaled, passes.rows.features, scores)
-    for t in range(n_branches):
-        threshold = theta[t, n_features]
-        for i in range(scores.shape[1]):
-            scores[t, i] -= threshold
+    scores_of(theta, passes.rows.features, passes.scores)
 
 
-@compiled
+@compiled_uncounted
 def gather_gradient(passes, free, gradient):  # type: ignore[no-untyped-def]
     """Derivative by theta of the last pass to ``gradient``; zero for branches that are not free."""
-    slopes, features = passes.slopes, passes.rows.features
-    n_branches, n_features = slopes.shape[0], features.shape[0]
-    products = np.empty((n_branches, n_features))
-    np.dot(slopes, features.T, products)
-    for t in range(n_branches):
-        total = 0.0
-        for i in range(slopes.shape[1]):
-            total += slopes[t, i]
-        gradient[t, n_features] = -total if free[t] else 0.0
-        for j in range(n_features):
-            gradient[t, j] = products[t, j] / n_features if free[t] else 0.0
+    sums_of(passes.slopes, passes.rows.features, free, gradient)
 
 
-@compiled
+@compiled_uncounted
 def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    """Under the identity prices are part of the table; else the rates take a pass of their own."""
+    """Under the identity prices are part of the table; else the rates take a pass of their own.
+
+    A pass with prices follows one without at the same scores, whose gates it finds opened.
+    """
     table, leaf_classes, mass = passes.table, passes.leaf_classes, passes.mass
     n_classes, n_leaves = table.shape
     if passes.outer != IDENTITY:
         return _pass_bent(rows, passes, priced, rated)
     if priced:
-        table = np.empty((n_classes, n_leaves))
+        table = passes.priced
         for k in range(n_classes):
             for leaf in range(n_leaves):
                 price = passes.price[k] * leaf_classes[k, leaf]
                 table[k, leaf] = passes.table[k, leaf] - price
-    value = tree_pass(
+    value = pass_tiles(
         passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
-        np.int64(IDENTITY), mass, passes.bends,
+        np.int64(IDENTITY), mass, passes.bends, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
         _add_right(mass, leaf_classes, passes.right)
@@ -79,15 +62,16 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     """The same for an outer function that is not the identity."""
     n_classes, n_leaves = passes.table.shape
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
-    value = tree_pass(
+    value = pass_tiles(
         passes.scores, slopes, rows.starts, rows.weights, passes.table, passes.steepness,
-        passes.outer, passes.mass, passes.bends,
+        passes.outer, passes.mass, passes.bends, passes.gates, passes.room, False,
     )  # fmt: skip
     if rated:
         mass = np.empty((n_classes, n_leaves))
-        tree_pass(
+        pass_tiles(
             passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
-            passes.steepness, np.int64(IDENTITY), mass, np.empty(0),
+            passes.steepness, np.int64(IDENTITY), mass, np.empty(0), passes.gates, passes.room,
+            True,
         )  # fmt: skip
         _add_right(mass, passes.leaf_classes, passes.right)
     if priced:
@@ -100,7 +84,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@compiled_uncounted
 def _add_right(mass, leaf_classes, right):  # type: ignore[no-untyped-def]
     """right[k] = sum_l mass[k, l] c[k, l]."""
     for k in range(mass.shape[0]):
@@ -141,7 +125,9 @@ def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
     return slopes
 
 
-@compiled_by_type({TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block})
+@compiled_by_type(
+    {TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block}, makes_arrays=True
+)
 def all_rate_slopes(rows, passes, k):  # type: ignore[no-untyped-def]
     """d rate_k / d score of all rows, for those kinds of rows that take them at once."""
 

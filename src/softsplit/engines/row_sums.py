@@ -90,7 +90,7 @@ def add_piece(  # type: ignore[no-untyped-def]
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
                 open_gates(scores[t], np.int64(0), size, steepness, left[t], right[t], powers, bits)
-            lift_values(left, right, table[group], size, values)
+            lift_values(left, right, np.int64(0), table, starts, begin, size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], none, powers, bits)
             for i in range(size):
                 plain[0, i] = weights[begin + i]

@@ -10,7 +10,8 @@ computes, without any array of rows x leaves,
 
 and the mass ``M[class, leaf] = sum_i weight_i P_il``. The value of a row is f(V[root]) with the
 outer function f of the loss (outer.py); its slope f' multiplies the reach, and so the derivative
-and the mass. Shapes: scores (n_branches, n_rows), table (n_classes, n_leaves).
+and the mass. Shapes: scores (n_branches, n_rows), table (n_classes, n_leaves). Rows are grouped by
+class: of the branches above leaves a tile is worked on class by class, of all others as a whole.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, TINY_PROBABILITY, logarithms, outer_terms
-from softsplit.support.compiling import compiled_uncounted, shared
+from softsplit.support.compiling import compiled_sums, compiled_uncounted, shared
 from softsplit.tree.routing import TILE, open_gates
 
 
@@ -44,54 +45,68 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
         that f adds; zero for the identity.
     """
     n_branches = scores.shape[0]
-    left = np.empty((n_branches, TILE))
-    right = np.empty((n_branches, TILE))
-    values = np.empty((n_branches, TILE))
-    reach = np.empty((n_branches, TILE))
-    powers = np.empty(TILE)
-    return _pass_tiles(
-        scores, slopes, starts, weights, table, steepness, outer, mass, bends, left, right, values,
-        reach, powers, powers.view(np.int64),
+    gates, room = np.empty((2, n_branches, TILE)), np.empty((2 * n_branches + 1, TILE))
+    return pass_tiles(
+        scores, slopes, starts, weights, table, steepness, outer, mass, bends, gates, room, False
     )  # fmt: skip
 
 
 @compiled_uncounted
-def _pass_tiles(  # type: ignore[no-untyped-def]
-    scores, slopes, starts, weights, table, steepness, outer, mass, bends, left, right, values,
-    reach, powers, bits,
-):  # fmt: skip
-    """The pass, a tile of rows of one class at a time."""
-    total = 0.0
+def pass_tiles(  # type: ignore[no-untyped-def]
+    scores, slopes, starts, weights, table, steepness, outer, mass, bends, gates, room, opened
+):
+    """The pass, a tile of rows at a time, in ``room`` (2 n_branches + 1, TILE).
+
+    ``gates`` (2, n_branches, n_rows) become those of all rows, left and right, unless they are
+    ``opened`` already; with TILE columns instead they are of one tile at a time.
+    """
+    n_branches, n_rows = scores.shape
+    left, right = gates[0], gates[1]
+    values, reach, powers = room[:n_branches], room[n_branches:], room[2 * n_branches]
+    bits = powers.view(np.int64)
+    kept = gates.shape[2] >= n_rows
     for group in range(mass.shape[0]):
         for leaf in range(mass.shape[1]):
             mass[group, leaf] = 0.0
-    for group in range(len(starts) - 1):
-        for begin in range(starts[group], starts[group + 1], TILE):
-            size = min(TILE, starts[group + 1] - begin)
-            for t in range(scores.shape[0]):
-                open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
-            lift_values(left, right, table[group], size, values)
-            total += chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
-            _spread(
-                left, right, table[group], size, values, reach, steepness, begin, slopes,
-                mass[group],
-            )  # fmt: skip
+    total = 0.0
+    for begin in range(starts[0], starts[-1], TILE):
+        size = min(TILE, starts[-1] - begin)
+        at = begin if kept else begin - begin
+        if not (kept and opened):
+            for t in range(n_branches):
+                open_gates(
+                    scores[t], begin, size, steepness, left[t, at:], right[t, at:], powers, bits
+                )
+        lift_values(left, right, at, table, starts, begin, size, values)
+        total += chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
+        _spread(
+            left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
+        )  # fmt: skip
     return total
 
 
 @compiled_uncounted
-def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-untyped-def]
-    """V[branch] from the leaves up."""
+def part_of_class(starts, group, begin, size):  # type: ignore[no-untyped-def]
+    """Where the rows of a class begin and end in a tile; the end is no more than the beginning
+    where it has none."""
+    return max(starts[group] - begin, 0), min(starts[group + 1] - begin, size)
+
+
+@compiled_uncounted
+def lift_values(left, right, at, table, starts, begin, size, values):  # type: ignore[no-untyped-def]
+    """V[branch] from the leaves up; gates of the tile are those from ``at`` on."""
     n_branches = left.shape[0]
     for t in range(n_branches - 1, -1, -1):
-        p, q, here = left[t], right[t], values[t]
+        p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
         if 2 * t + 1 >= n_branches:
-            on_left, on_right = (
-                leaf_values[2 * t + 1 - n_branches],
-                leaf_values[2 * t + 2 - n_branches],
-            )
-            for i in range(size):
-                here[i] = p[i] * on_left + q[i] * on_right
+            leaf = 2 * t + 1 - n_branches
+            for group in range(len(starts) - 1):
+                low, high = part_of_class(starts, group, begin, size)
+                if low < high:
+                    _lift_leaves(
+                        p[low:high], q[low:high], table[group, leaf], table[group, leaf + 1],
+                        here[low:high],
+                    )  # fmt: skip
         else:
             below_left, below_right = values[2 * t + 1], values[2 * t + 2]
             for i in range(size):
@@ -99,54 +114,62 @@ def lift_values(left, right, leaf_values, size, values):  # type: ignore[no-unty
 
 
 @compiled_uncounted
+def _lift_leaves(p, q, on_left, on_right, here):  # type: ignore[no-untyped-def]
+    for i in range(here.size):
+        here[i] = p[i] * on_left + q[i] * on_right
+
+
+@compiled_sums
 def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
+    weight = weights[begin : begin + size]
     if outer == IDENTITY:  # most passes: no more than a product
         for i in range(size):
-            total += weights[begin + i] * root_values[i]
-            factors[i] = weights[begin + i]
+            total += weight[i] * root_values[i]
+            factors[i] = weight[i]
         return total
     if outer == LOGARITHM:
         for i in range(size):
             logs[i] = max(root_values[i], TINY_PROBABILITY)
         logarithms(logs, bits, factors, size)
         for i in range(size):
-            total -= weights[begin + i] * logs[i]
+            total -= weight[i] * logs[i]
         for i in range(size):
-            factors[i] = -weights[begin + i] / max(root_values[i], TINY_PROBABILITY)
+            factors[i] = -weight[i] / max(root_values[i], TINY_PROBABILITY)
     else:
         for i in range(size):
             value, slope, _ = outer_terms(outer, root_values[i])
-            total += weights[begin + i] * value
-            factors[i] = weights[begin + i] * slope
+            total += weight[i] * value
+            factors[i] = weight[i] * slope
     if bends.size > 0:
         for i in range(size):
             _, slope, curvature = outer_terms(outer, root_values[i])
-            squared = weights[begin + i] * slope * slope
+            squared = weight[i] * slope * slope
             bends[begin + i] = curvature / squared if squared > 0.0 else 0.0
     return total
 
 
 @compiled_uncounted
 def _spread(  # type: ignore[no-untyped-def]
-    left, right, leaf_values, size, values, reach, steepness, begin, slopes, mass
+    left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
 ):
     """Reach and slopes from the root down; leaf masses are added to ``mass``."""
     n_branches = left.shape[0]
     for t in range(n_branches):
-        p, q, here, slope = left[t], right[t], reach[t], slopes[t]
+        p, q, here = left[t, at : at + size], right[t, at : at + size], reach[t]
+        slope = slopes[t, begin : begin + size]
         if 2 * t + 1 >= n_branches:
             leaf = 2 * t + 1 - n_branches
-            gain = steepness * (leaf_values[leaf] - leaf_values[leaf + 1])
-            mass_left, mass_right = 0.0, 0.0
-            for i in range(size):
-                going_left = here[i] * p[i]
-                mass_left += going_left
-                mass_right += here[i] * q[i]
-                slope[begin + i] = gain * going_left * q[i]
-            mass[leaf] += mass_left
-            mass[leaf + 1] += mass_right
+            for group in range(len(starts) - 1):
+                low, high = part_of_class(starts, group, begin, size)
+                if low < high:
+                    gain = steepness * (table[group, leaf] - table[group, leaf + 1])
+                    mass_left, mass_right = _end_in_leaves(
+                        p[low:high], q[low:high], here[low:high], gain, slope[low:high]
+                    )
+                    mass[group, leaf] += mass_left
+                    mass[group, leaf + 1] += mass_right
         else:
             below_left, below_right = values[2 * t + 1], values[2 * t + 2]
             reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
@@ -154,4 +177,16 @@ def _spread(  # type: ignore[no-untyped-def]
                 going_left = here[i] * p[i]
                 reach_left[i] = going_left
                 reach_right[i] = here[i] * q[i]
-                slope[begin + i] = steepness * going_left * q[i] * (below_left[i] - below_right[i])
+                slope[i] = steepness * going_left * q[i] * (below_left[i] - below_right[i])
+
+
+@compiled_sums
+def _end_in_leaves(p, q, here, gain, slope):  # type: ignore[no-untyped-def]
+    """The mass of both leaves below a branch, of rows of one class."""
+    mass_left, mass_right = 0.0, 0.0
+    for i in range(slope.size):
+        going_left = here[i] * p[i]
+        mass_left += going_left
+        mass_right += here[i] * q[i]
+        slope[i] = gain * going_left * q[i]
+    return mass_left, mass_right

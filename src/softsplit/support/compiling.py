@@ -99,6 +99,19 @@ def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, {"contract", "nsz"}, _nrt=False)
 
 
+def shared_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for one that Python calls too."""
+    return Compiled(function, {"contract", "nsz"}, shared=True, _nrt=False)
+
+
+def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for loops that add up: numbers may be added side by side, in an order of their own.
+
+    That order follows from the length of the loop alone.
+    """
+    return Compiled(function, {"contract", "nsz", "reassoc"}, _nrt=False)
+
+
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same with every operation rounded by itself, so that numpy can give the same bits."""
     return Compiled(function, False)
@@ -110,12 +123,13 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled_by_type(
-    implementations: Mapping[type, Callable[..., Any]],
+    implementations: Mapping[type, Callable[..., Any]], *, makes_arrays: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A function for compiled callers whose code depends on the type of its first argument.
 
     That argument is a named tuple; the decorated function gives name, signature and documentation.
-    Numba takes the implementation for the type at hand and compiles no other.
+    Numba takes the implementation for the type at hand and compiles no other. References are
+    counted by those that make arrays, and in between only where such an array is returned.
     """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,7 +147,7 @@ def compiled_by_type(
 
         stub = _calling(chosen, names)
         choose_with_names = _calling(lambda first, *_: choose(first), names)
-        told: Any = PART | options({"contract", "nsz"})
+        told: Any = PART | options({"contract", "nsz"}) | {"_nrt": makes_arrays}
         overload(stub, jit_options=told)(choose_with_names)
         return update_wrapper(stub, declared)
 

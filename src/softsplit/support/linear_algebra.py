@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
 """Relative to the largest diagonal entry of the matrix."""
@@ -15,7 +15,8 @@ def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
     """Solve (matrix + damping unit diag(scale)) x = right in place, with hardly more damping
     than it takes.
 
-    ``unit`` is the largest diagonal entry relative to its scale. ``memory`` holds the damping; the
+    Of the matrix what is on and above the diagonal is looked at. ``unit`` is the largest diagonal
+    entry relative to its scale. ``memory`` holds the damping; the
     next call starts a little below it.
     """
     n = right.size
@@ -26,14 +27,7 @@ def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
     damping = max(0.1 * memory[0], SMALLEST_DAMPING)
     while damping < LARGEST_DAMPING:
         if _cholesky(matrix, damping * unit, scale, upper):
-            for a in range(n):
-                right[a] /= upper[a, a]
-                for b in range(a + 1, n):
-                    right[b] -= upper[a, b] * right[a]
-            for a in range(n - 1, -1, -1):
-                for b in range(a + 1, n):
-                    right[a] -= upper[a, b] * right[b]
-                right[a] /= upper[a, a]
+            _solve(upper, right)
             memory[0] = damping
             return True
         damping *= 10.0
@@ -41,37 +35,76 @@ def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
+def _solve(upper, right):  # type: ignore[no-untyped-def]
+    """Solve U'U x = right in place."""
+    n = right.size
+    for a in range(n):
+        value = right[a] / upper[a, a]
+        right[a] = value
+        row, rest = upper[a, a + 1 :], right[a + 1 :]
+        for b in range(rest.size):
+            rest[b] -= row[b] * value
+    for a in range(n - 1, -1, -1):
+        row, rest = upper[a, a + 1 :], right[a + 1 :]
+        value = right[a]
+        for b in range(rest.size):
+            value -= row[b] * rest[b]
+        right[a] = value / upper[a, a]
+
+
+@compiled_uncounted
 def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
     """Factor matrix + damping diag(scale) = U'U; False if it is not safely positive definite.
 
-    Four rows of U at a time, so that each row below is loaded and stored a quarter as often.
+    Four rows of U at a time, taken off two of those below, so that each is loaded and stored
+    seldom. Rows are slices from the diagonal on: an index that begins elsewhere than at zero may
+    be negative as far as the compiler knows, and such loops are not vectorised.
     """
     n = matrix.shape[0]
     for a in range(n):
-        for b in range(a, n):
-            upper[a, b] = matrix[a, b]
-        upper[a, a] += damping * scale[a]
+        row, given = upper[a, a:], matrix[a, a:]
+        for b in range(row.size):
+            row[b] = given[b]
+        row[0] += damping * scale[a]
     for begin in range(0, n, 4):
         end = min(begin + 4, n)
         for c in range(begin, end):
-            row = upper[c]
-            if not row[c] > 0.1 * damping * scale[c]:
+            row = upper[c, c:]
+            if not row[0] > 0.1 * damping * scale[c]:
                 return False
-            root = 1.0 / np.sqrt(row[c])
-            for b in range(c, n):
+            root = 1.0 / np.sqrt(row[0])
+            for b in range(row.size):
                 row[b] *= root
             for a in range(c + 1, end):
-                factor, below = row[a], upper[a]
-                for b in range(a, n):
-                    below[b] -= factor * row[b]
-        if end == n:
-            break
-        r, s, t, u = upper[begin], upper[begin + 1], upper[begin + 2], upper[begin + 3]
-        for a in range(end, n):
-            at_r, at_s, at_t, at_u, below = r[a], s[a], t[a], u[a], upper[a]
-            for b in range(a, n):
-                below[b] -= at_r * r[b] + at_s * s[b] + at_t * t[b] + at_u * u[b]
+                _take_off(upper[c, a], upper[c, a:], upper[a, a:])
+        for a in range(end, n - 1, 2):
+            _take_four_off_two(upper, begin, a)
+        if end < n and (n - end) % 2 == 1:
+            for c in range(begin, end):
+                _take_off(upper[c, n - 1], upper[c, n - 1 :], upper[n - 1, n - 1 :])
     return True
+
+
+@compiled_uncounted
+def _take_off(factor, row, below):  # type: ignore[no-untyped-def]
+    for b in range(below.size):
+        below[b] -= factor * row[b]
+
+
+@compiled_uncounted
+def _take_four_off_two(upper, begin, a):  # type: ignore[no-untyped-def]
+    """Take rows begin .. begin + 3 off rows a and a + 1.
+
+    One number left of the diagonal, which nobody reads, is overwritten.
+    """
+    r, s = upper[begin, a:], upper[begin + 1, a:]
+    t, u = upper[begin + 2, a:], upper[begin + 3, a:]
+    first, second = upper[a, a:], upper[a + 1, a:]
+    r0, s0, t0, u0 = r[0], s[0], t[0], u[0]
+    r1, s1, t1, u1 = r[1], s[1], t[1], u[1]
+    for b in range(first.size):
+        first[b] = first[b] - r0 * r[b] - s0 * s[b] - t0 * t[b] - u0 * u[b]
+        second[b] = second[b] - r1 * r[b] - s1 * s[b] - t1 * t[b] - u1 * u[b]
 
 
 @compiled_uncounted
@@ -85,25 +118,24 @@ def invert_positive(matrix, upper):  # type: ignore[no-untyped-def]
     if n == 0 or not _cholesky(matrix, 0.0, matrix[0], upper):
         return False
     for a in range(n - 1, -1, -1):
-        row, above, inverse = matrix[a], upper[a], 1.0 / upper[a, a]
+        row, inverse = matrix[a], 1.0 / upper[a, a]
         for b in range(n):
             row[b] = 0.0
         for c in range(a + 1, n):
-            factor, below = inverse * above[c], matrix[c]
-            for b in range(c, n):
-                row[b] -= factor * below[b]
+            _take_off(inverse * upper[a, c], matrix[c, c:], row[c:])
         row[a] = inverse
     for a in range(n):
-        first = matrix[a]
         for b in range(a, n):
-            second, even, odd = matrix[b], 0.0, 0.0
-            for c in range(b, n - 1, 2):  # two sums, which a processor adds side by side
-                even += first[c] * second[c]
-                odd += first[c + 1] * second[c + 1]
-            if (n - b) % 2 == 1:
-                even += first[n - 1] * second[n - 1]
-            upper[a, b] = even + odd
+            upper[a, b] = _product(matrix[a, b:], matrix[b, b:])
     for a in range(n):
         for b in range(n):
             matrix[a, b] = upper[min(a, b), max(a, b)]
     return True
+
+
+@compiled_sums
+def _product(first, second):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(first.size):
+        total += first[i] * second[i]
+    return total

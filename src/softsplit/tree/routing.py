@@ -55,17 +55,18 @@ def tile_gates(scores, begin, size, steepness, left, right, powers, bits):  # ty
 
     2^-k is written into the exponent bits: ``bits`` is ``powers`` seen as integers. Written out
     because a call of the library's exp per row cannot be vectorised, and gates are most of the
-    work.
+    work. Nor can a loop whose index might be negative: hence the slice.
     """
+    tile = scores[begin : begin + size]
     for i in range(size):
-        left[i], powers[i] = exponential_parts(min(abs(steepness * scores[begin + i]), SATURATION))
+        left[i], powers[i] = exponential_parts(min(abs(steepness * tile[i]), SATURATION))
     for i in range(size):
         bits[i] = (1023 - (bits[i] & 0xFFFF)) << 52
     for i in range(size):
         decay = left[i] * powers[i]
         large = 1.0 / (1.0 + decay)
         small = decay * large
-        positive = scores[begin + i] >= 0.0
+        positive = tile[i] >= 0.0
         left[i] = large if positive else small
         right[i] = small if positive else large
 

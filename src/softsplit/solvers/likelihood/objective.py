@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.outer import LOGARITHM, logarithms
+from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, shared
@@ -110,48 +111,24 @@ def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
 @compiled
 def score_columns(splits, features, scores):  # type: ignore[no-untyped-def]
     """Log-odds of going left, (n_branches, n_rows), to ``scores``."""
-    n_branches, width = splits.shape
-    n_columns, n_rows = features.shape
-    weights = np.empty((n_branches, n_columns))
+    n_branches, n_columns = splits.shape[0], features.shape[0]
+    theta = np.empty((n_branches, n_columns + 1))  # in the units of products.py
     for t in range(n_branches):
         for j in range(n_columns):
-            weights[t, j] = splits[t, j]
-    if n_columns > 0:
-        np.dot(weights, features, scores)
-    else:
-        scores[:, :] = 0.0
-    for t in range(n_branches):
-        intercept = splits[t, width - 1]
-        for i in range(n_rows):
-            scores[t, i] += intercept
-
-
-@compiled
-def total(values):  # type: ignore[no-untyped-def]
-    """Their sum, in four parts that a processor adds side by side."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = values.size - values.size % 4
-    for i in range(0, whole, 4):
-        a += values[i]
-        b += values[i + 1]
-        c += values[i + 2]
-        d += values[i + 3]
-    for i in range(whole, values.size):
-        a += values[i]
-    return (a + b) + (c + d)
+            theta[t, j] = n_columns * splits[t, j]
+        theta[t, n_columns] = -splits[t, n_columns]
+    scores_of(theta, features, scores)
 
 
 @compiled
 def _gather(slopes, features, by_split):  # type: ignore[no-untyped-def]
     """Derivative by the splits from that by the scores."""
     n_branches, n_columns = slopes.shape[0], features.shape[0]
-    products = np.empty((n_branches, n_columns))
-    if n_columns > 0:
-        np.dot(slopes, features.T, products)
+    sums_of(slopes, features, np.ones(n_branches, dtype=np.bool_), by_split)
     for t in range(n_branches):
-        by_split[t, n_columns] = total(slopes[t])
         for j in range(n_columns):
-            by_split[t, j] = products[t, j]
+            by_split[t, j] *= n_columns
+        by_split[t, n_columns] = -by_split[t, n_columns]
 
 
 @compiled

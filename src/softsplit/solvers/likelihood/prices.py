@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
-from softsplit.engines.tree_pass import lift_values
+from softsplit.engines.tree_pass import lift_values, part_of_class
 from softsplit.solvers.likelihood.objective import Field, score_columns, softmax
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
 
 FEATURE_SIZE = 4.0
@@ -47,48 +47,58 @@ def routed(x, field, shape):  # type: ignore[no-untyped-def]
     score_columns(x[:size].reshape(n_branches, n_columns + 1), features, scores)
     gates, gains = np.empty((n_branches, n_rows)), np.empty((n_branches, n_rows))
     root, arriving = np.empty(n_rows), np.empty((n_branches + 1, n_rows))
-    tiles, powers = np.empty((4, n_branches, TILE)), np.empty(TILE)
+    tiles, powers = np.empty((3, n_branches, TILE)), np.empty(TILE)
     _route(
         scores, field.starts, leaves, gates, gains, root, arriving, tiles[0], tiles[1], tiles[2],
-        tiles[3], powers, powers.view(np.int64),
+        powers, powers.view(np.int64),
     )  # fmt: skip
     return scores, gates, gains, root, leaves, arriving
 
 
 @compiled_uncounted
 def _route(  # type: ignore[no-untyped-def]
-    scores, starts, leaves, gates, gains, root, arriving, left, right, values, reach, powers, bits
+    scores, starts, leaves, gates, gains, root, arriving, right, values, reach, powers, bits
 ):
-    """What ``routed`` gives back, a tile of rows of one class at a time."""
-    n_branches = scores.shape[0]
-    for k in range(leaves.shape[0]):
-        shares = leaves[k]
-        for begin in range(starts[k], starts[k + 1], TILE):
-            size = min(TILE, starts[k + 1] - begin)
-            for t in range(n_branches):
-                open_gates(scores[t], begin, size, 1.0, left[t], right[t], powers, bits)
-            lift_values(left, right, shares, size, values)
-            for i in range(size):
-                root[begin + i] = max(values[0, i], TINY_PROBABILITY)
-                reach[0, i] = 1.0
-            for t in range(n_branches):
-                p, q, here, gate, gain = left[t], right[t], reach[t], gates[t], gains[t]
-                if 2 * t + 1 >= n_branches:
-                    leaf = 2 * t + 1 - n_branches
-                    to_left, to_right = arriving[leaf], arriving[leaf + 1]
-                    for i in range(size):
-                        gate[begin + i] = p[i]
-                        gain[begin + i] = here[i] * (shares[leaf] - shares[leaf + 1])
-                        to_left[begin + i] = here[i] * p[i]
-                        to_right[begin + i] = here[i] * q[i]
-                else:
-                    on_left, on_right = values[2 * t + 1], values[2 * t + 2]
-                    below_left, below_right = reach[2 * t + 1], reach[2 * t + 2]
-                    for i in range(size):
-                        gate[begin + i] = p[i]
-                        gain[begin + i] = here[i] * (on_left[i] - on_right[i])
-                        below_left[i] = here[i] * p[i]
-                        below_right[i] = here[i] * q[i]
+    """What ``routed`` gives back, a tile of rows at a time."""
+    n_branches, n_rows = scores.shape
+    for begin in range(0, n_rows, TILE):
+        end = min(begin + TILE, n_rows)
+        size = end - begin
+        for t in range(n_branches):
+            open_gates(scores[t], begin, size, 1.0, gates[t, begin:end], right[t], powers, bits)
+        lift_values(gates[:, begin:end], right, 0, leaves, starts, begin, size, values)
+        top, mixed, everywhere = values[0], root[begin:end], reach[0]
+        for i in range(size):
+            mixed[i] = max(top[i], TINY_PROBABILITY)
+            everywhere[i] = 1.0
+        for t in range(n_branches):
+            p, q, here, gain = gates[t, begin:end], right[t], reach[t], gains[t, begin:end]
+            if 2 * t + 1 >= n_branches:
+                leaf = 2 * t + 1 - n_branches
+                for k in range(leaves.shape[0]):
+                    low, high = part_of_class(starts, k, begin, size)
+                    if low < high:
+                        change = leaves[k, leaf] - leaves[k, leaf + 1]
+                        _scaled(here[low:high], change, gain[low:high])
+                _parted(here, p, q, arriving[leaf, begin:end], arriving[leaf + 1, begin:end])
+            else:
+                on_left, on_right = values[2 * t + 1], values[2 * t + 2]
+                for i in range(size):
+                    gain[i] = here[i] * (on_left[i] - on_right[i])
+                _parted(here, p, q, reach[2 * t + 1, :size], reach[2 * t + 2, :size])
+
+
+@compiled_uncounted
+def _scaled(numbers, factor, found):  # type: ignore[no-untyped-def]
+    for i in range(found.size):
+        found[i] = factor * numbers[i]
+
+
+@compiled_uncounted
+def _parted(here, p, q, to_left, to_right):  # type: ignore[no-untyped-def]
+    for i in range(to_left.size):
+        to_left[i] = here[i] * p[i]
+        to_right[i] = here[i] * q[i]
 
 
 Routed = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
@@ -131,7 +141,7 @@ def _work_out(  # type: ignore[no-untyped-def]
         column = field.features[j]
         if branches[move] == FEATURE:
             total = _feature_rise(
-                splits, j, column, field.starts, field.weights, scores, gates, root, leaves,
+                splits[:, j], column, field.starts, field.weights, scores, gates, root, leaves,
                 tiles[0], tiles[1], tiles[2], powers, bits, shifted,
             )  # fmt: skip
             for t in range(splits.shape[0]):
@@ -152,49 +162,66 @@ def _coefficient_rise(  # type: ignore[no-untyped-def]
 ):
     total = 0.0
     for begin in range(0, root.size, TILE):
-        size = min(TILE, root.size - begin)
-        for i in range(size):
-            shifted[i] = scores[begin + i] - weight * column[begin + i]
+        end = min(begin + TILE, root.size)
+        size = end - begin
+        _shift(scores[begin:end], weight, column[begin:end], shifted)
         open_gates(shifted, 0, size, 1.0, left, right, powers, bits)
+        mixed, gain, gate = root[begin:end], gains[begin:end], gates[begin:end]
         for i in range(size):
-            powers[i] = root[begin + i] + gains[begin + i] * (left[i] - gates[begin + i])
-        total += _log_ratios(root, begin, size, weights, powers, bits, left)
+            powers[i] = mixed[i] + gain[i] * (left[i] - gate[i])
+        total += _log_ratios(mixed, weights[begin:end], powers, bits, left)
     return total
 
 
 @compiled_uncounted
 def _feature_rise(  # type: ignore[no-untyped-def]
-    splits, j, column, starts, weights, scores, gates, root, leaves, left, right, values, powers,
-    bits, shifted,
+    column_weights, column, starts, weights, scores, gates, root, leaves, left, right, values,
+    powers, bits, shifted,
 ):  # fmt: skip
     total = 0.0
-    for k in range(leaves.shape[0]):
-        for begin in range(starts[k], starts[k + 1], TILE):
-            size = min(TILE, starts[k + 1] - begin)
-            for t in range(splits.shape[0]):
-                if splits[t, j] == 0.0:
-                    for i in range(size):
-                        left[t, i], right[t, i] = gates[t, begin + i], 1.0 - gates[t, begin + i]
-                else:
-                    for i in range(size):
-                        shifted[i] = scores[t, begin + i] - splits[t, j] * column[begin + i]
-                    open_gates(shifted, 0, size, 1.0, left[t], right[t], powers, bits)
-            lift_values(left, right, leaves[k], size, values)
-            for i in range(size):
-                powers[i] = values[0, i]
-            total += _log_ratios(root, begin, size, weights, powers, bits, shifted)
+    for begin in range(0, root.size, TILE):
+        end = min(begin + TILE, root.size)
+        size = end - begin
+        for t in range(column_weights.size):
+            p, q, gate = left[t], right[t], gates[t, begin:end]
+            if column_weights[t] == 0.0:
+                for i in range(size):
+                    p[i], q[i] = gate[i], 1.0 - gate[i]
+            else:
+                _shift(scores[t, begin:end], column_weights[t], column[begin:end], shifted)
+                open_gates(shifted, 0, size, 1.0, p, q, powers, bits)
+        lift_values(left, right, 0, leaves, starts, begin, size, values)
+        top = values[0]
+        for i in range(size):
+            powers[i] = top[i]
+        total += _log_ratios(root[begin:end], weights[begin:end], powers, bits, shifted)
     return total
 
 
 @compiled_uncounted
-def _log_ratios(root, begin, size, weights, powers, bits, scratch):  # type: ignore[no-untyped-def]
+def _shift(scores, weight, column, shifted):  # type: ignore[no-untyped-def]
+    """Scores without one coefficient."""
+    for i in range(scores.size):
+        shifted[i] = scores[i] - weight * column[i]
+
+
+@compiled_sums
+def _log_ratios(root, weights, powers, bits, scratch):  # type: ignore[no-untyped-def]
     """Sum of weight log(V / V') over a tile, with the new values V' in ``powers``."""
-    total = 0.0
+    size, total = root.size, 0.0
     for i in range(size):
-        powers[i] = root[begin + i] / max(powers[i], TINY_PROBABILITY)
+        powers[i] = root[i] / max(powers[i], TINY_PROBABILITY)
     logarithms(powers, bits, scratch, size)
     for i in range(size):
-        total += weights[begin + i] * powers[i]
+        total += weights[i] * powers[i]
+    return total
+
+
+@compiled_sums
+def _square_sum(factor, column):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(factor.size):
+        total += factor[i] * column[i] * column[i]
     return total
 
 
@@ -214,15 +241,14 @@ def _estimates(splits, field, kept, gates, gains, root):  # type: ignore[no-unty
     factor, move = np.empty(root.size), 0
     totals = np.zeros(n_columns)
     for t in range(n_branches):
+        gain, gate = gains[t], gates[t]
         for i in range(root.size):
-            slope = gains[t, i] * gates[t, i] * (1.0 - gates[t, i]) / root[i]
+            slope = gain[i] * gate[i] * (1.0 - gate[i]) / root[i]
             factor[i] = 0.5 * field.weights[i] * slope * slope
         for j in range(n_columns):
             if not kept[t, j]:
                 continue
-            total = 0.0
-            for i in range(root.size):
-                total += factor[i] * field.features[j, i] * field.features[j, i]
+            total = _square_sum(factor, field.features[j])
             branches[move], columns[move] = t, j
             rises[move] = total * splits[t, j] * splits[t, j]
             saved[move] = 1.0 + FEATURE_SIZE if counts[j] == 1 else 1.0
@@ -251,9 +277,11 @@ def _add_branch_rises(gates, gains, root, weights, rises):  # type: ignore[no-un
     powers, scratch = np.empty(TILE), np.empty(TILE)
     bits = powers.view(np.int64)
     for begin in range(0, root.size, TILE):
-        size = min(TILE, root.size - begin)
+        end = min(begin + TILE, root.size)
+        mixed, weight = root[begin:end], weights[begin:end]
         for t in range(rises.shape[0]):
+            gate, gain = gates[t, begin:end], gains[t, begin:end]
             for side in range(2):
-                for i in range(begin, begin + size):
-                    powers[i - begin] = root[i] + gains[t, i] * (1.0 - side - gates[t, i])
-                rises[t, side] += _log_ratios(root, begin, size, weights, powers, bits, scratch)
+                for i in range(end - begin):
+                    powers[i] = mixed[i] + gain[i] * (1.0 - side - gate[i])
+                rises[t, side] += _log_ratios(mixed, weight, powers, bits, scratch)

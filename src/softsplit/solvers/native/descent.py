@@ -16,7 +16,7 @@ with L-BFGS steps on the face of the non-smooth part that the point lies on:
 Curvature pairs come from the smooth part alone, so that they survive a change of the strengths.
 
 A descent does not know where the rows are. ``propose`` says what it wants next, the smooth part
-with its derivative at ``state.moved`` or a Newton direction at theta, and ``receive`` or
+at ``state.moved`` or a Newton direction at theta; ``taken`` and ``receive`` or
 ``receive_direction`` take the answer. The loop around them stands twice: compiled, for rows in
 memory (``follow`` of program.py), and in Python for rows elsewhere (``descend_elsewhere``). All
 that a descent knows is coefficient-sized and lies in its state: one cut into slices takes the same
@@ -38,7 +38,7 @@ from softsplit.solvers.native.faces import (
     clip_trial,
     penalty_value,
     snap_near_kinks,
-    subgradient,
+    subgradient_in,
 )
 from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
 from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from
@@ -56,12 +56,12 @@ from softsplit.solvers.native.state import (
     PHASE,
     STALLED,
     STEPS,
+    TRIED,
     VALUE,
     State,
-    StateReference,
 )
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, shared
+from softsplit.support.compiling import compiled_uncounted, shared_uncounted
 
 BEGIN, TURN, TRIAL, BACK, SNAP, LEAVE = range(6)
 """Phases: at the first point, between two steps, on a step, back from one that failed, on the kinks
@@ -111,7 +111,7 @@ class Limits(NamedTuple):
         return self._replace(tol=self.tol * unit, least=self.least * unit)
 
 
-@shared
+@shared_uncounted
 def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """What the descent wants next: END, EVALUATE (at ``state.moved``) or CURVATURE."""
     counters = state.counters
@@ -123,9 +123,10 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     elif phase == TURN:
         if counters[STEPS] >= limits.max_iter:
             return END
-        residual = subgradient(
-            theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces
-        )
+        residual = subgradient_in(
+            theta, state.gradient, sparse, state.free, state.floor, state.slope, state.faces,
+            state.scratch,
+        )  # fmt: skip
         if residual <= limits.tol:
             counters[ENDED] = 1
             return END
@@ -135,7 +136,7 @@ def propose(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     return EVALUATE
 
 
-@shared
+@shared_uncounted
 def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-def]
     """Go on after CURVATURE: ``state.direction`` is a Newton direction if ``found``."""
     if found and dot(state.slope, state.direction) < 0.0:
@@ -144,7 +145,7 @@ def receive_direction(theta, state, sparse, found):  # type: ignore[no-untyped-d
         _first_order(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
     """Begin a step along an L-BFGS direction; one that does not lead down drops the pairs."""
     if not direction_of(theta, sparse, state) < 0.0:
@@ -153,7 +154,7 @@ def _first_order(theta, state, sparse):  # type: ignore[no-untyped-def]
     _begin_step(theta, state, sparse, False)
 
 
-@compiled
+@compiled_uncounted
 def _begin_step(theta, state, sparse, newton):  # type: ignore[no-untyped-def]
     """Set the length of a step along ``state.direction``, and its first trial point."""
     counters, direction = state.counters, state.direction
@@ -171,7 +172,7 @@ def _begin_step(theta, state, sparse, newton):  # type: ignore[no-untyped-def]
     _trial_point(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     moved, slope = state.moved, state.slope
     clip_trial(
@@ -185,16 +186,30 @@ def _trial_point(theta, state, sparse):  # type: ignore[no-untyped-def]
     state.numbers[GAIN] = gain
 
 
-@shared
-def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
-    """Go on with the smooth part at ``state.moved``; its derivative is in ``state.fresh``."""
+@shared_uncounted
+def taken(state, sparse, smooth):  # type: ignore[no-untyped-def]
+    """Whether the derivative at ``state.moved`` is needed, where this is the smooth part: a trial
+    point whose F is too large is left without."""
+    numbers = state.numbers
+    numbers[TRIED] = smooth + penalty_value(state.moved, sparse, state.floor)
+    return state.counters[PHASE] != TRIAL or _lowers_enough(numbers)
+
+
+@compiled_uncounted
+def _lowers_enough(numbers):  # type: ignore[no-untyped-def]
+    new, value = numbers[TRIED], numbers[VALUE]
+    return new < value and new <= value + SUFFICIENT * min(numbers[GAIN], 0.0)
+
+
+@shared_uncounted
+def receive(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
+    """Go on after ``taken``; if it said so, the derivative is in ``state.fresh``."""
     counters, numbers = state.counters, state.numbers
     counters[CALLS] += 1
-    phase, value = counters[PHASE], numbers[VALUE]
+    phase, value, new = counters[PHASE], numbers[VALUE], numbers[TRIED]
     if phase == TRIAL:
-        _judge_trial(theta, state, sparse, limits, smooth)
+        _judge_trial(theta, state, sparse, limits)
     elif phase == SNAP:
-        new = smooth + penalty_value(state.moved, sparse, state.floor)
         if new <= value + ROUNDING * abs(value):
             copy(state.moved, theta)
             copy(state.fresh, state.gradient)
@@ -207,14 +222,14 @@ def receive(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-de
         copy(state.fresh, state.gradient)
         counters[PHASE] = TURN
         if phase == BEGIN:
-            numbers[VALUE] = smooth + penalty_value(theta, sparse, state.floor)
+            numbers[VALUE] = new
         elif phase == LEAVE:
             counters[ENDED] = 1
         else:
             _after_failure(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
     """No step along the direction lowers F: try another kind, the kinks nearby, or end."""
     counters = state.counters
@@ -228,14 +243,13 @@ def _after_failure(theta, state, sparse):  # type: ignore[no-untyped-def]
         counters[ENDED] = 1
 
 
-@compiled
-def _judge_trial(theta, state, sparse, limits, smooth):  # type: ignore[no-untyped-def]
+@compiled_uncounted
+def _judge_trial(theta, state, sparse, limits):  # type: ignore[no-untyped-def]
     """Take the trial point, shorten the step, or give it up."""
     counters, numbers = state.counters, state.numbers
-    value, gain = numbers[VALUE], numbers[GAIN]
-    new = smooth + penalty_value(state.moved, sparse, state.floor)
+    value, gain, new = numbers[VALUE], numbers[GAIN], numbers[TRIED]
     counters[CUTS] += 1
-    if new < value and new <= value + SUFFICIENT * min(gain, 0.0):
+    if _lowers_enough(numbers):
         _count_step(counters, state.damping)
         keep_pair(state, theta)
         small = value - new <= max(limits.decrease * abs(new), limits.least)
@@ -260,7 +274,7 @@ def _judge_trial(theta, state, sparse, limits, smooth):  # type: ignore[no-untyp
         _trial_point(theta, state, sparse)
 
 
-@compiled
+@compiled_uncounted
 def _count_step(counters, damping):  # type: ignore[no-untyped-def]
     counters[STEPS] += 1
     counters[DONE] += 1
@@ -272,7 +286,7 @@ def _count_step(counters, damping):  # type: ignore[no-untyped-def]
 
 def descend_elsewhere(
     theta: FloatArray, value_at: RemoteObjective, sparse: Sparse, limits: Limits, state: State,
-    reference: StateReference, exhausted: Callable[[], bool],
+    exhausted: Callable[[], bool],
 ) -> None:  # fmt: skip
     """Descend from ``theta``, in place, over rows elsewhere: ``value_at`` asks their engine.
 
@@ -281,15 +295,16 @@ def descend_elsewhere(
     """
     if not hasattr(value_at.rows, "curvature"):
         limits = limits._replace(newton_from=NEVER)
-    while (wanted := propose(theta, reference, sparse, limits)) != END:
+    while (wanted := propose(theta, state, sparse, limits)) != END:
         if wanted == CURVATURE:
             few = np.sum(state.faces != FIXED) <= MAX_VARIABLES
             found = few and direction_from(
-                theta, value_at.hessian(theta, state.active), sparse, reference
+                theta, value_at.hessian(theta, state.active), sparse, state
             )
-            receive_direction(theta, reference, sparse, bool(found))
+            receive_direction(theta, state, sparse, bool(found))
         else:
             smooth = value_at(state.moved, state.fresh, state.active)
-            receive(theta, reference, sparse, limits, smooth)
+            taken(state, sparse, smooth)
+            receive(theta, state, sparse, limits)
         if exhausted():
             return

@@ -99,17 +99,19 @@ def _water_level(values, count, total):  # type: ignore[no-untyped-def]
 def subgradient(theta, gradient, sparse, free, floor, slope, state):  # type: ignore[no-untyped-def]
     """Minimum-norm subgradient of F to ``slope``, states to ``state``; its largest entry."""
     scratch = np.empty(sparse.places.size)
-    return _subgradient(theta, gradient, sparse, free, floor, slope, state, scratch)
+    return subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch)
 
 
 @compiled_uncounted
-def _subgradient(theta, gradient, sparse, free, floor, slope, state, scratch):  # type: ignore[no-untyped-def]
+def subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch):  # type: ignore[no-untyped-def]
+    """The same with room for as many numbers as there are weights."""
     n_branches, width = theta.shape
+    weights, slopes, states = theta.reshape(-1), slope.reshape(-1), state.reshape(-1)
     for j in range(width - 1):
         _local_row(theta, gradient, sparse, j, slope, state)
     if sparse.global_strength > 0.0:
         for row in range(sparse.begins.size - 1):
-            _global_row(theta, sparse, free, floor[row], row, slope, state, scratch)
+            _global_row(weights, sparse, free, floor[row], row, width, slopes, states, scratch)
     largest = 0.0
     for t in range(n_branches):
         slope[t, width - 1] = gradient[t, width - 1]
@@ -147,9 +149,8 @@ def _local_row(theta, gradient, sparse, j, slope, state):  # type: ignore[no-unt
 
 
 @compiled_uncounted
-def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type: ignore[no-untyped-def]
+def _global_row(weights, sparse, free, floor, row, width, slopes, states, scratch):  # type: ignore[no-untyped-def]
     """Share the slope of the row's maximum among the entries that attain it."""
-    weights, slopes, states = theta.reshape(-1), slope.reshape(-1), state.reshape(-1)
     begin, end = sparse.begins[row], sparse.begins[row + 1]
     top = floor
     for e in range(begin, end):
@@ -158,7 +159,7 @@ def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type
         return  # the maximum is paid for by fixed branches
     steep = sparse.global_strength * _global_terms(sparse, top)[1]
     if top == 0.0:
-        _zero_row(free, sparse, row, steep, slope, state, scratch)
+        _zero_row(free, sparse, row, steep, width, slopes, states, scratch)
         return
     count = end - end  # of the type of a length: a literal 0 is compiled apart
     for e in range(begin, end):
@@ -176,9 +177,8 @@ def _global_row(theta, sparse, free, floor, row, slope, state, scratch):  # type
 
 
 @compiled_uncounted
-def _zero_row(free, sparse, row, steep, slope, state, scratch):  # type: ignore[no-untyped-def]
+def _zero_row(free, sparse, row, steep, width, slopes, states, scratch):  # type: ignore[no-untyped-def]
     """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
-    slopes, states, width = slope.reshape(-1), state.reshape(-1), slope.shape[1]
     begin, end = sparse.begins[row], sparse.begins[row + 1]
     total = 0.0
     for e in range(begin, end):
@@ -280,7 +280,7 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
                 places[place] = np.copysign(tied, places[place])  # nearly tied becomes tied
             elif states[place] != FIXED and abs(places[place]) > cap:
                 places[place] = np.copysign(cap, places[place])
-        _snap_row(sparse, free, floor[row], row, ON_KINK, moved)
+        _snap_row(sparse, free, floor[row], row, ON_KINK, width, places)
 
 
 @compiled_uncounted
@@ -295,8 +295,9 @@ def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyp
     for t in range(n_branches):
         for j in range(width):
             moved[t, j] = theta[t, j]
+    weights = moved.reshape(-1)
     for row in range(sparse.begins.size - 1):
-        _snap_row(sparse, free, floor[row], row, NEAR_KINK, moved)
+        _snap_row(sparse, free, floor[row], row, NEAR_KINK, width, weights)
     for t in range(n_branches):
         for j in range(width):
             changed = changed or moved[t, j] != theta[t, j]
@@ -304,9 +305,8 @@ def snap_near_kinks(theta, sparse, free, floor, moved):  # type: ignore[no-untyp
 
 
 @compiled_uncounted
-def _snap_row(sparse, free, floor, row, close, moved):  # type: ignore[no-untyped-def]
+def _snap_row(sparse, free, floor, row, close, width, weights):  # type: ignore[no-untyped-def]
     """Put entries closer than ``close`` to zero or to the row's maximum on it."""
-    weights, width = moved.reshape(-1), moved.shape[1]
     top = floor
     for e in range(sparse.begins[row], sparse.begins[row + 1]):
         top = max(top, abs(weights[sparse.places[e]]))

@@ -44,12 +44,12 @@ def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped
                 result[t, j] = vector[t, j] * diagonal[j]
 
 
-@compiled
+@compiled_uncounted
 def direction_of(theta, sparse, state):  # type: ignore[no-untyped-def]
     """state.direction = - P H P slope by the two-loop recursion; returns slope . direction."""
     return _recursion(
         theta, sparse, state.counters[PAIRS], state.slope, state.vector, state.direction,
-        state.faces, state.steps, state.changes, state.products, np.empty(MEMORY), state.inverse,
+        state.faces, state.steps, state.changes, state.products, state.shares, state.inverse,
         state.diagonal,
     )  # fmt: skip
 
@@ -88,7 +88,7 @@ def _recursion(  # type: ignore[no-untyped-def]
     return dot(slope, result)
 
 
-@compiled
+@compiled_uncounted
 def keep_pair(state, theta):  # type: ignore[no-untyped-def]
     """Keep the pair (step, change of the smooth gradient) if it shows positive curvature."""
     _keep(

@@ -22,7 +22,7 @@ from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled_uncounted
 
 
 class Terms(NamedTuple):
@@ -37,20 +37,37 @@ class Terms(NamedTuple):
     ridge: float = 0.0
 
 
-@compiled
-def smooth_value(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
-    """Smooth part at ``theta`` for rows in memory; its derivative goes to ``gradient``.
+@compiled_uncounted
+def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[no-untyped-def]
+    """Smooth part at ``theta`` for rows in memory; ``scratch`` (as theta) is overwritten.
 
-    ``active`` becomes the multipliers of the rates.
+    ``passes`` is the named tuple: references to its arrays are not counted. ``active`` becomes
+    the multipliers of the rates.
     """
     rated = terms.rate_weight > 0.0
     score_rows(theta, passes)
     value = pass_rows(passes.rows, passes, False, rated)
     if rated:
         value += rate_terms(passes.right, terms, active, passes.price)
-        if largest(active) > 0.0:
-            pass_rows(passes.rows, passes, True, False)
+    return value + _other_terms(theta, terms, free, scratch)
+
+
+@compiled_uncounted
+def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
+    """Its derivative to ``gradient``, after ``smooth_value`` at the same point.
+
+    Many points are given up for their value: what only the derivative needs is done here.
+    """
+    if terms.rate_weight > 0.0 and largest(active) > 0.0:
+        pass_rows(passes.rows, passes, True, False)
     gather_gradient(passes, free, gradient)
+    _other_terms(theta, terms, free, gradient)
+
+
+@compiled_uncounted
+def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
+    """What does not depend on rows; the derivative is added."""
+    value = 0.0
     if terms.proximal > 0.0:
         value += proximal_term(theta, terms, free, gradient)
     if terms.ridge > 0.0:
@@ -58,7 +75,7 @@ def smooth_value(theta, passes, terms, free, active, gradient):  # type: ignore[
     return value
 
 
-@compiled
+@compiled_uncounted
 def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
     """The ridge term over the free branches; its derivative is added."""
     total = 0.0
@@ -70,7 +87,7 @@ def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_uncounted
 def largest(values):  # type: ignore[no-untyped-def]
     """The largest of some numbers, or 0 if that is more."""
     found = 0.0
@@ -79,7 +96,7 @@ def largest(values):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled
+@compiled_uncounted
 def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
     """The rate terms; their multipliers go to ``active``, prices to ``price``."""
     total, weight = 0.0, terms.rate_weight
@@ -92,7 +109,7 @@ def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_uncounted
 def proximal_term(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
     """The proximal term over the free branches; its derivative is added."""
     total, strength = 0.0, terms.proximal

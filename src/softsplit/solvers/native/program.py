@@ -27,25 +27,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softsplit.engines.compiled import passes_of
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.problem.distributions import SMOOTHING, TINY_SHARE
 from softsplit.problem.leaves import cheapest_labels
 from softsplit.solvers.native.descent import (
-    CURVATURE,
     END,
+    EVALUATE,
     NEVER,
     TURN,
     Limits,
     propose,
     receive,
     receive_direction,
+    taken,
 )
 from softsplit.solvers.native.faces import Sparse
 from softsplit.solvers.native.newton import newton_direction
-from softsplit.solvers.native.objective import Terms, smooth_value
-from softsplit.solvers.native.state import CALLS, ENDED, PAIRS, PHASE, STEPS, VALUE
+from softsplit.solvers.native.objective import Terms, smooth_derivative, smooth_value
+from softsplit.solvers.native.soft_leaves import expect, soften
+from softsplit.solvers.native.state import CALLS, ENDED, PAIRS, PHASE, STEPS, VALUE, state_of
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled
+from softsplit.support.compiling import compiled, compiled_uncounted
 
 LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
 """Evaluate only."""
@@ -211,7 +213,8 @@ def follow(  # type: ignore[no-untyped-def]
     ``passes`` must hold the leaves; ``others`` are the same with other row weights. ``costs`` are
     those of the expected cost, for Leaves. What it came to goes to ``told``.
     """
-    counters, numbers = state.counters, state.numbers
+    own = state_of(state)
+    counters, numbers = own.counters, own.numbers
     cheapest = np.empty(leaves.shape)
     before, known, line, last = np.inf, False, 0, 0
     told[:] = 0.0
@@ -220,6 +223,7 @@ def follow(  # type: ignore[no-untyped-def]
         asked = others if now[REWEIGHED] > 0.0 else passes
         asked.steepness = now[STEEPNESS]
         asked.outer = int(now[OUTER])
+        arrays = passes_of(asked)
         if now[FORGETS] > 0.0:
             forget(state, metric, now[FORGETS])
         if now[SOFTENS] > 0.0:
@@ -232,17 +236,11 @@ def follow(  # type: ignore[no-untyped-def]
         rates = _rate_terms(terms, now[RATED])
         _begin(counters, now, known)
         while True:
-            wanted = propose(theta, state, part, limits)
+            wanted = _until_curvature(theta, own, part, limits, arrays, rates)
             if wanted == END:
                 break
-            if wanted == CURVATURE:
-                found = newton_direction(theta, asked, rates, part, state)
-                receive_direction(theta, state, part, found)
-            else:
-                smooth = smooth_value(
-                    state.moved, asked, rates, state.free, state.active, state.fresh
-                )
-                receive(theta, state, part, limits, smooth)
+            found = newton_direction(theta, asked, rates, part, state)
+            receive_direction(theta, own, part, found)
         if limits.max_iter > 0:
             told[ITERATIONS] += counters[STEPS]
             told[EVALUATIONS] += counters[CALLS]
@@ -277,6 +275,19 @@ def follow(  # type: ignore[no-untyped-def]
                 told[GIVEN_UP] = 1.0
                 line = program.shape[0]
         told[OBJECTIVE] = value
+
+
+@compiled_uncounted
+def _until_curvature(theta, state, sparse, limits, passes, terms):  # type: ignore[no-untyped-def]
+    """Steps until the descent ends or wants a Newton direction: END or CURVATURE."""
+    while True:
+        wanted = propose(theta, state, sparse, limits)
+        if wanted != EVALUATE:
+            return wanted
+        smooth = smooth_value(state.moved, passes, terms, state.free, state.active, state.fresh)
+        if taken(state, sparse, smooth):
+            smooth_derivative(state.moved, passes, terms, state.free, state.active, state.fresh)
+        receive(theta, state, sparse, limits)
 
 
 @compiled
@@ -376,25 +387,3 @@ def _ask_for(costs, leaves, passes):  # type: ignore[no-untyped-def]
                 table[y, leaf] = 0.0
                 for k in range(leaves.shape[0]):
                     table[y, leaf] += costs[y, k] * leaves[k, leaf]
-
-
-@compiled
-def soften(leaves):  # type: ignore[no-untyped-def]
-    """Mix a little of every class into every leaf, in place."""
-    n_classes = leaves.shape[0]
-    for k in range(n_classes):
-        for leaf in range(leaves.shape[1]):
-            leaves[k, leaf] = (1.0 - SMOOTHING) * leaves[k, leaf] + SMOOTHING / n_classes
-
-
-@compiled
-def expect(by_table, leaves):  # type: ignore[no-untyped-def]
-    """An expectation step for the leaves, in place, from the derivative of the log-loss by them."""
-    for leaf in range(leaves.shape[1]):
-        total = 0.0
-        for k in range(leaves.shape[0]):
-            leaves[k, leaf] *= -by_table[k, leaf]
-            total += leaves[k, leaf]
-        for k in range(leaves.shape[0]):
-            leaves[k, leaf] /= max(total, TINY_SHARE)
-    soften(leaves)

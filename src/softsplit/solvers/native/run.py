@@ -339,7 +339,7 @@ class DescentRun:
                 assert self._remote is not None
                 counters[STEPS] = counters[CALLS] = 0
                 descend_elsewhere(
-                    theta, self._remote, sparse, part, self.state, self._reference,
+                    theta, self._remote, sparse, part, self.state,
                     lambda: self.meter.budget.exhausted,
                 )  # fmt: skip
             else:

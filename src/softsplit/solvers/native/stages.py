@@ -31,11 +31,10 @@ from softsplit.solvers.native.program import (
     Slow,
     Soften,
     Step,
-    expect,
     joined,
-    soften,
 )
 from softsplit.solvers.native.run import DescentRun, Outcome
+from softsplit.solvers.native.soft_leaves import expect, soften
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 

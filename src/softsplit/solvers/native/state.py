@@ -21,8 +21,9 @@ whether the last Newton direction failed, its phase (0 at the beginning), iterat
 this slice, cuts of the present step, whether that is a Newton step, and whether the descent has
 ended by itself."""
 
-VALUE, LENGTH, GAIN = range(3)
-"""Numbers of a descent: F, length of the present step, and what it promises."""
+VALUE, LENGTH, GAIN, TRIED = range(4)
+"""Numbers of a descent: F, length of the present step, what it promises, and F where it was last
+asked for."""
 
 
 class State(NamedTuple):
@@ -46,6 +47,8 @@ class State(NamedTuple):
     diagonal: FloatArray  # (n_features + 1,)
     free: NDArray[np.bool_]  # (n_branches,)
     floor: FloatArray  # (n_features,)
+    scratch: FloatArray  # (n_branches * (n_features + 1),)
+    shares: FloatArray  # (MEMORY,): scratch too
 
 
 @structref.register
@@ -65,7 +68,17 @@ def _state_reference(s):  # type: ignore[no-untyped-def]
     return StateReference(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor,
+        s.free, s.floor, s.scratch, s.shares,
+    )  # fmt: skip
+
+
+@compiled
+def state_of(s):  # type: ignore[no-untyped-def]
+    """The arrays of a ``StateReference``, for functions that do not count references."""
+    return State(
+        s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
+        s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
+        s.free, s.floor, s.scratch, s.shares,
     )  # fmt: skip
 
 
@@ -84,7 +97,7 @@ def new_state(
     empty = [np.zeros(shape) for _ in range(6)]
     return State(
         counters=np.zeros(10, dtype=np.int64),
-        numbers=np.zeros(3),
+        numbers=np.zeros(4),
         gradient=empty[0],
         fresh=empty[1],
         slope=empty[2],
@@ -101,4 +114,6 @@ def new_state(
         diagonal=np.array(diagonal),
         free=free,
         floor=floor,
+        scratch=np.zeros(shape[0] * shape[1]),
+        shares=np.zeros(MEMORY),
     )

@@ -1,0 +1,145 @@
+"""Products of a few splits with many rows, compiled: scores, and sums over rows.
+
+    scores      z[t, i] = theta[t] . (x_i / n_features, -1)
+    derivative  g[t]    = sum_i slope[t, i] (x_i / n_features, -1)
+
+Shapes: theta and g (n_branches, n_features + 1), features (n_features, n_rows), z and slopes
+(n_branches, n_rows). One of the factors has as few rows as the tree has branches: a library for
+products of matrices would copy the features first, which takes as long as these loops. They take a
+tile of rows at a time, which stays in the cache, and four features and two branches together, each
+of which is then loaded once for several products.
+"""
+
+from __future__ import annotations
+
+from softsplit.support.compiling import compiled_sums, compiled_uncounted
+
+ROWS = 256
+"""Rows of a tile."""
+
+
+@compiled_uncounted
+def scores_of(theta, features, scores):  # type: ignore[no-untyped-def]
+    """Scores of all rows to ``scores``."""
+    n_branches, n_features = theta.shape[0], theta.shape[1] - 1
+    n_rows = scores.shape[1]
+    for begin in range(0, n_rows, ROWS):
+        end = min(begin + ROWS, n_rows)
+        for t in range(n_branches):
+            score, threshold = scores[t, begin:end], theta[t, n_features]
+            for i in range(score.size):
+                score[i] = -threshold
+        for j in range(0, n_features, 4):
+            _add_four(theta[0], j, features, begin, end, scores[0, begin:end])
+            for t in range(1, n_branches - 1, 2):
+                _add_four_to_two(
+                    theta[t], theta[t + 1], j, features, begin, end, scores[t, begin:end],
+                    scores[t + 1, begin:end],
+                )  # fmt: skip
+            if n_branches % 2 == 0:
+                last = n_branches - 1
+                _add_four(theta[last], j, features, begin, end, scores[last, begin:end])
+
+
+@compiled_uncounted
+def _four_weights(split, j):  # type: ignore[no-untyped-def]
+    """Weights of features j .. j + 3; zero beyond the last."""
+    n = split.size - 1
+    return (
+        split[j] / n,
+        split[j + 1] / n if j + 1 < n else 0.0,
+        split[j + 2] / n if j + 2 < n else 0.0,
+        split[j + 3] / n if j + 3 < n else 0.0,
+    )
+
+
+@compiled_uncounted
+def _four_lines(features, j, begin, end):  # type: ignore[no-untyped-def]
+    """Features j .. j + 3 of a tile; the last one again beyond it."""
+    last = features.shape[0] - 1
+    return (
+        features[j, begin:end],
+        features[min(j + 1, last), begin:end],
+        features[min(j + 2, last), begin:end],
+        features[min(j + 3, last), begin:end],
+    )
+
+
+@compiled_uncounted
+def _add_four(split, j, features, begin, end, score):  # type: ignore[no-untyped-def]
+    a, b, c, d = _four_weights(split, j)
+    w, x, y, z = _four_lines(features, j, begin, end)
+    for i in range(score.size):
+        score[i] = score[i] + a * w[i] + b * x[i] + c * y[i] + d * z[i]
+
+
+@compiled_uncounted
+def _add_four_to_two(split, other, j, features, begin, end, score, second):  # type: ignore[no-untyped-def]
+    a, b, c, d = _four_weights(split, j)
+    e, f, g, h = _four_weights(other, j)
+    w, x, y, z = _four_lines(features, j, begin, end)
+    for i in range(score.size):
+        score[i] = score[i] + a * w[i] + b * x[i] + c * y[i] + d * z[i]
+        second[i] = second[i] + e * w[i] + f * x[i] + g * y[i] + h * z[i]
+
+
+@compiled_uncounted
+def sums_of(slopes, features, free, gradient):  # type: ignore[no-untyped-def]
+    """The derivative by all splits to ``gradient``; zero for branches that are not free."""
+    n_branches, n_rows = slopes.shape
+    n_features = features.shape[0]
+    for t in range(n_branches):
+        for j in range(n_features + 1):
+            gradient[t, j] = 0.0
+    for begin in range(0, n_rows, ROWS):
+        end = min(begin + ROWS, n_rows)
+        for t in range(n_branches):
+            if free[t]:
+                gradient[t, n_features] -= _sum(slopes[t, begin:end])
+        for t in range(0, n_branches, 2):
+            _sum_features(slopes, t, features, begin, end, gradient)
+    for t in range(n_branches):
+        for j in range(n_features):
+            gradient[t, j] = gradient[t, j] / n_features if free[t] else 0.0
+
+
+@compiled_sums
+def _sum(slope):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(slope.size):
+        total += slope[i]
+    return total
+
+
+@compiled_uncounted
+def _sum_features(slopes, t, features, begin, end, gradient):  # type: ignore[no-untyped-def]
+    """Add the products of a tile with all features, for branches t and t + 1."""
+    n_features, two = features.shape[0], min(t + 1, slopes.shape[0] - 1)
+    first, second = slopes[t, begin:end], slopes[two, begin:end]
+    for j in range(0, n_features, 4):
+        w, x, y, z = _four_lines(features, j, begin, end)
+        found = eight_sums(first, second, w, x, y, z)
+        for k in range(min(4, n_features - j)):
+            gradient[t, j + k] += found[k]
+            if two > t:
+                gradient[two, j + k] += found[4 + k]
+
+
+@compiled_sums
+def eight_sums(first, second, w, x, y, z):  # type: ignore[no-untyped-def]
+    """Products of either of two lines with each of four others.
+
+    So many at a time that a processor, which needs four steps for each, need not wait for any.
+    """
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    e, f, g, h = 0.0, 0.0, 0.0, 0.0
+    for i in range(first.size):
+        a += first[i] * w[i]
+        b += first[i] * x[i]
+        c += first[i] * y[i]
+        d += first[i] * z[i]
+        e += second[i] * w[i]
+        f += second[i] * x[i]
+        g += second[i] * y[i]
+        h += second[i] * z[i]
+    return a, b, c, d, e, f, g, h
