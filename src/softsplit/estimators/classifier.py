@@ -44,10 +44,11 @@ class SoftTreeClassifier(SoftTreeBase):
         "count" with loss "log", and the "l0" of the paper with loss "cost".
     local_strength, global_strength : float or "auto", default="auto"
         Strength of the penalty on single coefficients, and on features across the tree. With loss
-        "log", "auto" is 0.6 % of the log-loss of a tree without features for each feature (beyond
-        1,000 rows less, by the square root of their number; with few rows more, that luck with one
-        of p columns of noise does not suffice: a quarter of log p + log(n) / 2), and under "count"
-        a quarter of a feature's for each coefficient. It is 0 otherwise.
+        "log", "auto" is 0.6 % of the log-loss of a tree without features, or of two even classes if
+        that is less, for each feature (beyond 1,000 rows less, by the square root of their number;
+        with few rows more, that luck with one of p columns of noise does not suffice: a quarter of
+        log p + log(n) / 2), and under "count" a quarter of a feature's for each coefficient. It is
+        0 otherwise.
     sharpness : float, default=5.0
         alpha of the "l0" penalty 1 - exp(-alpha u).
     exponent, offset : float, default=0.5 and 1e-5

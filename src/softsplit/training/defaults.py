@@ -10,12 +10,14 @@ global_strength    0, as it must be stated             a share of the featureles
                                                       what luck would give (luck)
 local_strength     0                                  a quarter of the global one under "count"
 
-The featureless loss is that of the best tree that uses no feature.
+The featureless loss is that of the best tree that uses no feature, or of two even classes if that
+is less.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 from typing import Any
 
 from softsplit.solvers.base import Follower
@@ -35,6 +37,10 @@ standard deviation of a feature (under "quantile" and "minmax", of evenly spread
 GLOBAL_SHARE, SHARE_ROWS = 0.006, 1000
 """A feature must lower the featureless loss by this part, and a coefficient by a quarter of it;
 with more than so many rows, which tell smaller gains from luck, by less."""
+
+EVEN = log(2)
+"""Loss of a row of two even classes: no more than that counts of the featureless loss. With many
+classes it is larger, but what luck gives a coefficient is not."""
 
 LUCK_PART = 0.25
 """Part of ``luck`` that a feature must give at least: with few rows it is more than a share."""
@@ -99,7 +105,8 @@ def auto_strengths(settings: Any, loss: float, n_rows: float, n_features: int, u
     if is_auto(global_):
         sparse = is_likelihood(settings.loss) and settings.penalty is not None
         least = LUCK_PART * unit * luck(n_rows, n_features)
-        global_ = max(share(n_rows) * loss, least) if sparse else 0.0
+        known = min(loss, EVEN * n_rows * unit)
+        global_ = max(share(n_rows) * known, least) if sparse else 0.0
     if is_auto(local):
         counts = isinstance(settings.penalty, str) and settings.penalty == "count"
         known = positive_number("global_strength", global_, zero=True)

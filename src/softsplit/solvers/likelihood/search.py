@@ -53,8 +53,8 @@ FINALISTS = 2
 WEAKER, WEAKER_STEPS = 0.2, 40
 """The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
 
-COMPARED_PART, COMPARED_FINALISTS = 0.5, 1
-"""Part of these steps, and finalists, where trees are only compared."""
+COMPARED_PART = 0.5
+"""Part of these steps where trees are only compared."""
 
 RACE_RIDGE = 0.1
 
@@ -202,10 +202,10 @@ class Descents:
         if not runs:
             return starts[0]
         runs.sort(key=lambda run: run[0])
-        part, finalists = (COMPARED_PART, COMPARED_FINALISTS) if self.compared else (1.0, FINALISTS)
+        part = COMPARED_PART if self.compared else 1.0
         ends: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            for _, draft in runs[:finalists]:
+            for _, draft in runs[:FINALISTS]:
                 steps = int(part * WINNER_STEPS)
                 draft, value, _ = self.descend(draft, smoothing, steps, WINNER_DECREASE)
                 ends.append((value, draft))
