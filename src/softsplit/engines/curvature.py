@@ -26,7 +26,7 @@ from softsplit.tree.routing import open_gates
 NEGLIGIBLE = 1e-6
 """Rows whose slopes are smaller than this part of the largest one do not count."""
 
-CHUNK = 1024
+CHUNK = 256
 """Rows whose part of the matrix is added up at a time."""
 
 
@@ -66,42 +66,52 @@ def _entries(index, members):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_branch(index, signs, passes, least, t, matrix):  # type: ignore[no-untyped-def]
-    """Second derivatives of branch t with itself and with the branches above it.
+def add_branches(index, signs, passes, least, matrix):  # type: ignore[no-untyped-def]
+    """Second derivatives of all branches with themselves and with the branches above them.
 
     They are added on and above the diagonal of the matrix. Rows are taken in chunks, so that their
     lines stay in the cache and take little memory.
     """
-    rows_of, steepness, width = passes.rows, passes.steepness, index.shape[1]
-    features, scores, slopes = rows_of.features, passes.scores, passes.slopes[t]
-    counting = np.empty(slopes.size, dtype=np.uint64)
-    count = _rows_that_count(slopes, least, counting)
-    size = min(count, CHUNK)
-    lines, weighted = np.empty((width, size)), np.empty((width, size))
-    factor, gates, powers = np.empty(size), np.empty((2, size)), np.empty(size)
+    rows, width, n_rows = passes.rows, index.shape[1], passes.slopes.shape[1]
+    counting, size = np.empty(n_rows, dtype=np.uint64), min(n_rows, CHUNK)
+    lines, weighted, room = np.empty((width, size)), np.empty((width, size)), np.empty((4, size))
     mine, theirs = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
-    n_mine = _entries(index[t], mine)
+    for t in range(index.shape[0]):
+        _add_branch(
+            index, signs, rows.features, rows.parents, rows.on_left, passes.scores, passes.slopes,
+            passes.gates, passes.steepness, least, t, counting, lines, weighted, room, mine,
+            theirs, matrix,
+        )  # fmt: skip
+
+
+@compiled_uncounted
+def _add_branch(  # type: ignore[no-untyped-def]
+    index, signs, features, parents, on_left, scores, slopes, kept, steepness, least, t, counting,
+    lines, weighted, room, mine, theirs, matrix,
+):  # fmt: skip
+    """Second derivatives of branch t; the last arrays but one are room to work in."""
+    gates, powers, factor, slope = room[:2], room[2], room[3], slopes[t]
+    n_mine, count = _entries(index[t], mine), _rows_that_count(slope, least, counting)
     for begin in range(0, count, CHUNK):
         rows = counting[begin : min(begin + CHUNK, count)]
-        _gather_lines(index, rows_of.parents, t, features, rows, lines)
-        _gates_of(scores[t], passes.gates, t, rows, steepness, gates, powers, factor)
-        _own_factors(gates, slopes, rows, steepness, factor)
+        _gather_lines(index, parents, t, features, rows, lines)
+        _gates_of(scores[t], kept, t, rows, steepness, gates, powers, factor)
+        _own_factors(gates, slope, rows, steepness, factor)
         _weigh(lines, mine, n_mine, factor, rows.size, weighted)
         _add_block(
             weighted, mine, n_mine, lines, mine, n_mine, rows.size, t, t, index, signs, matrix
         )  # fmt: skip
-        node, other = t, rows_of.parents[t]
+        node, other = t, parents[t]
         while other >= 0:
-            _gates_of(scores[other], passes.gates, other, rows, steepness, gates, powers, factor)
-            on_left = rows_of.on_left[node]
-            _factors_above(gates, slopes, rows, steepness, on_left, factor)
+            _gates_of(scores[other], kept, other, rows, steepness, gates, powers, factor)
+            _factors_above(gates, slope, rows, steepness, on_left[node], factor)
             _weigh(lines, mine, n_mine, factor, rows.size, weighted)
             n_theirs = _entries(index[other], theirs)
             _add_block(
                 weighted, mine, n_mine, lines, theirs, n_theirs, rows.size, t, other, index, signs,
                 matrix,
             )  # fmt: skip
-            node, other = other, rows_of.parents[other]
+            node, other = other, parents[other]
 
 
 @compiled_uncounted

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.curvature import add_bends, add_branch, least_slope, rate_gradient
+from softsplit.engines.curvature import add_bends, add_branches, least_slope, rate_gradient
 from softsplit.solvers.native.faces import FIXED, TIED, count_tied, curvature, outward
 from softsplit.support.compiling import compiled
 from softsplit.support.linear_algebra import solve_damped
@@ -48,7 +48,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
                 if j < width - 1:
                     matrix[v, v] += terms.ridge
                     matrix[v, v] += curvature(theta, sparse, state.faces, t, j, tied)
-        add_branch(index, signs, passes, least, t, matrix)
+    add_branches(index, signs, passes, least, matrix)
     if passes.bends.size > 0:
         add_bends(index, signs, passes, matrix)
     if terms.rate_weight > 0.0:
