@@ -25,7 +25,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
     ``passes`` must hold the scores and slopes of ``theta``.
     """
     n_branches, width = theta.shape
-    slope, result, index, signs = state.slope, state.direction, state.index, state.signs
+    slope, result, index, signs = state.slope, state.direction, state.variables, state.signs
     count_tied(sparse, state.faces, state.tied)
     n = _number(theta, slope, state.faces, sparse, index, signs)
     least = least_slope(passes, state.free)

@@ -52,7 +52,7 @@ class State(NamedTuple):
     floor: FloatArray  # (n_features,)
     scratch: FloatArray  # (n_branches * (n_features + 1),)
     shares: FloatArray  # (MEMORY,): scratch too
-    index: NDArray[np.int64]  # the variable of each entry in a Newton step, or -1
+    variables: NDArray[np.int64]  # the variable of each entry in a Newton step, or -1
     signs: FloatArray  # how the entry follows it
     tied: NDArray[np.int64]  # entries that it is tied with
     members: NDArray[np.int64]  # (2, n_features + 1): scratch
@@ -76,7 +76,7 @@ def _state_reference(s):  # type: ignore[no-untyped-def]
     return StateReference(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares, s.index, s.signs, s.tied, s.members, s.system,
+        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def state_of(s):  # type: ignore[no-untyped-def]
     return State(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares, s.index, s.signs, s.tied, s.members, s.system,
+        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def new_state(
         floor=floor,
         scratch=np.zeros(shape[0] * shape[1]),
         shares=np.zeros(MEMORY),
-        index=np.zeros(shape, dtype=np.int64),
+        variables=np.zeros(shape, dtype=np.int64),
         signs=np.ones(shape),
         tied=np.zeros(shape, dtype=np.int64),
         members=np.zeros((2, shape[1]), dtype=np.int64),
