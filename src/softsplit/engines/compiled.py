@@ -251,7 +251,7 @@ class CompiledRows(OfSamples, InMemory):
             outer=outer,
             scores=np.empty(each),
             slopes=np.empty(each),
-            rate_slopes=np.empty(each) if bent else NO_ROWS,
+            rate_slopes=np.zeros(each) if bent else NO_ROWS,  # a price of zero takes nothing off
             bends=np.empty(self.n_rows) if bent else NOTHING,
             mass=np.empty(shape),
             right=np.empty(self.n_classes),
