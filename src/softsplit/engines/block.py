@@ -31,6 +31,7 @@ from softsplit.engines.compiled import (
     CompiledRows,
     InMemory,
     Passes,
+    room_for_curvature,
 )
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
@@ -321,6 +322,7 @@ class CollapsedRows(InMemory):
             priced=unset,
             gates=NO_GATES,
             room=NO_ROWS,
+            **room_for_curvature(each[1], self.n_features),
         )
 
     def asked(

@@ -34,6 +34,9 @@ MANY = 20_000
 """Beyond this number of rows their sums are made by row_sums.py; up to it as compiled descents make
 them, to the bit."""
 
+CHUNK = 256
+"""Rows whose part of a Newton matrix is added up at a time."""
+
 KEPT = 65_536
 """Rows times branches up to which the gates of all rows are kept for a second pass: a megabyte."""
 
@@ -71,6 +74,9 @@ class Passes(NamedTuple):
     priced: FloatArray  # (n_classes, n_leaves): the table less these prices
     gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
     room: FloatArray  # (2 n_branches + 1, TILE): the same
+    chosen: NDArray[np.uint64]  # (CHUNK,) or fewer: see curvature.py, like the next two
+    lines: FloatArray  # (2, n_features + 1, CHUNK)
+    chunk: FloatArray  # (4, CHUNK)
 
 
 @structref.register
@@ -93,7 +99,8 @@ structref.define_proxy(PassesReference, PassesType, Passes._fields)
 def _passes_reference(p):  # type: ignore[no-untyped-def]
     return PassesReference(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room, p.chosen,
+        p.lines, p.chunk,
     )  # fmt: skip
 
 
@@ -102,7 +109,8 @@ def passes_of(p):  # type: ignore[no-untyped-def]
     """The arrays of a ``PassesReference``, for functions that do not count references."""
     return Passes(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room,
+        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room, p.chosen,
+        p.lines, p.chunk,
     )  # fmt: skip
 
 
@@ -134,6 +142,16 @@ class InMemory(ABC):
     @abstractmethod
     def mass(self, passes: Passes) -> FloatArray:
         """d value / d table at the last evaluation, (n_classes, n_leaves)."""
+
+
+def room_for_curvature(n_rows: int, n_features: int) -> dict[str, Any]:
+    """The last three fields of ``Passes``."""
+    size = min(n_rows, CHUNK)
+    return {
+        "chosen": np.empty(size, dtype=np.uint64),
+        "lines": np.empty((2, n_features + 1, size)),
+        "chunk": np.empty((4, size)),
+    }
 
 
 @cache
@@ -233,7 +251,7 @@ class CompiledRows(OfSamples, InMemory):
             outer=outer,
             scores=np.empty(each),
             slopes=np.empty(each),
-            rate_slopes=np.empty(each) if bent else NO_ROWS,
+            rate_slopes=np.zeros(each) if bent else NO_ROWS,  # a price of zero takes nothing off
             bends=np.empty(self.n_rows) if bent else NOTHING,
             mass=np.empty(shape),
             right=np.empty(self.n_classes),
@@ -241,6 +259,7 @@ class CompiledRows(OfSamples, InMemory):
             priced=np.empty(shape),
             gates=np.empty((2, n_branches, self.n_rows if each[0] * each[1] <= KEPT else TILE)),
             room=np.empty((2 * n_branches + 1, TILE)),
+            **room_for_curvature(self.n_rows, self.n_features),
         )  # fmt: skip
 
     def asked(

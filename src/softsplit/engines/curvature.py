@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softsplit.engines.compiled import CHUNK
 from softsplit.engines.passes import all_rate_slopes, rate_slopes
 from softsplit.engines.products import eight_sums
 from softsplit.support.compiling import compiled, compiled_uncounted
@@ -26,11 +27,8 @@ from softsplit.tree.routing import open_gates
 NEGLIGIBLE = 1e-6
 """Rows whose slopes are smaller than this part of the largest one do not count."""
 
-CHUNK = 1024
-"""Rows whose part of the matrix is added up at a time."""
 
-
-@compiled
+@compiled_uncounted
 def least_slope(passes, free):  # type: ignore[no-untyped-def]
     """What a slope must exceed for its row to count; zero if no row does."""
     slopes = passes.slopes
@@ -44,14 +42,19 @@ def least_slope(passes, free):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def _rows_that_count(slopes, least, rows):  # type: ignore[no-untyped-def]
-    """Rows whose slope at one branch is larger than ``least``, to ``rows``; their number."""
-    count = 0
-    for i in range(slopes.size):
-        if abs(slopes[i]) > least:
-            rows[count] = i
+def _next_rows(slopes, least, begin, rows):  # type: ignore[no-untyped-def]
+    """Rows from ``begin`` on whose slope at one branch is larger than ``least``, to ``rows``.
+
+    As many as there is room for: their number, and where to go on.
+    """
+    count, rest = 0, slopes[begin:]
+    for i in range(rest.size):
+        if abs(rest[i]) > least:
+            rows[count] = begin + i
             count += 1
-    return count
+            if count == rows.size:
+                return count, begin + i + 1
+    return count, slopes.size
 
 
 @compiled_uncounted
@@ -65,43 +68,38 @@ def _entries(index, members):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled
-def add_branch(index, signs, passes, least, t, matrix):  # type: ignore[no-untyped-def]
+@compiled_uncounted
+def add_branch(index, signs, passes, least, t, members, matrix):  # type: ignore[no-untyped-def]
     """Second derivatives of branch t with itself and with the branches above it.
 
     They are added on and above the diagonal of the matrix. Rows are taken in chunks, so that their
-    lines stay in the cache and take little memory.
+    lines stay in the cache and take little memory. ``members`` (2, n_features + 1) is scratch.
     """
-    rows_of, steepness, width = passes.rows, passes.steepness, index.shape[1]
-    features, scores, slopes = rows_of.features, passes.scores, passes.slopes[t]
-    counting = np.empty(slopes.size, dtype=np.uint64)
-    count = _rows_that_count(slopes, least, counting)
-    size = min(count, CHUNK)
-    lines, weighted = np.empty((width, size)), np.empty((width, size))
-    factor, gates, powers = np.empty(size), np.empty((2, size)), np.empty(size)
-    mine, theirs = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
-    n_mine = _entries(index[t], mine)
-    for begin in range(0, count, CHUNK):
-        rows = counting[begin : min(begin + CHUNK, count)]
-        _gather_lines(index, rows_of.parents, t, features, rows, lines)
-        _gates_of(scores[t], passes.gates, t, rows, steepness, gates, powers, factor)
-        _own_factors(gates, slopes, rows, steepness, factor)
-        _weigh(lines, mine, n_mine, factor, rows.size, weighted)
-        _add_block(
-            weighted, mine, n_mine, lines, mine, n_mine, rows.size, t, t, index, signs, matrix
-        )  # fmt: skip
-        node, other = t, rows_of.parents[t]
+    slope, kept, scores, steepness = passes.slopes[t], passes.gates, passes.scores, passes.steepness
+    features, parents, on_left = passes.rows.features, passes.rows.parents, passes.rows.on_left
+    lines, weighted, chunk = passes.lines[0], passes.lines[1], passes.chunk
+    gates, powers, factor = chunk[:2], chunk[2], chunk[3]
+    mine, theirs = members[0], members[1]
+    n_mine, begin = _entries(index[t], mine), 0
+    while begin < slope.size:
+        count, begin = _next_rows(slope, least, begin, passes.chosen)
+        rows = passes.chosen[:count]
+        _gather_lines(index, parents, t, features, rows, lines)
+        _gates_of(scores[t], kept, t, rows, steepness, gates, powers, factor)
+        _own_factors(gates, slope, rows, steepness, factor)
+        _weigh(lines, mine, n_mine, factor, count, weighted)
+        _add_block(weighted, mine, n_mine, lines, mine, n_mine, count, t, t, index, signs, matrix)
+        node, other = t, parents[t]
         while other >= 0:
-            _gates_of(scores[other], passes.gates, other, rows, steepness, gates, powers, factor)
-            on_left = rows_of.on_left[node]
-            _factors_above(gates, slopes, rows, steepness, on_left, factor)
-            _weigh(lines, mine, n_mine, factor, rows.size, weighted)
+            _gates_of(scores[other], kept, other, rows, steepness, gates, powers, factor)
+            _factors_above(gates, slope, rows, steepness, on_left[node], factor)
+            _weigh(lines, mine, n_mine, factor, count, weighted)
             n_theirs = _entries(index[other], theirs)
             _add_block(
-                weighted, mine, n_mine, lines, theirs, n_theirs, rows.size, t, other, index, signs,
+                weighted, mine, n_mine, lines, theirs, n_theirs, count, t, other, index, signs,
                 matrix,
             )  # fmt: skip
-            node, other = other, rows_of.parents[other]
+            node, other = other, parents[other]
 
 
 @compiled_uncounted

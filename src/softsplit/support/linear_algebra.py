@@ -16,14 +16,18 @@ def solve_damped(matrix, right, scale, memory):  # type: ignore[no-untyped-def]
     than it takes.
 
     Of the matrix what is on and above the diagonal is looked at. ``unit`` is the largest diagonal
-    entry relative to its scale. ``memory`` holds the damping; the
-    next call starts a little below it.
+    entry relative to its scale. ``memory`` holds the damping; the next call starts a little below
+    it.
     """
-    n = right.size
+    return solve_damped_in(matrix, right, scale, memory, np.empty(matrix.shape))
+
+
+@compiled_uncounted
+def solve_damped_in(matrix, right, scale, memory, upper):  # type: ignore[no-untyped-def]
+    """The same with room for another matrix."""
     unit = 0.0
-    for v in range(n):
+    for v in range(right.size):
         unit = max(unit, abs(matrix[v, v]) / scale[v])
-    upper = np.empty((n, n))
     damping = max(0.1 * memory[0], SMALLEST_DAMPING)
     while damping < LARGEST_DAMPING:
         if _cholesky(matrix, damping * unit, scale, upper):

@@ -41,7 +41,7 @@ from softsplit.solvers.native.faces import (
     subgradient_in,
 )
 from softsplit.solvers.native.lbfgs import copy, direction_of, dot, keep_pair
-from softsplit.solvers.native.newton import MAX_VARIABLES, direction_from
+from softsplit.solvers.native.newton import direction_from
 from softsplit.solvers.native.objective import RemoteObjective
 from softsplit.solvers.native.state import (
     CALLS,
@@ -50,6 +50,7 @@ from softsplit.solvers.native.state import (
     ENDED,
     GAIN,
     LENGTH,
+    MAX_VARIABLES,
     NEWTON,
     NO_NEWTON,
     PAIRS,

@@ -6,7 +6,7 @@ import numpy as np
 
 from softsplit.solvers.native.faces import project
 from softsplit.solvers.native.state import MEMORY, PAIRS
-from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.compiling import compiled_uncounted
 
 
 @compiled_uncounted
@@ -33,15 +33,25 @@ def copy(other, result):  # type: ignore[no-untyped-def]
             result[t, j] = other[t, j]
 
 
-@compiled
+@compiled_uncounted
 def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped-def]
     """result = H0 vector, branch by branch."""
-    if inverse.shape[0] > 0:
-        np.dot(vector, inverse, result)
-    else:
-        for t in range(vector.shape[0]):
-            for j in range(vector.shape[1]):
-                result[t, j] = vector[t, j] * diagonal[j]
+    for t in range(vector.shape[0]):
+        line = result[t]
+        if inverse.shape[0] == 0:
+            for j in range(line.size):
+                line[j] = vector[t, j] * diagonal[j]
+            continue
+        for j in range(line.size):
+            line[j] = 0.0
+        for i in range(inverse.shape[0]):
+            _add_line(vector[t, i], inverse[i], line)
+
+
+@compiled_uncounted
+def _add_line(factor, other, line):  # type: ignore[no-untyped-def]
+    for j in range(line.size):
+        line[j] += factor * other[j]
 
 
 @compiled_uncounted

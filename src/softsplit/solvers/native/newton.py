@@ -13,31 +13,31 @@ import numpy as np
 
 from softsplit.engines.curvature import add_bends, add_branch, least_slope, rate_gradient
 from softsplit.solvers.native.faces import FIXED, TIED, count_tied, curvature, outward
-from softsplit.support.compiling import compiled
-from softsplit.support.linear_algebra import solve_damped
+from softsplit.solvers.native.state import MAX_VARIABLES, largest
+from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.linear_algebra import solve_damped, solve_damped_in
 
-MAX_VARIABLES = 300
 
-
-@compiled
+@compiled_uncounted
 def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-untyped-def]
     """Newton direction to ``state.direction``; False if there are too many variables or no rows.
 
     ``passes`` must hold the scores and slopes of ``theta``.
     """
     n_branches, width = theta.shape
-    slope, result = state.slope, state.direction
-    index = np.empty((n_branches, width), dtype=np.int64)
-    signs = np.ones((n_branches, width))
-    tied = np.zeros((n_branches, width), dtype=np.int64)
-    count_tied(sparse, state.faces, tied)
-    n_variables = _number(theta, slope, state.faces, sparse, index, signs)
+    slope, result, index, signs = state.slope, state.direction, state.variables, state.signs
+    count_tied(sparse, state.faces, state.tied)
+    n = _number(theta, slope, state.faces, sparse, index, signs)
     least = least_slope(passes, state.free)
-    if n_variables == 0 or n_variables > MAX_VARIABLES or least == 0.0:
+    if n == 0 or n > MAX_VARIABLES or least == 0.0:
         return False
-    matrix = np.zeros((n_variables, n_variables))
-    right = np.zeros(n_variables)
-    scale = np.zeros(n_variables)
+    room, squares = state.system, n * n
+    matrix, upper = room[:squares].reshape(n, n), room[squares : 2 * squares].reshape(n, n)
+    right, scale = room[2 * squares : 2 * squares + n], room[2 * squares + n :]
+    for v in range(n):
+        right[v] = scale[v] = 0.0
+        for w in range(n):
+            matrix[v, w] = 0.0
     for t in range(n_branches):
         for j in range(width):
             v = index[t, j]
@@ -47,13 +47,13 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
                 matrix[v, v] += terms.proximal
                 if j < width - 1:
                     matrix[v, v] += terms.ridge
-                    matrix[v, v] += curvature(theta, sparse, state.faces, t, j, tied)
-        add_branch(index, signs, passes, least, t, matrix)
+                    matrix[v, v] += curvature(theta, sparse, state.faces, t, j, state.tied)
+        add_branch(index, signs, passes, least, t, state.members, matrix)
     if passes.bends.size > 0:
         add_bends(index, signs, passes, matrix)
-    if terms.rate_weight > 0.0:
+    if terms.rate_weight > 0.0 and largest(state.active) > 0.0:
         _add_rates(index, signs, passes, terms, state.active, matrix)
-    if not solve_damped(matrix, right, scale, state.damping):
+    if not solve_damped_in(matrix, right, scale, state.damping, upper):
         return False
     for t in range(n_branches):
         for j in range(width):
@@ -110,7 +110,7 @@ def direction_from(theta, hessian, sparse, state):  # type: ignore[no-untyped-de
     return True
 
 
-@compiled
+@compiled_uncounted
 def _number(theta, slope, faces, sparse, index, signs):  # type: ignore[no-untyped-def]
     """Variable of every entry (-1: fixed), and how the entry follows it; their number.
 
@@ -124,7 +124,7 @@ def _number(theta, slope, faces, sparse, index, signs):  # type: ignore[no-untyp
         shared = -1
         for e in range(sparse.begins[row], sparse.begins[row + 1]):
             place = sparse.places[e]
-            numbers[place] = -1
+            numbers[place], ways[place] = -1, 1.0
             if states[place] == TIED:
                 if shared < 0:
                     shared = count
@@ -135,7 +135,7 @@ def _number(theta, slope, faces, sparse, index, signs):  # type: ignore[no-untyp
                 numbers[place] = count
                 count += 1
     for t in range(n_branches):  # thresholds
-        index[t, width - 1] = -1
+        index[t, width - 1], signs[t, width - 1] = -1, 1.0
         if faces[t, width - 1] != FIXED:
             index[t, width - 1] = count
             count += 1

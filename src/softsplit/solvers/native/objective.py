@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
+from softsplit.solvers.native.state import largest
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_uncounted
 
@@ -85,15 +86,6 @@ def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
                 total += 0.5 * ridge * theta[t, j] * theta[t, j]
                 gradient[t, j] += ridge * theta[t, j]
     return total
-
-
-@compiled_uncounted
-def largest(values):  # type: ignore[no-untyped-def]
-    """The largest of some numbers, or 0 if that is more."""
-    found = 0.0
-    for k in range(values.size):
-        found = max(found, values[k])
-    return found
 
 
 @compiled_uncounted

@@ -31,8 +31,8 @@ from softsplit.engines.compiled import passes_of
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.problem.leaves import cheapest_labels
 from softsplit.solvers.native.descent import (
+    CURVATURE,
     END,
-    EVALUATE,
     NEVER,
     TURN,
     Limits,
@@ -235,12 +235,7 @@ def follow(  # type: ignore[no-untyped-def]
         part = _at_strength(sparse, now[STRENGTH])
         rates = _rate_terms(terms, now[RATED])
         _begin(counters, now, known)
-        while True:
-            wanted = _until_curvature(theta, own, part, limits, arrays, rates)
-            if wanted == END:
-                break
-            found = newton_direction(theta, asked, rates, part, state)
-            receive_direction(theta, own, part, found)
+        _descend(theta, own, part, limits, arrays, rates)
         if limits.max_iter > 0:
             told[ITERATIONS] += counters[STEPS]
             told[EVALUATIONS] += counters[CALLS]
@@ -278,12 +273,16 @@ def follow(  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def _until_curvature(theta, state, sparse, limits, passes, terms):  # type: ignore[no-untyped-def]
-    """Steps until the descent ends or wants a Newton direction: END or CURVATURE."""
+def _descend(theta, state, sparse, limits, passes, terms):  # type: ignore[no-untyped-def]
+    """The steps of a descent over rows in memory, until it ends or its limits do."""
     while True:
         wanted = propose(theta, state, sparse, limits)
-        if wanted != EVALUATE:
-            return wanted
+        if wanted == END:
+            return
+        if wanted == CURVATURE:
+            found = newton_direction(theta, passes, terms, sparse, state)
+            receive_direction(theta, state, sparse, found)
+            continue
         smooth = smooth_value(state.moved, passes, terms, state.free, state.active, state.fresh)
         if taken(state, sparse, smooth):
             smooth_derivative(state.moved, passes, terms, state.free, state.active, state.fresh)

@@ -49,7 +49,7 @@ from softsplit.solvers.native.state import (
     PAIRS,
     STEPS,
     VALUE,
-    StateReference,
+    State,
     new_state,
     state_reference,
 )
@@ -253,16 +253,14 @@ class DescentRun:
         self._others[1][...] = rows.samples.weights
         return self._others[2]
 
-    def arguments(
-        self, leaf_classes: FloatArray
-    ) -> tuple[PassesReference, Terms, Sparse, StateReference]:
+    def arguments(self, leaf_classes: FloatArray) -> tuple[Passes, Terms, Sparse, State]:
         """What the parts of a descent over rows in memory take, with these leaf classes."""
         assert self._machine is not None
         problem = self.problem
         passes = self._room(self._machine, problem.loss.outer, True)
         table = problem.loss.table(leaf_classes)
         self.passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
-        return self._referenced(self.passes), self._terms, self._sparse(1.0), self._reference
+        return self.passes, self._terms, self._sparse(1.0), self.state
 
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
         """Arrays for passes with this outer function, those of the last descent if they will do.

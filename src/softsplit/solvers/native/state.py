@@ -10,10 +10,13 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, from_python
+from softsplit.support.compiling import compiled, compiled_uncounted, from_python
 
 MEMORY = 10
 """Curvature pairs kept."""
+
+MAX_VARIABLES = 300
+"""Coefficients that may move in a Newton step."""
 
 PAIRS, STALLED, DONE, NO_NEWTON, PHASE, STEPS, CALLS, CUTS, NEWTON, ENDED = range(10)
 """Counters of a descent: pairs stored, stalled iterations in a row, iterations since it began,
@@ -49,6 +52,11 @@ class State(NamedTuple):
     floor: FloatArray  # (n_features,)
     scratch: FloatArray  # (n_branches * (n_features + 1),)
     shares: FloatArray  # (MEMORY,): scratch too
+    variables: NDArray[np.int64]  # the variable of each entry in a Newton step, or -1
+    signs: FloatArray  # how the entry follows it
+    tied: NDArray[np.int64]  # entries that it is tied with
+    members: NDArray[np.int64]  # (2, n_features + 1): scratch
+    system: FloatArray  # room for two matrices of MAX_VARIABLES or fewer, and two vectors
 
 
 @structref.register
@@ -68,7 +76,7 @@ def _state_reference(s):  # type: ignore[no-untyped-def]
     return StateReference(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares,
+        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
     )  # fmt: skip
 
 
@@ -78,7 +86,7 @@ def state_of(s):  # type: ignore[no-untyped-def]
     return State(
         s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
         s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares,
+        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
     )  # fmt: skip
 
 
@@ -95,6 +103,7 @@ def new_state(
     """The state of a descent over the branches of ``free``, before its first point."""
     shape = (len(free), len(diagonal))
     empty = [np.zeros(shape) for _ in range(6)]
+    most = min(shape[0] * shape[1], MAX_VARIABLES)
     return State(
         counters=np.zeros(10, dtype=np.int64),
         numbers=np.zeros(4),
@@ -116,4 +125,18 @@ def new_state(
         floor=floor,
         scratch=np.zeros(shape[0] * shape[1]),
         shares=np.zeros(MEMORY),
+        variables=np.zeros(shape, dtype=np.int64),
+        signs=np.ones(shape),
+        tied=np.zeros(shape, dtype=np.int64),
+        members=np.zeros((2, shape[1]), dtype=np.int64),
+        system=np.empty(2 * most * (most + 1)),
     )
+
+
+@compiled_uncounted
+def largest(values):  # type: ignore[no-untyped-def]
+    """The largest of some numbers, or 0 if that is more."""
+    found = 0.0
+    for k in range(values.size):
+        found = max(found, values[k])
+    return found

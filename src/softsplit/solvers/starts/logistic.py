@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.compiling import compiled, shared
+from softsplit.engines.products import eight_sums, sum_of_products
+from softsplit.support.compiling import compiled, compiled_uncounted, shared
 from softsplit.support.linear_algebra import solve_damped
+from softsplit.tree.routing import open_gates
 
 NEWTON_STEPS = 6
 LOGISTIC_LIMIT = 300
@@ -94,32 +96,67 @@ def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-u
     for j in range(n_features):
         for k in range(count):
             design[j, k] = features[j, kept[k]]
-    ones = np.empty(width)
     for k in range(count):
         design[n_features, k] = -1.0
-    for j in range(width):
-        ones[j] = 1.0
-    # One row each, so that all products are of matrices.
-    solution, slope = np.zeros((1, width)), np.empty((1, width))
-    score, factor, weighted = np.empty((1, count)), np.empty(count), np.empty((width, count))
-    matrix, memory = np.empty((width, width)), np.zeros(1)
+    ones, memory = np.ones(width), np.zeros(1)
+    solution, slope, matrix = np.zeros(width), np.empty(width), np.empty((width, width))
+    weighted, room = np.empty((width, count)), np.empty((5, count))
+    for k in range(count):
+        room[4, k] = weight[kept[k]]
+    bits = room[3].view(np.int64)
     for _ in range(steps):
-        np.dot(solution, design, score)
-        for k in range(count):
-            p = 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, score[0, k]))))
-            score[0, k] = weight[kept[k]] * (target[kept[k]] - p)
-            factor[k] = weight[kept[k]] * p * (1.0 - p)
-        for j in range(width):
-            for k in range(count):
-                weighted[j, k] = design[j, k] * factor[k]
-        np.dot(weighted, design.T, matrix)
-        np.dot(score, design.T, slope)
+        _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slope, matrix)
         for j in range(width):
             penalty = ridge if j < n_features else 1e-8
             matrix[j, j] += penalty
-            slope[0, j] -= penalty * solution[0, j]
-        if not solve_damped(matrix, slope[0], ones, memory):
+            slope[j] -= penalty * solution[j]
+        if not solve_damped(matrix, slope, ones, memory):
             break
         for j in range(width):
-            solution[0, j] += slope[0, j]
-    return solution[0]
+            solution[j] += slope[j]
+    return solution
+
+
+@compiled_uncounted
+def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slope, matrix):  # type: ignore[no-untyped-def]
+    """Slope and, on and above the diagonal, second derivatives of the likelihood.
+
+    ``room`` (5, n_rows): scores, gates of both sides, scratch, and the row weights.
+    """
+    width, n_rows = design.shape
+    score, left, right, powers, weights = room[0], room[1], room[2], room[3], room[4]
+    for k in range(n_rows):
+        score[k] = 0.0
+    for j in range(width):
+        _add_line(solution[j], design[j], score)
+    open_gates(score, np.int64(0), n_rows, 1.0, left, right, powers, bits)
+    for k in range(n_rows):
+        score[k] = weights[k] * (target[kept[k]] - left[k])
+    for k in range(n_rows):
+        left[k] = weights[k] * left[k] * right[k]
+    for j in range(width):
+        _product(design[j], left, weighted[j])
+        slope[j] = sum_of_products(design[j], score)
+    last = width - 1
+    for a in range(0, width, 2):
+        two = min(a + 1, last)
+        for b in range(a, width, 4):
+            found = eight_sums(
+                weighted[a], weighted[two], design[b], design[min(b + 1, last)],
+                design[min(b + 2, last)], design[min(b + 3, last)],
+            )  # fmt: skip
+            for k in range(min(4, width - b)):
+                matrix[a, b + k] = found[k]
+                matrix[two, b + k] = found[4 + k] if two > a else found[k]
+
+
+@compiled_uncounted
+def _add_line(factor, line, score):  # type: ignore[no-untyped-def]
+    for k in range(score.size):
+        score[k] += factor * line[k]
+
+
+@compiled_uncounted
+def _product(line, factor, result):  # type: ignore[no-untyped-def]
+    for k in range(result.size):
+        result[k] = line[k] * factor[k]
