@@ -37,7 +37,7 @@ class SoftTreeClassifier(SoftTreeBase):
     ----------
     depth : int or "auto", default="auto"
         Depth of the tree. "auto" is the smallest with a leaf per class, and with loss "log" one
-        more, for up to four levels: branches that do not pay leave the tree.
+        more, for up to six levels: branches that do not pay leave the tree.
     penalty : {"count", "l1", "l0", "power", "inverse_power", "log", "auto"} or None, default="auto"
         What is summed over coefficients (local) and over features (global): their number, their
         size, or a concave function that comes close to counting the nonzero ones. "auto" is

@@ -5,7 +5,7 @@ scale              "minmax"                           "standard"
 steepness          512                                absorbed by the weights (UNITS)
 penalty            "l0"                               "count", or "l0" for other solvers
 min_class_rate     0.1                                0
-depth              the least with a leaf per class    one more, for up to four levels
+depth              the least with a leaf per class    one more, for up to six levels
 global_strength    0, as it must be stated             a share of the featureless loss (share), or
                                                       what luck would give (luck)
 local_strength     0                                  a quarter of the global one under "count"
@@ -48,7 +48,7 @@ LUCK_PART = 0.25
 LOCAL_PART = 0.25
 """Strength of a coefficient under "count", as a part of that of a feature."""
 
-DEEPER_UP_TO = 4
+DEEPER_UP_TO = 6
 
 
 def is_auto(value: Any) -> bool:
