@@ -229,7 +229,7 @@ def test_settings_are_chosen_on_a_sample_and_trained_on_all_rows(client, monkeyp
     again = SoftTreeClassifier(
         **{**far.best_estimator_.get_params(), "random_state": 0}
     ).fit(X, y)  # fmt: skip
-    assert far.best_estimator_.objective_ <= again.objective_ * 1.001
+    assert far.best_estimator_.objective_ <= again.objective_ * 1.01
 
 
 def test_tables_are_coded_by_what_some_of_their_rows_say(client):

@@ -26,7 +26,7 @@ from softsplit.selection.baselines import BASELINES
 @pytest.fixture(scope="module")
 def fitted():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    return SoftTreeClassifier(n_starts=2, random_state=0).fit(X, y), X, y
+    return SoftTreeClassifier(random_state=0).fit(X, y), X, y
 
 
 @settings(max_examples=20)

@@ -122,17 +122,19 @@ class Stages:
                 if floor(self.found[-1]) > least:
                     return [*self.found, self._empty]
             self._ended = not self._next()
+        if not self.found:
+            raise OutOfBudget
         return self.found
 
     def _next(self) -> bool:
+        """Walk on by one tree; False at the end."""
+        self._ended = True  # a path that was cut short is not taken up again
         try:
             self.found.append(next(self._rest))
         except StopIteration:
             self.found.append(self._empty)
             return False
         except OutOfBudget:
-            if not self.found:
-                raise
             return False
         return True
 
