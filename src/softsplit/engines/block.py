@@ -307,23 +307,12 @@ class CollapsedRows(InMemory):
         self._check(outer, self.steepness)
         unset, each = np.zeros((self.n_classes, n_leaves)), self.factors.shape
         return Passes(
-            rows=self.block_rows(unset, unset),
-            table=unset,
-            leaf_classes=unset,
-            steepness=self.steepness,
-            outer=outer,
-            scores=np.empty(each),
-            slopes=np.empty(each),
-            rate_slopes=NO_ROWS,
-            bends=NOTHING,
-            mass=unset,
-            right=np.empty(self.n_classes),
-            price=np.zeros(self.n_classes),
-            priced=unset,
-            gates=NO_GATES,
-            room=NO_ROWS,
+            rows=self.block_rows(unset, unset), table=unset, leaf_classes=unset,
+            steepness=self.steepness, outer=outer, scores=np.empty(each), slopes=np.empty(each),
+            rate_slopes=NO_ROWS, bends=NOTHING, mass=unset, right=np.empty(self.n_classes),
+            price=np.zeros(self.n_classes), priced=unset, gates=NO_GATES, room=NO_ROWS,
             **room_for_curvature(each[1], self.n_features),
-        )
+        )  # fmt: skip
 
     def asked(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
