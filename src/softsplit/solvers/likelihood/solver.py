@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import isclose
 from typing import NamedTuple
@@ -259,8 +260,9 @@ class Elimination:
         """
         drafts = [Draft.of(found.parameters, problem)]
         if problem.penalties.counts:
-            ranked = sorted(self._path(), key=self._price(problem))
-            drafts += [stage.draft for stage in ranked]
+            with suppress(OutOfBudget):
+                ranked = sorted(self._path(), key=self._price(problem))
+                drafts += [stage.draft for stage in ranked]
         # Without features any rates are met, at a price that the path does not know: tried last.
         drafts.sort(key=lambda draft: draft.n_coefficients == 0)
         some = [draft for draft in drafts if draft.n_coefficients][: TRIED + 1]
@@ -333,7 +335,8 @@ class Elimination:
         The less there is left of a tree the larger is its value, and it has a feature, or it is the
         one without features, which is known from the beginning.
         """
-        assert self._stages is not None
+        if self._stages is None:
+            raise OutOfBudget
         if problem is None:
             return self._stages.walk()
         one = problem.penalties.local.strength + problem.penalties.global_.strength
