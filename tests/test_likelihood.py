@@ -318,3 +318,11 @@ def test_few_rows_of_noise_give_no_tree():
         X, y = rng.normal(size=(60, 10)), rng.integers(2, size=60)
         used.append(len(SoftTreeClassifier(random_state=0).fit(X, y).selected_features_))
     assert np.mean(used) <= 1
+
+
+def test_class_rates_without_any_time_give_one_sentence():
+    """The time may end before the first tree of a path is there."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    tree = SoftTreeClassifier(min_class_rate=0.9, time_limit=1e-9, random_state=0)
+    with pytest.raises(ValueError, match="none of 1 starts ended in a tree that meets"):
+        tree.fit(X, (X[:, 0] > 0).astype(int))
