@@ -97,11 +97,7 @@ structref.define_proxy(PassesReference, PassesType, Passes._fields)
 
 @compiled
 def _passes_reference(p):  # type: ignore[no-untyped-def]
-    return PassesReference(
-        p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room, p.chosen,
-        p.lines, p.chunk,
-    )  # fmt: skip
+    return PassesReference(*p)
 
 
 @compiled

@@ -143,12 +143,3 @@ def eight_sums(first, second, w, x, y, z):  # type: ignore[no-untyped-def]
         g += second[i] * y[i]
         h += second[i] * z[i]
     return a, b, c, d, e, f, g, h
-
-
-@compiled_sums
-def sum_of_products(first, second):  # type: ignore[no-untyped-def]
-    """The product of two lines."""
-    total = 0.0
-    for i in range(first.size):
-        total += first[i] * second[i]
-    return total

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
+from softsplit.support.compiling import compiled, compiled_uncounted
+from softsplit.support.lines import add_line, sum_of_products
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
 """Relative to the largest diagonal entry of the matrix."""
@@ -43,17 +44,11 @@ def _solve(upper, right):  # type: ignore[no-untyped-def]
     """Solve U'U x = right in place."""
     n = right.size
     for a in range(n):
-        value = right[a] / upper[a, a]
-        right[a] = value
-        row, rest = upper[a, a + 1 :], right[a + 1 :]
-        for b in range(rest.size):
-            rest[b] -= row[b] * value
+        right[a] /= upper[a, a]
+        add_line(-right[a], upper[a, a + 1 :], right[a + 1 :])
     for a in range(n - 1, -1, -1):
-        row, rest = upper[a, a + 1 :], right[a + 1 :]
-        value = right[a]
-        for b in range(rest.size):
-            value -= row[b] * rest[b]
-        right[a] = value / upper[a, a]
+        right[a] -= sum_of_products(upper[a, a + 1 :], right[a + 1 :])
+        right[a] /= upper[a, a]
 
 
 @compiled_uncounted
@@ -80,19 +75,13 @@ def _cholesky(matrix, damping, scale, upper):  # type: ignore[no-untyped-def]
             for b in range(row.size):
                 row[b] *= root
             for a in range(c + 1, end):
-                _take_off(upper[c, a], upper[c, a:], upper[a, a:])
+                add_line(-upper[c, a], upper[c, a:], upper[a, a:])
         for a in range(end, n - 1, 2):
             _take_four_off_two(upper, begin, a)
         if end < n and (n - end) % 2 == 1:
             for c in range(begin, end):
-                _take_off(upper[c, n - 1], upper[c, n - 1 :], upper[n - 1, n - 1 :])
+                add_line(-upper[c, n - 1], upper[c, n - 1 :], upper[n - 1, n - 1 :])
     return True
-
-
-@compiled_uncounted
-def _take_off(factor, row, below):  # type: ignore[no-untyped-def]
-    for b in range(below.size):
-        below[b] -= factor * row[b]
 
 
 @compiled_uncounted
@@ -126,20 +115,12 @@ def invert_positive(matrix, upper):  # type: ignore[no-untyped-def]
         for b in range(n):
             row[b] = 0.0
         for c in range(a + 1, n):
-            _take_off(inverse * upper[a, c], matrix[c, c:], row[c:])
+            add_line(-inverse * upper[a, c], matrix[c, c:], row[c:])
         row[a] = inverse
     for a in range(n):
         for b in range(a, n):
-            upper[a, b] = _product(matrix[a, b:], matrix[b, b:])
+            upper[a, b] = sum_of_products(matrix[a, b:], matrix[b, b:])
     for a in range(n):
         for b in range(n):
             matrix[a, b] = upper[min(a, b), max(a, b)]
     return True
-
-
-@compiled_sums
-def _product(first, second):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(first.size):
-        total += first[i] * second[i]
-    return total

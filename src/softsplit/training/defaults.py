@@ -105,8 +105,8 @@ def auto_strengths(settings: Any, loss: float, n_rows: float, n_features: int, u
     if is_auto(global_):
         sparse = is_likelihood(settings.loss) and settings.penalty is not None
         least = LUCK_PART * unit * luck(n_rows, n_features)
-        known = min(loss, EVEN * n_rows * unit)
-        global_ = max(share(n_rows) * known, least) if sparse else 0.0
+        counted = min(loss, EVEN * n_rows * unit)
+        global_ = max(share(n_rows) * counted, least) if sparse else 0.0
     if is_auto(local):
         counts = isinstance(settings.penalty, str) and settings.penalty == "count"
         known = positive_number("global_strength", global_, zero=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from softsplit.solvers.likelihood.objective import Field, Smoothing, value_and_gradient
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
+from softsplit.support.lines import sum_of_products
 
 PAIRS = 8
 """Curvature pairs kept."""
@@ -127,20 +128,6 @@ def largest(vector):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _dot(first, second):  # type: ignore[no-untyped-def]
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four parts, which a processor adds side by side
-    whole = first.size - first.size % 4
-    for i in range(0, whole, 4):
-        a += first[i] * second[i]
-        b += first[i + 1] * second[i + 1]
-        c += first[i + 2] * second[i + 2]
-        d += first[i + 3] * second[i + 3]
-    for i in range(whole, first.size):
-        a += first[i] * second[i]
-    return (a + b) + (c + d)
-
-
-@compiled
 def aim(memory, direction):  # type: ignore[no-untyped-def]
     """Minus the inverse Hessian estimate times the gradient; the slope along it."""
     gradient, steps, changes = memory.gradient, memory.steps, memory.changes
@@ -151,7 +138,7 @@ def aim(memory, direction):  # type: ignore[no-untyped-def]
         direction[i] = -gradient[i]
     for back in range(used):
         k = (stored - 1 - back) % PAIRS
-        shares[k] = _dot(steps[k], direction) * inverses[k]
+        shares[k] = sum_of_products(steps[k], direction) * inverses[k]
         for i in range(size):
             direction[i] -= shares[k] * changes[k, i]
     scale = 1.0
@@ -159,16 +146,16 @@ def aim(memory, direction):  # type: ignore[no-untyped-def]
         last = (stored - 1) % PAIRS
         scratch = changes[last].copy()
         _precondition(memory, scratch)
-        scale = 1.0 / (inverses[last] * max(_dot(changes[last], scratch), 1e-300))
+        scale = 1.0 / (inverses[last] * max(sum_of_products(changes[last], scratch), 1e-300))
     _precondition(memory, direction)
     for i in range(size):
         direction[i] *= scale
     for back in range(used):
         k = (stored - used + back) % PAIRS
-        share = shares[k] - _dot(changes[k], direction) * inverses[k]
+        share = shares[k] - sum_of_products(changes[k], direction) * inverses[k]
         for i in range(size):
             direction[i] += share * steps[k, i]
-    return _dot(gradient, direction)
+    return sum_of_products(gradient, direction)
 
 
 @compiled
@@ -197,8 +184,8 @@ def keep(x, moved, fresh, memory):  # type: ignore[no-untyped-def]
         change[i] = fresh[i] - memory.gradient[i]
         x[i] = moved[i]
         memory.gradient[i] = fresh[i]
-    curvature = _dot(step, change)
-    if curvature > 1e-10 * np.sqrt(_dot(step, step) * _dot(change, change)):
+    curvature = sum_of_products(step, change)
+    if curvature > 1e-10 * np.sqrt(sum_of_products(step, step) * sum_of_products(change, change)):
         memory.inverses[k] = 1.0 / curvature
         memory.counters[STORED] += 1
 

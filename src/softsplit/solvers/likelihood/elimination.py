@@ -109,34 +109,43 @@ class Stages:
         self._rest = _walk(descents, draft)
         self._ended = False
 
-    def walk(self, price: Price | None = None, floor: Price | None = None) -> list[Stage]:
-        """The trees as far as one may be the cheapest; all of them where no ``price`` is given.
+    def all(self) -> list[Stage]:
+        """The whole path; it is shorter, and has no tree without features, if the budget ends."""
+        while not self._ended:
+            self._next()
+        return self._known()
+
+    def up_to(self, price: Price, floor: Price) -> list[Stage]:
+        """The path as far as a tree of it may be the cheapest.
 
         ``floor`` is a price that no tree after a stage falls below: where another tree costs less
-        than that, the path need not be walked further. The tree without features is always there.
+        than that, the path need not be walked further.
         """
-        least = np.inf if price is None else min(map(price, (*self.found, self._empty)))
+        least = min(map(price, (*self.found, self._empty)))
         while not self._ended:
-            if self.found and price is not None and floor is not None:
+            if self.found:
                 least = min(least, price(self.found[-1]))
                 if floor(self.found[-1]) > least:
                     return [*self.found, self._empty]
-            self._ended = not self._next()
-        if not self.found:
-            raise OutOfBudget
-        return self.found
+            self._next()
+        return self._known()
 
-    def _next(self) -> bool:
-        """Walk on by one tree; False at the end."""
-        self._ended = True  # a path that was cut short is not taken up again
+    def _next(self) -> None:
+        """Walk on by one tree; one that was cut short is not taken up again."""
+        self._ended = True
         try:
             self.found.append(next(self._rest))
         except StopIteration:
             self.found.append(self._empty)
-            return False
         except OutOfBudget:
-            return False
-        return True
+            pass
+        else:
+            self._ended = False
+
+    def _known(self) -> list[Stage]:
+        if not self.found:
+            raise OutOfBudget
+        return self.found
 
 
 def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
@@ -144,7 +153,7 @@ def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stag
 
     If the budget ends it is shorter, and has no tree without features.
     """
-    return Stages(descents, draft, shares).walk()
+    return Stages(descents, draft, shares).all()
 
 
 def _walk(descents: Descents, draft: Draft) -> Iterator[Stage]:

@@ -179,7 +179,7 @@ class Elimination:
         has the price of luck, the first unless the other is so by more than that."""
         shares, price = class_shares(self.problem), price_of_luck(self.few.field)
         paths = [Stages(self.few, draft, shares) for draft in (narrow, wide)]
-        least = [min(s.price(price / FEATURE_SIZE, price) for s in path.walk()) for path in paths]
+        least = [min(s.price(price / FEATURE_SIZE, price) for s in path.all()) for path in paths]
         chosen = 1 if least[1] < least[0] - price else 0
         self._stages = paths[chosen]
         return (narrow, wide)[chosen]
@@ -338,10 +338,10 @@ class Elimination:
         if self._stages is None:
             raise OutOfBudget
         if problem is None:
-            return self._stages.walk()
+            return self._stages.all()
         one = problem.penalties.local.strength + problem.penalties.global_.strength
         added = min(0.0, self._added(problem))
-        return self._stages.walk(
+        return self._stages.up_to(
             self._price(problem), lambda stage: stage.value + one + added * stage.square
         )
 

@@ -7,6 +7,7 @@ import numpy as np
 from softsplit.solvers.native.faces import project
 from softsplit.solvers.native.state import MEMORY, PAIRS
 from softsplit.support.compiling import compiled_uncounted
+from softsplit.support.lines import add_line
 
 
 @compiled_uncounted
@@ -45,13 +46,7 @@ def _precondition(vector, inverse, diagonal, result):  # type: ignore[no-untyped
         for j in range(line.size):
             line[j] = 0.0
         for i in range(inverse.shape[0]):
-            _add_line(vector[t, i], inverse[i], line)
-
-
-@compiled_uncounted
-def _add_line(factor, other, line):  # type: ignore[no-untyped-def]
-    for j in range(line.size):
-        line[j] += factor * other[j]
+            add_line(vector[t, i], inverse[i], line)
 
 
 @compiled_uncounted

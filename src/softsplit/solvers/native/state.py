@@ -73,11 +73,7 @@ structref.define_proxy(StateReference, StateType, State._fields)
 
 @compiled
 def _state_reference(s):  # type: ignore[no-untyped-def]
-    return StateReference(
-        s.counters, s.numbers, s.gradient, s.fresh, s.slope, s.faces, s.direction, s.moved,
-        s.vector, s.steps, s.changes, s.products, s.active, s.damping, s.inverse, s.diagonal,
-        s.free, s.floor, s.scratch, s.shares, s.variables, s.signs, s.tied, s.members, s.system,
-    )  # fmt: skip
+    return StateReference(*s)
 
 
 @compiled

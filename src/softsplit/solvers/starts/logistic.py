@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.products import eight_sums, sum_of_products
+from softsplit.engines.products import eight_sums
 from softsplit.support.compiling import compiled, compiled_uncounted, shared
 from softsplit.support.linear_algebra import solve_damped
+from softsplit.support.lines import add_line, sum_of_products
 from softsplit.tree.routing import open_gates
 
 NEWTON_STEPS = 6
@@ -128,7 +129,7 @@ def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slop
     for k in range(n_rows):
         score[k] = 0.0
     for j in range(width):
-        _add_line(solution[j], design[j], score)
+        add_line(solution[j], design[j], score)
     open_gates(score, np.int64(0), n_rows, 1.0, left, right, powers, bits)
     for k in range(n_rows):
         score[k] = weights[k] * (target[kept[k]] - left[k])
@@ -148,12 +149,6 @@ def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slop
             for k in range(min(4, width - b)):
                 matrix[a, b + k] = found[k]
                 matrix[two, b + k] = found[4 + k] if two > a else found[k]
-
-
-@compiled_uncounted
-def _add_line(factor, line, score):  # type: ignore[no-untyped-def]
-    for k in range(score.size):
-        score[k] += factor * line[k]
 
 
 @compiled_uncounted
