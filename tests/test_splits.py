@@ -239,7 +239,7 @@ def test_starts_are_finite_where_a_class_costs_nothing(features):
         problem.penalties,
         problem.minimum_rates,
     )
-    for tree in grouped_trees(free, np.random.default_rng(0), 12, repeat=True):
+    for tree in grouped_trees(free, np.random.default_rng(0), 12):
         assert np.all(np.isfinite(tree.weights))
         assert np.max(np.abs(tree.thresholds)) <= 1
 

@@ -136,7 +136,7 @@ def _gates_of(scores, kept, t, rows, steepness, gates, powers, chosen):  # type:
         for r in range(rows.size):
             chosen[r] = scores[rows[r]]
         bits = powers.view(np.int64)
-        open_gates(chosen, np.int64(0), rows.size, steepness, left, right, powers, bits)
+        open_gates(chosen, 0, rows.size, steepness, left, right, powers, bits)
 
 
 @compiled_uncounted

@@ -50,7 +50,7 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
                 table[k, leaf] = passes.table[k, leaf] - price
     value = pass_tiles(
         passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
-        np.int64(IDENTITY), mass, passes.bends, passes.gates, passes.room, priced,
+        IDENTITY, mass, passes.bends, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
         _add_right(mass, leaf_classes, passes.right)
@@ -70,7 +70,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
         mass = np.empty((n_classes, n_leaves))
         pass_tiles(
             passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
-            passes.steepness, np.int64(IDENTITY), mass, np.empty(0), passes.gates, passes.room,
+            passes.steepness, IDENTITY, mass, np.empty(0), passes.gates, passes.room,
             True,
         )  # fmt: skip
         _add_right(mass, passes.leaf_classes, passes.right)
@@ -144,7 +144,7 @@ def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ign
             scores[t, i] = passes.scores[t, begin + i]
     tree_pass(
         scores, slopes, np.array([0, size]), rows.weights[begin:], table, passes.steepness,
-        np.int64(IDENTITY), mass, np.empty(0),
+        IDENTITY, mass, np.empty(0),
     )  # fmt: skip
 
 

@@ -143,3 +143,22 @@ def eight_sums(first, second, w, x, y, z):  # type: ignore[no-untyped-def]
         g += second[i] * y[i]
         h += second[i] * z[i]
     return a, b, c, d, e, f, g, h
+
+
+@compiled_uncounted
+def upper_products(lines, others, matrix):  # type: ignore[no-untyped-def]
+    """Products of each line with each of as many others, on and above the diagonal.
+
+    Of what lies below, some is overwritten.
+    """
+    last = lines.shape[0] - 1
+    for a in range(0, last + 1, 2):
+        two = min(a + 1, last)
+        for b in range(a, last + 1, 4):
+            found = eight_sums(
+                lines[a], lines[two], others[b], others[min(b + 1, last)],
+                others[min(b + 2, last)], others[min(b + 3, last)],
+            )  # fmt: skip
+            for k in range(min(4, last + 1 - b)):
+                matrix[a, b + k] = found[k]
+                matrix[two, b + k] = found[4 + k] if two > a else found[k]

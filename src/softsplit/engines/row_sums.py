@@ -89,8 +89,8 @@ def add_piece(  # type: ignore[no-untyped-def]
                     line[i] = column[begin + i]
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
-                open_gates(scores[t], np.int64(0), size, steepness, left[t], right[t], powers, bits)
-            lift_values(left, right, np.int64(0), table, starts, begin, size, values)
+                open_gates(scores[t], 0, size, steepness, left[t], right[t], powers, bits)
+            lift_values(left, right, 0, table, starts, begin, size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], none, powers, bits)
             for i in range(size):
                 plain[0, i] = weights[begin + i]

@@ -72,6 +72,14 @@ class FoldMemory:
                 return found
         return None
 
+    def shallower(self, candidate: Candidate, fold: int) -> list[Path]:
+        """The paths of the deepest candidate of fewer levels that is the same otherwise."""
+        for depth in range(candidate.depth - 1, 0, -1):
+            found = self.paths.get((candidate._replace(depth=depth), fold))
+            if found is not None:
+                return found
+        return []
+
     def keep_only(self, candidate: Candidate) -> None:
         """Forget all other candidates: each holds copies of the rows of its folds."""
         family = candidate._replace(ridge=0.0)
@@ -250,7 +258,7 @@ class FoldTrainer:
         if isinstance(run.solver, Follower) and run.solver.follows(prepared.problem):
             key = (family[0]._replace(ridge=0.0), fold)
             if key not in self.memory.paths:
-                self.memory.paths[key] = fold_paths(prepared, run)
+                self.memory.paths[key] = fold_paths(prepared, run, self.memory.shallower(*key))
             problems = problems_along(prepared, shares, fractions, ridges)
             return whole_trees(best_trees(self.memory.paths[key], problems, run.budget))
         walked = [

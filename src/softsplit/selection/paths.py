@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -29,18 +30,24 @@ def problems_along(
     return [replace(problem, penalties=pair, ridge=ridge) for pair in penalties for ridge in scaled]
 
 
-def fold_paths(prepared: Prepared, run: Run, *, compared: bool = True) -> list[Path]:
-    """A path from each start of a run, for a solver that follows paths."""
+def fold_paths(
+    prepared: Prepared, run: Run, shallower: Sequence[Path] = (), *, compared: bool = True
+) -> list[Path]:
+    """A path from each start of a run, for a solver that follows paths.
+
+    ``shallower`` are those of trees of fewer levels on the same rows, which the starts grow from.
+    """
     problem, solver = prepared.problem, run.solver
     assert isinstance(solver, Follower)
     refuse_unsupported(solver, problem)
     children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
-    return [
-        solver.follow(
-            problem, numbered_start(problem, solver, number, child), run.budget, compared=compared
-        )
-        for number, child in enumerate(children)
-    ]
+    paths: list[Path] = []
+    for number, (child, below) in enumerate(zip_longest(children, shallower[: len(children)])):
+        start = numbered_start(problem, solver, number, child)
+        if below is not None:
+            start = replace(start, stem=below.stem)
+        paths.append(solver.follow(problem, start, run.budget, compared=compared))
+    return paths
 
 
 def best_trees(

@@ -152,13 +152,15 @@ class Start:
     """A starting tree and the rule that made it, which tells a solver how far to trust it.
 
     ``rivals`` are other trees by the same rule; a solver may start from whichever it likes best.
-    ``seed`` is for solvers that draw random numbers of their own.
+    ``seed`` is for solvers that draw random numbers of their own, ``stem`` a tree of fewer levels
+    for those that can grow one.
     """
 
     parameters: TreeParameters
     rule: str = "given"
     rivals: tuple[TreeParameters, ...] = ()
     seed: int = 0
+    stem: TreeParameters | None = None
 
 
 @dataclass(frozen=True)
@@ -335,6 +337,10 @@ class Thrifty(Protocol):
 
 class Path(Protocol):
     """What one start has led to: trees for problems that differ in strengths and ridge only."""
+
+    @property
+    def stem(self) -> TreeParameters | None:
+        """Where it begins, for deeper trees to be grown from; None before trees were asked for."""
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
         """The best tree found for each problem.

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba as nb
+from numba.core.types import unliteral
 
 from softsplit.support.compile_notice import listen
 from softsplit.support.turns import Turns
@@ -75,8 +76,18 @@ def _calling(part: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def part_of(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Numba's form of a function for other compiled functions, where that is another one."""
-    return nb.njit(**PART, **options)(function) if PART else None
+    """Numba's form of a function for other compiled functions, where that is another one.
+
+    Numbers that are written out where it is called, as a 0 may be, count as any others: numba would
+    translate the function for each of them.
+    """
+    if not PART:
+        return None
+    part = nb.njit(**PART, **options)(function)
+    if hasattr(part, "get_call_template"):  # without NUMBA_DISABLE_JIT
+        chosen = part.get_call_template
+        part.get_call_template = lambda args, kws: chosen(tuple(map(unliteral, args)), kws)
+    return part
 
 
 def turns(function: Any) -> Turns | None:

@@ -37,7 +37,7 @@ FINISH = "from softsplit.training.compile_together import finish; finish()"
 DETACH = "import subprocess, sys; subprocess.Popen(sys.argv[1:], start_new_session=True)"
 """What starts one that belongs to nobody: its parent is gone at once."""
 
-SECONDS = {"log": 20, "cost": 45}
+SECONDS = {"log": 15, "cost": 45}
 """What two processes take for each loss: the descent by cost is one large piece."""
 
 PATIENCE = 120.0

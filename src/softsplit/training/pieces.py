@@ -63,10 +63,9 @@ def train_tiny_blocks() -> None:
         multistart(problem, NodeDecomposition(), n_starts=1, budget=Budget(max_iter=3))
 
 
-def put_in_order() -> None:
-    """Rows are put in order by compiled code too, of either precision."""
-    for kind in (np.float32, np.float64):
-        Samples.from_arrays(np.zeros((2, 1), dtype=kind), np.array([0, 1]), 2)
+def _order(kind: type[np.floating[Any]]) -> None:
+    """Rows are put in order by compiled code too."""
+    Samples.from_arrays(np.zeros((2, 1), dtype=kind), np.array([0, 1]), 2)
 
 
 def _tried() -> tuple[Descents, Draft]:
@@ -147,7 +146,7 @@ def _many_rows(kind: type[np.floating[Any]]) -> None:
 
 
 PIECES: dict[str, Callable[[], None]] = {
-    "order": put_in_order,
+    "order": partial(_order, np.float64),
     "likelihood-descent": _likelihood_descent,
     "evaluations": _evaluations,
     "fisher": _fisher,
@@ -155,6 +154,7 @@ PIECES: dict[str, Callable[[], None]] = {
     "growth": _growth,
     "likelihood": _likelihood,
     "predictions": _predictions,
+    "single-order": partial(_order, np.float32),
     "importances": _importances,
     "cost-starts": _cost_starts,
     "cost-descent": _cost_descent,

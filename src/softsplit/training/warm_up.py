@@ -12,7 +12,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver, Solver
 from softsplit.solvers.base import Composed
 from softsplit.training.compile_together import compile_together
-from softsplit.training.pieces import PIECES, put_in_order, train_tiny, train_tiny_blocks
+from softsplit.training.pieces import PIECES, train_tiny, train_tiny_blocks
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 
 
@@ -62,4 +62,5 @@ def warm_up_blocks() -> None:
 @cache
 def warm_up_samples() -> None:
     """Rows are put in order by compiled code too."""
-    put_in_order()
+    for name in ("order", "single-order"):
+        PIECES[name]()

@@ -67,7 +67,10 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
     size, counters = x.size, memory.counters
     scores = np.empty((n_branches, field.features.shape[1]))
     mass = np.empty((n_classes, n_branches + 1))
-    least = min(1.0, np.sum(field.weights))  # values below it are as good as none
+    least = 0.0  # values below the weight of all rows, or 1, are as good as none
+    for i in range(field.weights.size):
+        least += field.weights[i]
+    least = min(1.0, least)
     moved, fresh, direction = np.empty(size), np.empty(size), np.empty(size)
     if counters[BEGUN] == 0:
         counters[BEGUN] = 1
@@ -108,6 +111,16 @@ def descend(x, field, smoothing, free, shape, memory, max_iter, decrease, tol): 
             counters[ENDED] = 1
         memory.value[0] = new
     return memory.value[0]
+
+
+def evaluation(
+    x: FloatArray, field: Field, smoothing: Smoothing, free: NDArray[np.bool_],
+    shape: tuple[int, int],
+) -> tuple[float, FloatArray]:  # fmt: skip
+    """The function at ``x`` and its derivative: a descent of no steps, whose code there is."""
+    memory = new_memory(free)
+    value = descend(x, field, smoothing, free, shape, memory, 0, 0.0, 0.0)
+    return float(value), memory.gradient
 
 
 @compiled
@@ -201,6 +214,6 @@ def ended(memory: Memory) -> bool:
 
 
 __all__ = [
-    "Field", "Memory", "Smoothing", "aim", "descend", "ended", "keep", "largest", "new_memory",
-    "shorter", "steps_of",
+    "Field", "Memory", "Smoothing", "aim", "descend", "ended", "evaluation", "keep", "largest",
+    "new_memory", "shorter", "steps_of",
 ]  # fmt: skip

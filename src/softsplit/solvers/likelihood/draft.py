@@ -12,7 +12,7 @@ not move. What lies on its other side has no weights either.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,6 +176,16 @@ class Draft:
 def lost_branches(branch: int, goes_left: bool, n_branches: int) -> NDArray[np.intp]:
     """A branch that is closed, and all that lies on its other side."""
     return np.array([branch, *below(2 * branch + (2 if goes_left else 1), n_branches)])
+
+
+@cache
+def lost_with(n_branches: int) -> FloatArray:
+    """1 where a branch is lost with another that is closed, towards the left and towards the right:
+    (2 n_branches, n_branches)."""
+    found = np.zeros((2 * n_branches, n_branches))
+    for line in range(2 * n_branches):
+        found[line, lost_branches(line // 2, line % 2 == 0, n_branches)] = 1.0
+    return found
 
 
 def below(node: int, n_branches: int) -> list[int]:

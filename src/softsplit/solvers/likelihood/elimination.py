@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.solvers.likelihood.descent import Field, Smoothing
-from softsplit.solvers.likelihood.draft import Draft, below, lost_branches
+from softsplit.solvers.likelihood.draft import Draft, below, lost_with
 from softsplit.solvers.likelihood.prices import (
     FEATURE,
     FEATURE_SIZE,
@@ -85,12 +85,15 @@ GROUP = -2
 
 class Move(NamedTuple):
     """What may go, and what that costs for the size it saves: one coefficient, with the branch
-    FEATURE all those of a column, with GROUP those of a group, with a negative column a branch."""
+    FEATURE all those of a column, with GROUP those of a group, with a negative column a branch, of
+    which ``fewer`` coefficients and the size ``saved`` go."""
 
     price: float
     branch: int
     column: int = -1
     goes_left: bool = False
+    fewer: int = 0
+    saved: float = 0.0
 
 
 class Stages:
@@ -212,9 +215,8 @@ def lightened(draft: Draft, rows: Field, ridge: float) -> Draft:
     for move in moves(draft, rows, ridge, int(EXACT * wanted) + MORE):
         left = int(in_group.sum())
         if move.column < 0:
-            totals = _by_group(draft, draft.kept.sum(axis=0))
-            fewer, saved = saved_by_closing(draft, move.branch, move.goes_left, totals)
-            if gone or fewer == left:
+            saved = move.saved
+            if gone or move.fewer == left:
                 continue
             draft = draft.closed(move.branch, move.goes_left)
             kept, in_group = draft.kept.copy(), _by_group(draft, draft.kept.sum(axis=0))
@@ -247,18 +249,22 @@ def _by_group(draft: Draft, counts: NDArray[Any]) -> NDArray[Any]:
     return np.bincount(draft.homes, counts).astype(counts.dtype)
 
 
-def saved_by_closing(
-    draft: Draft, branch: int, goes_left: bool, totals: NDArray[Any]
-) -> tuple[int, float]:
-    """Coefficients, and size, that go with a branch and all that lies on its other side.
-
-    ``totals`` are the coefficients of every feature, or group of them.
-    """
-    lost = draft.kept[lost_branches(branch, goes_left, len(draft.kept))].sum(axis=0)
-    by_group = _by_group(draft, lost)
-    whole = np.count_nonzero((by_group > 0) & (by_group == totals))
-    fewer = int(lost.sum())
-    return fewer, fewer + FEATURE_SIZE * whole
+def _branch_moves(draft: Draft, rises: FloatArray) -> list[Move]:
+    """Each open branch may go with all that lies on its right or left; with what that saves."""
+    kept = draft.kept.astype(float)
+    lost, totals = lost_with(len(kept)) @ kept, kept.sum(axis=0)  # by feature
+    if draft.groups is not None:
+        members = np.eye(draft.homes.max(initial=-1) + 1)[draft.homes]
+        lost, totals = lost @ members, totals @ members
+    fewer = lost.sum(axis=1)
+    saved = fewer + FEATURE_SIZE * np.count_nonzero((lost > 0) & (lost == totals), axis=1)
+    told = zip(rises.ravel().tolist(), fewer.tolist(), saved.tolist(), strict=True)
+    sides = [(t, goes_left) for t in range(len(kept)) for goes_left in (True, False)]
+    return [
+        Move(rise / size, t, goes_left=goes_left, fewer=int(count), saved=size)
+        for (t, goes_left), (rise, count, size) in zip(sides, told, strict=True)
+        if draft.open[t] and size > 0
+    ]
 
 
 def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Move]:
@@ -278,14 +284,7 @@ def moves(draft: Draft, rows: Field, ridge: float, n_exact: int) -> Sequence[Mov
     found = list(map(Move, prices.tolist(), branches[exact].tolist(), columns[exact].tolist()))
     found += [_whole_group(draft, rows, ridge, int(group)) for group in joint]
     if draft.open.sum() > 1:
-        by_branch = branch_rises(vector, rows, shape, known)
-        totals = _by_group(draft, draft.kept.sum(axis=0))
-        for t in np.flatnonzero(draft.open).tolist():
-            for goes_left in (True, False):
-                _, size = saved_by_closing(draft, t, goes_left, totals)
-                if size > 0:
-                    rise = float(by_branch[t, 0 if goes_left else 1])
-                    found.append(Move(rise / size, t, goes_left=goes_left))
+        found += _branch_moves(draft, branch_rises(vector, rows, shape, known))
     return sorted(found, key=lambda move: move.price)
 
 

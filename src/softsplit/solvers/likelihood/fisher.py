@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.products import upper_products
 from softsplit.solvers.likelihood.objective import Field
 from softsplit.solvers.likelihood.prices import routed
 from softsplit.support.arrays import FloatArray
@@ -41,38 +42,42 @@ def inverse_fisher(
 
     One of size (0, 0) where rounding has left none.
     """
-    found: FloatArray = _inverse(x, field, float(ridge), free, shape)
-    return found
-
-
-@compiled
-def _inverse(x, field, ridge, free, shape):  # type: ignore[no-untyped-def]
     _, gates, gains, root, leaves, reach = routed(x, field, shape)
-    matrix = _information(gates, gains, root, leaves, reach, field, ridge, free)
-    scratch = np.empty_like(matrix)
-    return matrix if invert_positive(matrix, scratch) else np.empty((0, 0))
+    numbers = np.flatnonzero(free)
+    matrix = np.empty((len(numbers), len(numbers)))
+    positive = _invert(gates, gains, root, leaves, reach, field, float(ridge), numbers, matrix)
+    return matrix if positive else np.empty((0, 0))
 
 
 @compiled
-def _information(gates, gains, root, leaves, reach, field, ridge, free):  # type: ignore[no-untyped-def]
-    """The matrix itself, (n_free, n_free)."""
+def _invert(gates, gains, root, leaves, reach, field, ridge, numbers, matrix):  # type: ignore[no-untyped-def]
+    """The inverse to ``matrix``, (n_free, n_free); whether there is one."""
+    slopes, added = _slopes(gates, gains, root, leaves, reach, field, ridge, numbers)
+    upper_products(slopes, slopes, matrix)
+    trace, count = 0.0, numbers.size
+    for line in range(count):
+        matrix[line, line] += added[line]
+        trace += matrix[line, line]
+    for line in range(count):
+        matrix[line, line] += DAMPING * trace / count + 1e-12
+    return invert_positive(matrix, np.empty((count, count)))
+
+
+@compiled
+def _slopes(gates, gains, root, leaves, reach, field, ridge, numbers):  # type: ignore[no-untyped-def]
+    """Root of the weight times J for each free number and row, and what ridge and prior add."""
     n_branches, n_classes = gates.shape[0], leaves.shape[0]
     n_columns, n_rows = field.features.shape
     size, n_leaves = n_branches * (n_columns + 1), n_branches + 1
-    count = 0
-    for i in range(free.size):
-        count += 1 if free[i] else 0
-    slopes, added = np.empty((count, n_rows)), np.empty(count)
+    slopes, added = np.empty((numbers.size, n_rows)), np.empty(numbers.size)
     factors = np.empty(n_rows)
     for i in range(n_rows):
         factors[i] = np.sqrt(field.weights[i]) / root[i]
     total = 0.0
     for k in range(n_classes):
         total += field.pseudo[k]
-    line = 0
-    for number in range(free.size):
-        if not free[number]:
-            continue
+    for line in range(numbers.size):
+        number = numbers[line]
         added[line] = 0.0
         if number < size:
             t, j = number // (n_columns + 1), number % (n_columns + 1)
@@ -90,13 +95,4 @@ def _information(gates, gains, root, leaves, reach, field, ridge, free):  # type
                 share = leaves[c, leaf] * ((1.0 if c == k else 0.0) - leaves[k, leaf])
                 for i in range(field.starts[c], field.starts[c + 1]):
                     slopes[line, i] = factors[i] * reach[leaf, i] * share
-        line += 1
-    matrix = np.empty((count, count))
-    np.dot(slopes, slopes.T, matrix)
-    trace = 0.0
-    for line in range(count):
-        matrix[line, line] += added[line]
-        trace += matrix[line, line]
-    for line in range(count):
-        matrix[line, line] += DAMPING * trace / count + 1e-12
-    return matrix
+    return slopes, added

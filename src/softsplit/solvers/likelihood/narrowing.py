@@ -50,11 +50,12 @@ ROUNDS = 3
 
 
 def narrow_race(
-    descents: Descents, starts: Sequence[Draft], *, grow: bool, held: NDArray[np.bool_]
+    descents: Descents, starts: Sequence[Draft], stem: Draft | None, held: NDArray[np.bool_]
 ) -> Draft | None:
     """The winner of a race on promising columns; None where all columns should race.
 
-    ``held`` marks columns that take part whatever they promise.
+    ``stem`` is a tree to grow another one from, ``held`` marks columns that take part whatever they
+    promise.
     """
     field, groups = descents.field, descents.problem.groups
     n_columns, n_rows = field.features.shape
@@ -71,7 +72,8 @@ def narrow_race(
         some = [draft.among(columns) for draft in starts]
         if won is not None:
             some.append(won.among(columns))
-        won = replace(narrow.race(some, grow=grow), columns=columns, groups=groups)
+        root = None if stem is None else stem.among(columns)
+        won = replace(narrow.race(some, root), columns=columns, groups=groups)
         descents.steps = narrow.steps
         if number == ROUNDS or descents.budget.exhausted:
             break

@@ -10,13 +10,13 @@ none. A step counts only if the derivatives get smaller and the function does no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.solvers.likelihood.descent import Field, Smoothing
+from softsplit.solvers.likelihood.descent import Field, Smoothing, evaluation
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.objective import value_and_gradient
 from softsplit.support.arrays import FloatArray
 
 MOST_NUMBERS = 300
@@ -52,16 +52,7 @@ def over_field(
     draft: Draft, field: Field, smoothing: Smoothing, free: NDArray[np.bool_]
 ) -> Function:
     """The log-loss over rows in memory, of all numbers of drafts of one shape."""
-    n_branches, n_classes = draft.shape
-    scores = np.empty((n_branches, field.features.shape[1]))
-    mass = np.empty((n_classes, n_branches + 1))
-
-    def function(x: FloatArray) -> tuple[float, FloatArray]:
-        gradient = np.empty_like(x)
-        value = value_and_gradient(x, field, smoothing, free, gradient, scores, mass)
-        return float(value), gradient
-
-    return function
+    return partial(evaluation, field=field, smoothing=smoothing, free=free, shape=draft.shape)
 
 
 def of_free_numbers(draft: Draft, function: Function) -> Function:

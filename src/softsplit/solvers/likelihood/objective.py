@@ -33,7 +33,7 @@ from softsplit.engines.outer import LOGARITHM, logarithms
 from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, shared
+from softsplit.support.compiling import compiled
 
 DELTA = 0.3
 """Size, in log-odds per unit, from which on the shape phi flattens."""
@@ -59,7 +59,7 @@ class Smoothing(NamedTuple):
     group: float = 0.0
 
 
-@shared
+@compiled
 def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # type: ignore[no-untyped-def]
     """The function at ``x``; its derivative goes to ``gradient``.
 
@@ -76,7 +76,7 @@ def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # ty
     value = softmax(x[size:].reshape(n_classes, n_leaves), field.pseudo, leaves)
     score_columns(splits, field.features, scores)
     value += tree_pass(
-        scores, scores, field.starts, field.weights, leaves, 1.0, np.int64(LOGARITHM), mass,
+        scores, scores, field.starts, field.weights, leaves, 1.0, LOGARITHM, mass,
         np.empty(0),
     )  # fmt: skip
     _gather(scores, field.features, by_split)

@@ -47,17 +47,17 @@ def routed(x, field, shape):  # type: ignore[no-untyped-def]
     score_columns(x[:size].reshape(n_branches, n_columns + 1), features, scores)
     gates, gains = np.empty((n_branches, n_rows)), np.empty((n_branches, n_rows))
     root, arriving = np.empty(n_rows), np.empty((n_branches + 1, n_rows))
-    tiles, powers = np.empty((3, n_branches, TILE)), np.empty(TILE)
+    tiles, powers = np.empty((2, n_branches, TILE)), np.empty(TILE)
     _route(
-        scores, field.starts, leaves, gates, gains, root, arriving, tiles[0], tiles[1], tiles[2],
-        powers, powers.view(np.int64),
+        scores, field.starts, leaves, gates, np.empty((n_branches, n_rows)), gains, root, arriving,
+        tiles[0], tiles[1], powers, powers.view(np.int64),
     )  # fmt: skip
     return scores, gates, gains, root, leaves, arriving
 
 
 @compiled_uncounted
 def _route(  # type: ignore[no-untyped-def]
-    scores, starts, leaves, gates, gains, root, arriving, right, values, reach, powers, bits
+    scores, starts, leaves, left, right, gains, root, arriving, values, reach, powers, bits
 ):
     """What ``routed`` gives back, a tile of rows at a time."""
     n_branches, n_rows = scores.shape
@@ -65,14 +65,16 @@ def _route(  # type: ignore[no-untyped-def]
         end = min(begin + TILE, n_rows)
         size = end - begin
         for t in range(n_branches):
-            open_gates(scores[t], begin, size, 1.0, gates[t, begin:end], right[t], powers, bits)
-        lift_values(gates[:, begin:end], right, 0, leaves, starts, begin, size, values)
+            p, q = left[t, begin:end], right[t, begin:end]
+            open_gates(scores[t], begin, size, 1.0, p, q, powers, bits)
+        lift_values(left, right, begin, leaves, starts, begin, size, values)
         top, mixed, everywhere = values[0], root[begin:end], reach[0]
         for i in range(size):
             mixed[i] = max(top[i], TINY_PROBABILITY)
             everywhere[i] = 1.0
         for t in range(n_branches):
-            p, q, here, gain = gates[t, begin:end], right[t], reach[t], gains[t, begin:end]
+            p, q = left[t, begin:end], right[t, begin:end]
+            here, gain = reach[t], gains[t, begin:end]
             if 2 * t + 1 >= n_branches:
                 leaf = 2 * t + 1 - n_branches
                 for k in range(leaves.shape[0]):
@@ -133,56 +135,34 @@ def _work_out(  # type: ignore[no-untyped-def]
     splits, field, scores, gates, gains, root, leaves, ridge, moves, branches, columns, rises
 ):
     """Exact rises of chosen moves, in place."""
-    tiles, powers = np.empty((3, scores.shape[0], TILE)), np.empty(TILE)
+    n_branches = scores.shape[0]
+    tiles, powers = np.empty((3, n_branches, TILE)), np.empty(TILE)
     bits, shifted = powers.view(np.int64), np.empty(TILE)
     for place in range(moves.size):
         move = moves[place]
-        j, total = columns[move], 0.0
-        column = field.features[j]
-        if branches[move] == FEATURE:
-            total = _feature_rise(
-                splits[:, j], column, field.starts, field.weights, scores, gates, root, leaves,
-                tiles[0], tiles[1], tiles[2], powers, bits, shifted,
-            )  # fmt: skip
-            for t in range(splits.shape[0]):
-                total -= 0.5 * ridge * splits[t, j] * splits[t, j]
-        else:
-            t = branches[move]
-            total = _coefficient_rise(
-                splits[t, j], column, field.weights, scores[t], gates[t], gains[t], root,
-                tiles[0, 0], tiles[1, 0], powers, bits, shifted,
-            )  # fmt: skip
+        j, first, last = columns[move], branches[move], branches[move] + 1
+        if first == FEATURE:
+            first, last = 0, n_branches
+        total = _rise(
+            first, last, splits[:, j], field.features[j], field.starts, field.weights, scores,
+            gates, gains, root, leaves, tiles[0], tiles[1], tiles[2], powers, bits, shifted,
+        )  # fmt: skip
+        for t in range(first, last):
             total -= 0.5 * ridge * splits[t, j] * splits[t, j]
         rises[move] = total
 
 
 @compiled_uncounted
-def _coefficient_rise(  # type: ignore[no-untyped-def]
-    weight, column, weights, scores, gates, gains, root, left, right, powers, bits, shifted
-):
-    total = 0.0
-    for begin in range(0, root.size, TILE):
-        end = min(begin + TILE, root.size)
-        size = end - begin
-        _shift(scores[begin:end], weight, column[begin:end], shifted)
-        open_gates(shifted, 0, size, 1.0, left, right, powers, bits)
-        mixed, gain, gate = root[begin:end], gains[begin:end], gates[begin:end]
-        for i in range(size):
-            powers[i] = mixed[i] + gain[i] * (left[i] - gate[i])
-        total += _log_ratios(mixed, weights[begin:end], powers, bits, left)
-    return total
-
-
-@compiled_uncounted
-def _feature_rise(  # type: ignore[no-untyped-def]
-    column_weights, column, starts, weights, scores, gates, root, leaves, left, right, values,
-    powers, bits, shifted,
+def _rise(  # type: ignore[no-untyped-def]
+    first, last, column_weights, column, starts, weights, scores, gates, gains, root, leaves, left,
+    right, values, powers, bits, shifted,
 ):  # fmt: skip
+    """Rise of the loss where a column leaves one branch, or all of several."""
     total = 0.0
     for begin in range(0, root.size, TILE):
         end = min(begin + TILE, root.size)
         size = end - begin
-        for t in range(column_weights.size):
+        for t in range(first, last):
             p, q, gate = left[t], right[t], gates[t, begin:end]
             if column_weights[t] == 0.0:
                 for i in range(size):
@@ -190,11 +170,17 @@ def _feature_rise(  # type: ignore[no-untyped-def]
             else:
                 _shift(scores[t, begin:end], column_weights[t], column[begin:end], shifted)
                 open_gates(shifted, 0, size, 1.0, p, q, powers, bits)
-        lift_values(left, right, 0, leaves, starts, begin, size, values)
-        top = values[0]
-        for i in range(size):
-            powers[i] = top[i]
-        total += _log_ratios(root[begin:end], weights[begin:end], powers, bits, shifted)
+        mixed = root[begin:end]
+        if last - first > 1:
+            lift_values(left, right, 0, leaves, starts, begin, size, values)
+            top = values[0]
+            for i in range(size):
+                powers[i] = top[i]
+        else:
+            gain, gate, p = gains[first, begin:end], gates[first, begin:end], left[first]
+            for i in range(size):
+                powers[i] = mixed[i] + gain[i] * (p[i] - gate[i])
+        total += _log_ratios(mixed, weights[begin:end], powers, bits, shifted)
     return total
 
 
@@ -217,49 +203,24 @@ def _log_ratios(root, weights, powers, bits, scratch):  # type: ignore[no-untype
     return total
 
 
-@compiled_sums
-def _square_sum(factor, column):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(factor.size):
-        total += factor[i] * column[i] * column[i]
-    return total
-
-
-@compiled
-def _estimates(splits, field, kept, gates, gains, root):  # type: ignore[no-untyped-def]
+def _estimates(
+    splits: FloatArray, field: Field, kept: NDArray[np.bool_], gates: FloatArray,
+    gains: FloatArray, root: FloatArray,
+) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray, FloatArray]:  # fmt: skip
     """All moves with quadratic estimates of their rises."""
-    n_branches, n_columns = kept.shape
-    counts = np.zeros(n_columns, dtype=np.int64)
-    n_moves = 0
-    for j in range(n_columns):
-        for t in range(n_branches):
-            counts[j] += 1 if kept[t, j] else 0
-        n_moves += counts[j] + (1 if counts[j] > 1 else 0)
-    branches = np.empty(n_moves, dtype=np.int64)
-    columns = np.empty(n_moves, dtype=np.int64)
-    rises, saved = np.zeros(n_moves), np.empty(n_moves)
-    factor, move = np.empty(root.size), 0
-    totals = np.zeros(n_columns)
-    for t in range(n_branches):
-        gain, gate = gains[t], gates[t]
-        for i in range(root.size):
-            slope = gain[i] * gate[i] * (1.0 - gate[i]) / root[i]
-            factor[i] = 0.5 * field.weights[i] * slope * slope
-        for j in range(n_columns):
-            if not kept[t, j]:
-                continue
-            total = _square_sum(factor, field.features[j])
-            branches[move], columns[move] = t, j
-            rises[move] = total * splits[t, j] * splits[t, j]
-            saved[move] = 1.0 + FEATURE_SIZE if counts[j] == 1 else 1.0
-            totals[j] += rises[move]
-            move += 1
-    for j in range(n_columns):
-        if counts[j] > 1:
-            branches[move], columns[move] = FEATURE, j
-            rises[move], saved[move] = totals[j], counts[j] + FEATURE_SIZE
-            move += 1
-    return branches, columns, rises, saved
+    slopes = gains * gates * (1.0 - gates) / root
+    curvatures = (slopes * slopes * field.weights) @ (field.features * field.features).T
+    estimates = 0.5 * kept * curvatures * splits[:, :-1] ** 2
+    counts, (branches, columns) = kept.sum(axis=0), np.nonzero(kept)
+    several = np.flatnonzero(counts > 1)
+    saved = np.where(counts == 1, 1.0 + FEATURE_SIZE, 1.0)[columns]
+    rises, whole = estimates[branches, columns], estimates.sum(axis=0)[several]
+    return (
+        np.concatenate([branches, np.full(len(several), FEATURE)]),
+        np.concatenate([columns, several]),
+        np.concatenate([rises, whole]),
+        np.concatenate([saved, counts[several] + FEATURE_SIZE]),
+    )
 
 
 def branch_rises(
@@ -267,21 +228,6 @@ def branch_rises(
 ) -> FloatArray:
     """Rise if all rows go left, and if all go right, at each branch, (n_branches, 2)."""
     _, gates, gains, root, _, _ = known or routed(x, field, shape)
-    rises = np.zeros((shape[0], 2))
-    _add_branch_rises(gates, gains, root, field.weights, rises)
-    return rises
-
-
-@compiled
-def _add_branch_rises(gates, gains, root, weights, rises):  # type: ignore[no-untyped-def]
-    powers, scratch = np.empty(TILE), np.empty(TILE)
-    bits = powers.view(np.int64)
-    for begin in range(0, root.size, TILE):
-        end = min(begin + TILE, root.size)
-        mixed, weight = root[begin:end], weights[begin:end]
-        for t in range(rises.shape[0]):
-            gate, gain = gates[t, begin:end], gains[t, begin:end]
-            for side in range(2):
-                for i in range(end - begin):
-                    powers[i] = mixed[i] + gain[i] * (1.0 - side - gate[i])
-                rises[t, side] += _log_ratios(mixed, weight, powers, bits, scratch)
+    sides = [root + gains * (gate - gates) for gate in (1.0, 0.0)]
+    found = [np.log(root / np.maximum(side, TINY_PROBABILITY)) @ field.weights for side in sides]
+    return np.column_stack(found)

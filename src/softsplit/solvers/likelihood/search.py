@@ -26,7 +26,7 @@ from softsplit.solvers.likelihood.descent import (
 )
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.fisher import inverse_fisher, pays
-from softsplit.solvers.likelihood.growth import featureless_draft, grown
+from softsplit.solvers.likelihood.growth import grown
 from softsplit.solvers.likelihood.newton import Function, over_field
 from softsplit.solvers.likelihood.rates import FieldMasses, Masses
 from softsplit.support.arrays import FloatArray
@@ -180,19 +180,20 @@ class Descents:
             if ended(memory) or steps_of(memory) >= allowed:
                 return draft.moved_to(vector), float(value), ended(memory)
 
-    def race(self, starts: Sequence[Draft], *, grow: bool = False) -> Draft:
+    def race(self, starts: Sequence[Draft], stem: Draft | None = None) -> Draft:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. With ``grow`` a grown tree races too.
+        settle for the same answer on both sides of a split. One grown from ``stem``, a tree of
+        fewer levels, races too.
         """
         scout = self.scout(len(starts[0].splits))
         smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            if grow:
-                grown = self.grow(len(starts[0].splits))
-                draft, value, _ = self.descend(grown, smoothing, RACE_STEPS, 1e-4)
+            if stem is not None:
+                draft = self.grow(stem, len(starts[0].splits))
+                draft, value, _ = self.descend(draft, smoothing, RACE_STEPS, 1e-4)
                 runs.append((value, draft))
             for number, start in enumerate(starts):
                 if number % 2 == 1:
@@ -221,14 +222,13 @@ class Descents:
         """Strength of the race: weaker for deep trees, whose coefficients serve fewer rows."""
         return SCOUT * self.total * min(1.0, SHALLOW / (n_branches + 1))
 
-    def grow(self, n_branches: int) -> Draft:
+    def grow(self, stem: Draft, n_branches: int) -> Draft:
         """A tree that is grown level by level, with short descents in between."""
-        draft = featureless_draft(self.field)
+        draft = grown(stem, self.field)
         while len(draft.splits) < n_branches:
             scout = self.scout(len(draft.splits))
             smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
-            if len(draft.splits):
-                draft, _, _ = self.descend(draft, smoothing, GROWTH_STEPS, 1e-4)
+            draft, _, _ = self.descend(draft, smoothing, GROWTH_STEPS, 1e-4)
             draft = grown(draft, self.field)
         return draft
 

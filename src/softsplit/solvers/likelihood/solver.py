@@ -26,6 +26,7 @@ from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Price, Stage, Stages
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
+from softsplit.solvers.likelihood.growth import featureless_draft
 from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, narrow_race, price_of_luck
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
@@ -143,6 +144,11 @@ class Elimination:
             found.append(self._measured(problems[0], self._so_far(problems[0]), status))
         return found
 
+    @property
+    def stem(self) -> TreeParameters | None:
+        """The winner of the race, if there was one, from which a deeper tree may be grown."""
+        return None if self._won is None else self._tree(self._won)
+
     def tree(self, problem: TrainingProblem, *, tight: bool) -> Solution:
         """The best tree for a problem, measured."""
         found = self.trees([problem], tight=tight)[0]
@@ -162,17 +168,24 @@ class Elimination:
         """Where the race ends; a tree that was given keeps its zeros."""
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
-        grow = self.start.rule == "growth"
+        stem = self._stem()
         narrow: Draft | None = None
         if self.problem.penalties.counts:
             held = np.zeros(self.problem.n_features, dtype=bool)
             if self.start.rule == "given":
                 held = np.any([draft.kept.any(axis=0) for draft in self._starts], axis=0)
-            narrow = narrow_race(self.few, self._starts, grow=grow, held=held)
+            narrow = narrow_race(self.few, self._starts, stem, held)
         if narrow is not None and self.problem.n_features > MOST_COLUMNS:
             return narrow
-        wide = self.few.race(self._starts, grow=grow)
+        wide = self.few.race(self._starts, stem)
         return wide if narrow is None else self._better(narrow, wide)
+
+    def _stem(self) -> Draft | None:
+        """What another tree of the race grows from: a tree of fewer levels, or a single leaf."""
+        if self.start.rule != "growth":
+            return None
+        stem = self.start.stem
+        return featureless_draft(self.few.field) if stem is None else Draft.of(stem, self.problem)
 
     def _better(self, narrow: Draft, wide: Draft) -> Draft:
         """Of the winners on few and on all columns the one whose path is better where every feature

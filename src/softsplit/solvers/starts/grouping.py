@@ -52,20 +52,10 @@ class Chosen(NamedTuple):
 
 
 def grouped_trees(
-    problem: TrainingProblem, rng: np.random.Generator, count: int = 1, repeat: bool = False
+    problem: TrainingProblem, rng: np.random.Generator, count: int = 1
 ) -> list[TreeParameters]:
-    """Up to ``count`` greedy trees of different structures; ``repeat`` fills up with equal ones."""
-    greedy = GreedyTrees(problem)
-    plans: list[Plan] = []
-    spare: list[Plan] = []
-    seen: set[object] = set()
-    while len(plans) < count and len(spare) <= DRAWS * count:
-        plan = greedy.plan(rng)
-        key = structure(plan.leaf_labels)
-        (spare if key in seen else plans).append(plan)
-        seen.add(key)
-    if repeat:
-        plans += spare[: count - len(plans)]
+    """Up to ``count`` greedy trees of different structures."""
+    greedy, plans = GreedyTrees(problem), draw_plans(problem, rng, count)
     return [TreeParameters.from_splits(*greedy.fitted(plan, rng)) for plan in plans]
 
 
@@ -75,11 +65,12 @@ class GreedyTrees:
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self._chosen = _choose_rows(problem)
-        self._apart = _distances(problem.rows.few.class_means)
+        self._apart = _distances(problem)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """One of any structure; what the problem holds fixed is as it is."""
-        return self._pinned(*self.fitted(self.plan(rng), rng))
+        plan = draw_plan(self.problem.topology, self._apart, rng)
+        return self._pinned(*self.fitted(plan, rng))
 
     def like(
         self, leaf_classes: FloatArray, rng: np.random.Generator
@@ -88,9 +79,6 @@ class GreedyTrees:
         plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), self.problem.n_classes)
         return self._pinned(*self.fitted(plan, rng))
 
-    def plan(self, rng: np.random.Generator) -> Plan:
-        return draw_plan(self.problem.topology, self._apart, rng)
-
     def fitted(self, plan: Plan, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Splits and leaves for a plan, other sensible splits every time.
 
@@ -98,8 +86,6 @@ class GreedyTrees:
         """
         problem, chosen = self.problem, self._chosen
         n_branches = problem.topology.n_branches
-        # By likelihood splits are gentle, and classes find their sides by themselves.
-        n_parted = 0 if problem.by_likelihood else problem.n_classes
         splits: FloatArray = fit_splits(
             chosen.features,
             chosen.labels,
@@ -110,7 +96,7 @@ class GreedyTrees:
             RIDGES[rng.integers(len(RIDGES), size=n_branches)],
             rng.uniform(-1, 1, (n_branches, problem.n_features)),
             rng.random(n_branches),
-            rng.random((n_branches, n_parted, 2)),
+            rng.random((n_branches, problem.n_classes, 2)),
             problem.steepness,
         )
         leaf_classes = np.zeros((problem.n_classes, n_branches + 1))
@@ -146,6 +132,22 @@ def structure(labels: tuple[int, ...]) -> object:
     half = len(labels) // 2
     sides = [structure(labels[:half]), structure(labels[half:])]
     return tuple(sorted(sides, key=repr))
+
+
+def draw_plans(
+    problem: TrainingProblem, rng: np.random.Generator, count: int, repeat: bool = False
+) -> list[Plan]:
+    """Up to ``count`` plans of different structures; ``repeat`` fills up with equal ones."""
+    apart = _distances(problem)
+    plans: list[Plan] = []
+    spare: list[Plan] = []
+    seen: set[object] = set()
+    while len(plans) < count and len(spare) <= DRAWS * count:
+        plan = draw_plan(problem.topology, apart, rng)
+        key = structure(plan.leaf_labels)
+        (spare if key in seen else plans).append(plan)
+        seen.add(key)
+    return plans + spare[: count - len(plans)] if repeat else plans
 
 
 def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
@@ -201,8 +203,9 @@ def _choose_rows(problem: TrainingProblem) -> Chosen:
     return Chosen(samples.features, samples.labels, samples.weights, prices)
 
 
-def _distances(means: FloatArray) -> Distances:
+def _distances(problem: TrainingProblem) -> Distances:
     """Squared distances between the class means; lists, as they are looked at one by one."""
+    means = problem.rows.few.class_means
     square = np.sum(means**2, axis=1)
     found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
     return found

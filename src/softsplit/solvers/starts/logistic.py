@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.products import eight_sums
+from softsplit.engines.products import upper_products
 from softsplit.support.compiling import compiled, compiled_uncounted, shared
 from softsplit.support.linear_algebra import solve_damped
 from softsplit.support.lines import add_line, sum_of_products
@@ -26,7 +26,7 @@ def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no
     if n_features > LOGISTIC_LIMIT:
         solution = mean_difference(features, target, weight, ridge)
     else:
-        solution = ridge_logistic(features, target, weight, ridge, np.int64(NEWTON_STEPS))
+        solution = ridge_logistic(features, target, weight, ridge, NEWTON_STEPS)
     largest = 1e-12
     for j in range(n_features):
         largest = max(largest, abs(solution[j]))
@@ -130,7 +130,7 @@ def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slop
         score[k] = 0.0
     for j in range(width):
         add_line(solution[j], design[j], score)
-    open_gates(score, np.int64(0), n_rows, 1.0, left, right, powers, bits)
+    open_gates(score, 0, n_rows, 1.0, left, right, powers, bits)
     for k in range(n_rows):
         score[k] = weights[k] * (target[kept[k]] - left[k])
     for k in range(n_rows):
@@ -138,17 +138,7 @@ def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slop
     for j in range(width):
         _product(design[j], left, weighted[j])
         slope[j] = sum_of_products(design[j], score)
-    last = width - 1
-    for a in range(0, width, 2):
-        two = min(a + 1, last)
-        for b in range(a, width, 4):
-            found = eight_sums(
-                weighted[a], weighted[two], design[b], design[min(b + 1, last)],
-                design[min(b + 2, last)], design[min(b + 3, last)],
-            )  # fmt: skip
-            for k in range(min(4, width - b)):
-                matrix[a, b + k] = found[k]
-                matrix[two, b + k] = found[4 + k] if two > a else found[k]
+    upper_products(weighted, design, matrix)
 
 
 @compiled_uncounted

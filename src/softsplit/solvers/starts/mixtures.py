@@ -3,8 +3,8 @@
 Weights are random, many of them small, scaled so that the log-odds of a split have a spread of
 SPREAD over the rows; each split passes near a random row. Leaves have the class shares of the rows
 that reach them, roughened; every other tree has leaves that lean towards one class instead. Where
-there are more than two classes, half of the trees part the classes by regressions as for the
-expected cost (grouping.py).
+there are more than two classes, half of the trees part the classes by a plan (grouping.py) and
+logistic regressions, with leaves that lean.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.engines.samples import Samples
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.starts.grouping import grouped_trees
+from softsplit.solvers.starts.grouping import BOTH, LEFT, RIDGES, RIGHT, Plan, draw_plans
+from softsplit.solvers.starts.logistic import NEWTON_STEPS, ridge_logistic
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
@@ -29,6 +31,12 @@ ROUGHNESS = 0.5
 LEAN = 0.9
 """Part of a leaf that goes to its class where leaves lean."""
 
+REGRESSED = 150
+"""Most columns of a regression; of more they are drawn for each branch."""
+
+LONGEST = 1.0
+"""Largest coefficient of a regression, in log-odds per unit."""
+
 TREES = 2
 """Trees for each one that is asked for: they are raced against one another."""
 
@@ -39,7 +47,7 @@ def mixture_trees(
     """TREES times ``count`` trees."""
     samples = problem.rows.sample(ROWS)
     unit = problem.steepness / problem.n_features
-    rows = unit * (samples.features - 0.5)
+    rows = unit * (samples.features.astype(float, copy=False) - 0.5)
     n_grouped = 0
     if 2 < problem.n_classes <= problem.topology.n_leaves:
         n_grouped = TREES * count // 2
@@ -47,16 +55,51 @@ def mixture_trees(
         _random_tree(problem, rows, samples.starts, rng, number % 2 == 1)
         for number in range(TREES * count - n_grouped)
     ]
-    grouped = grouped_trees(problem, rng, n_grouped, repeat=True) if n_grouped else []
-    return made + [_softened(problem, tree) for tree in grouped]
+    plans = draw_plans(problem, rng, n_grouped, repeat=True) if n_grouped else []
+    return made + [_grouped_tree(problem, rows, samples, plan, rng) for plan in plans]
 
 
-def _softened(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
-    """The same splits; leaves lean towards their class."""
-    totals = problem.rows.class_totals
-    shares = (totals / totals.sum())[:, None]
-    leaves = LEAN * tree.leaf_classes + (1 - LEAN) * shares
-    return TreeParameters(tree.weights, tree.thresholds, leaves)
+def _grouped_tree(
+    problem: TrainingProblem,
+    rows: FloatArray,
+    samples: Samples,
+    plan: Plan,
+    rng: np.random.Generator,
+) -> TreeParameters:
+    """Regressions between the classes of either side, with random row weights and ridges.
+
+    A class that goes both ways is left out, and goes on where the regression sends its rows.
+    Without rows on both sides: a random direction through a row.
+    """
+    n_branches, n_columns, n_rows = len(plan.sides), *rows.shape
+    unit = problem.steepness / problem.n_features
+    weights, intercepts = np.zeros((n_branches, n_columns)), np.empty(n_branches)
+    random_weights = samples.weights * rng.standard_exponential((n_branches, n_rows))
+    ridges = unit**2 * RIDGES[rng.integers(len(RIDGES), size=n_branches)]
+    columns, some, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
+    for t, sides in enumerate(plan.sides):
+        here, side = node == t, sides[samples.labels]
+        if n_columns > REGRESSED:
+            columns = np.sort(rng.choice(n_columns, REGRESSED, replace=False))
+            some = np.ascontiguousarray(rows[columns])
+        left = (side == LEFT).astype(float)
+        weight = random_weights[t] * (here & (side != BOTH))
+        on_left, on_right = weight @ left, weight @ (1.0 - left)
+        if on_left > 0 and on_right > 0:
+            weight *= 0.5 / on_right + (0.5 / on_left - 0.5 / on_right) * left
+            found = ridge_logistic(some, left, weight, ridges[t], NEWTON_STEPS)
+            found = found * min(1.0, LONGEST / np.max(np.abs(found[:-1]), initial=1e-300))
+        else:
+            through = rng.choice(np.flatnonzero(here)) if np.any(here) else 0
+            found = rng.uniform(-LONGEST, LONGEST, len(columns) + 1)
+            found[-1] = found[:-1] @ some[:, through]
+        weights[t, columns], intercepts[t] = found[:-1], -found[-1]
+        if 2 * t + 1 < n_branches:
+            ahead = np.where(weights[t] @ rows + intercepts[t] > 0, LEFT, RIGHT)
+            node = np.where(here, 2 * t + 1 + np.where(side == BOTH, ahead, side), node)
+    shares = _shares(problem)[:, None]
+    leaves = LEAN * np.eye(problem.n_classes)[:, plan.leaf_labels] + (1 - LEAN) * shares
+    return _tree(problem, weights, intercepts, leaves)
 
 
 def _random_tree(
@@ -78,8 +121,7 @@ def _random_tree(
     left, right = gate_probabilities(scores + intercepts[:, None], 1.0)
     reach = node_reach(left, right)[n_branches:]
     mass = np.add.reduceat(reach, starts[:-1], axis=1).T
-    totals = problem.rows.class_totals
-    shares = (totals / totals.sum())[:, None]
+    shares = _shares(problem)[:, None]
     leaves = (mass + shares) / np.sum(mass + shares, axis=0)
     if leaning:
         lift = np.log(leaves / shares) + ROUGHNESS * rng.gumbel(size=leaves.shape)
@@ -88,6 +130,18 @@ def _random_tree(
     else:
         rough = leaves * np.exp(ROUGHNESS * rng.normal(size=leaves.shape))
         leaves = rough / rough.sum(axis=0)
+    return _tree(problem, weights, intercepts, leaves)
+
+
+def _shares(problem: TrainingProblem) -> FloatArray:
+    totals = problem.rows.class_totals
+    return totals / totals.sum()
+
+
+def _tree(
+    problem: TrainingProblem, weights: FloatArray, intercepts: FloatArray, leaves: FloatArray
+) -> TreeParameters:
+    """The tree of splits of centred rows, (n_branches, n_features) and (n_branches,)."""
     unit = problem.steepness / problem.n_features
     thresholds = (0.5 * unit * weights.sum(axis=1) - intercepts) / problem.steepness
     return TreeParameters(np.ascontiguousarray(weights.T), thresholds, leaves)
