@@ -1,0 +1,101 @@
+"""Starts by likelihood: trees that part classes by a plan, and trees grown from shallower ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from likelihood_cases import learnable_rows, problem_of
+from softsplit.problem.penalties import PenaltyPair, counting
+from softsplit.selection.cross_validation import FoldMemory
+from softsplit.selection.scoreboard import Candidate
+from softsplit.solvers import Budget
+from softsplit.solvers.base import Start
+from softsplit.solvers.likelihood.draft import Draft
+from softsplit.solvers.likelihood.growth import featureless_draft, grown
+from softsplit.solvers.likelihood.search import Descents
+from softsplit.solvers.likelihood.solver import Elimination
+from softsplit.solvers.starts.mixtures import REGRESSED, mixture_trees
+from softsplit.tree.parameters import Topology
+from softsplit.tree.routing import predicted_classes
+
+
+def corners(n_features=2, n_rows=120):
+    """Four classes in the corners of a square, and columns that say nothing."""
+    rng = np.random.default_rng(4)
+    y = np.arange(n_rows) % 4
+    X = rng.normal(size=(n_rows, n_features))
+    X[:, 0] = np.where(y % 2 == 0, -3.0, 3.0) + 0.3 * rng.normal(size=n_rows)
+    X[:, 1] = np.where(y < 2, -3.0, 3.0) + 0.3 * rng.normal(size=n_rows)
+    return X, y
+
+
+def descents_of(problem):
+    return Descents(problem, Budget(), problem.rows.sample())
+
+
+def right(problem, tree):
+    samples = problem.rows.sample()
+    calls = predicted_classes(tree, samples.features, problem.steepness)
+    return float(np.mean(calls == samples.labels))
+
+
+@pytest.mark.parametrize("n_features", [2, REGRESSED + 30])
+def test_a_tree_by_a_plan_parts_the_classes(n_features):
+    problem = problem_of(*corners(n_features, n_rows=400), depth=2)
+    trees = mixture_trees(problem, np.random.default_rng(0), 4)
+    best = max(right(problem, tree) for tree in trees)
+    assert len(trees) == 8 and all(np.isfinite(tree.weights).all() for tree in trees)
+    # With many columns a branch looks at some of them: not every tree sees both that matter.
+    assert best > (0.95 if n_features == 2 else 0.6)
+
+
+def test_one_class_everywhere_below_a_branch_still_gives_a_tree():
+    X, y = corners()
+    problem = problem_of(X[:, :1] * 0.0, y % 3, depth=3)  # nothing can be parted
+    for tree in mixture_trees(problem, np.random.default_rng(1), 5):
+        assert np.isfinite(tree.weights).all() and np.isfinite(tree.thresholds).all()
+
+
+def test_a_tree_grows_from_the_one_that_is_there():
+    problem = problem_of(*corners(), depth=2)
+    descents = descents_of(problem)
+    stem = grown(featureless_draft(descents.field), descents.field)
+    deeper = descents.grow(stem, 3)
+    assert deeper.shape == (3, 4)
+    np.testing.assert_array_equal(deeper.splits[0], stem.splits[0])
+    assert right(problem, deeper.tree(problem)) > 0.95
+
+
+def test_a_path_begins_with_what_its_stem_has_found():
+    X, y = learnable_rows(3, n_rows=150, n_features=5, n_classes=3)
+    shallow = problem_of(X, y, depth=1, penalties=PenaltyPair.of(counting()))
+    deep = replace(shallow, topology=Topology(2))
+    path = Elimination(shallow, growth_start(shallow), Budget(), compared=True)
+    assert path.stem is None  # nothing was asked for
+    path.trees([shallow], tight=False)
+    assert path.stem is not None and path.stem.weights.shape == (5, 1)
+    start = replace(growth_start(deep), stem=path.stem)
+    above = Elimination(deep, start, Budget(), compared=True)
+    found = above.trees([deep], tight=False)[0]
+    descents = descents_of(deep)
+    alone = descents.grow(Draft.of(path.stem, deep), 3).tree(deep)
+    assert deep.objective(found.parameters) <= deep.objective(alone)
+
+
+def growth_start(problem):
+    first, *others = mixture_trees(problem, np.random.default_rng(0), 1)
+    return Start(first, "growth", tuple(others))
+
+
+def test_the_deepest_of_the_shallower_candidates_is_the_stem():
+    memory, one = FoldMemory(), Candidate("standard", 1, "auto", "count", "both", "log")
+    two, four = one._replace(depth=2), one._replace(depth=4)
+    assert memory.shallower(four, 0) == []
+    for number, candidate in enumerate((one, two, four)):
+        memory.paths[candidate, 0] = [number]
+    memory.paths[one._replace(depth=3, scale="other"), 0] = [9]
+    assert memory.shallower(four, 0) == [1]
+    assert memory.shallower(four, 1) == [] == memory.shallower(one, 0)
