@@ -50,12 +50,17 @@ ROUNDS = 3
 
 
 def narrow_race(
-    descents: Descents, starts: Sequence[Draft], stem: Draft | None, held: NDArray[np.bool_]
+    descents: Descents,
+    starts: Sequence[Draft],
+    *,
+    grow: bool,
+    stem: Draft | None,
+    held: NDArray[np.bool_],
 ) -> Draft | None:
     """The winner of a race on promising columns; None where all columns should race.
 
-    ``stem`` is a tree to grow another one from, ``held`` marks columns that take part whatever they
-    promise.
+    ``held`` marks columns that take part whatever they promise; for the others see
+    ``Descents.race``.
     """
     field, groups = descents.field, descents.problem.groups
     n_columns, n_rows = field.features.shape
@@ -73,7 +78,7 @@ def narrow_race(
         if won is not None:
             some.append(won.among(columns))
         root = None if stem is None else stem.among(columns)
-        won = replace(narrow.race(some, root), columns=columns, groups=groups)
+        won = replace(narrow.race(some, grow=grow, stem=root), columns=columns, groups=groups)
         descents.steps = narrow.steps
         if number == ROUNDS or descents.budget.exhausted:
             break

@@ -26,7 +26,7 @@ from softsplit.solvers.likelihood.descent import (
 )
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.fisher import inverse_fisher, pays
-from softsplit.solvers.likelihood.growth import grown
+from softsplit.solvers.likelihood.growth import featureless_draft, grown
 from softsplit.solvers.likelihood.newton import Function, over_field
 from softsplit.solvers.likelihood.rates import FieldMasses, Masses
 from softsplit.support.arrays import FloatArray
@@ -180,19 +180,23 @@ class Descents:
             if ended(memory) or steps_of(memory) >= allowed:
                 return draft.moved_to(vector), float(value), ended(memory)
 
-    def race(self, starts: Sequence[Draft], stem: Draft | None = None) -> Draft:
+    def race(
+        self, starts: Sequence[Draft], *, grow: bool = False, stem: Draft | None = None
+    ) -> Draft:
         """The start that leads furthest: short descents from all, longer ones from the best.
 
         Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. One grown from ``stem``, a tree of
-        fewer levels, races too.
+        settle for the same answer on both sides of a split. With ``grow`` a grown tree races too.
+        One grown from ``stem``, a tree of fewer levels that has come far already, would win against
+        better ones over a short distance: it joins the best.
         """
-        scout = self.scout(len(starts[0].splits))
+        n_branches = len(starts[0].splits)
+        scout = self.scout(n_branches)
         smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
         runs: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            if stem is not None:
-                draft = self.grow(stem, len(starts[0].splits))
+            if grow:
+                draft = self.grow(featureless_draft(self.field), n_branches)
                 draft, value, _ = self.descend(draft, smoothing, RACE_STEPS, 1e-4)
                 runs.append((value, draft))
             for number, start in enumerate(starts):
@@ -206,7 +210,8 @@ class Descents:
         part = COMPARED_PART if self.compared else 1.0
         ends: list[tuple[float, Draft]] = []
         with suppress(OutOfBudget):
-            for _, draft in runs[:FINALISTS]:
+            best = [draft for _, draft in runs[:FINALISTS]]
+            for draft in best if stem is None else [*best, self.grow(stem, n_branches)]:
                 steps = int(part * WINNER_STEPS)
                 draft, value, _ = self.descend(draft, smoothing, steps, WINNER_DECREASE)
                 ends.append((value, draft))

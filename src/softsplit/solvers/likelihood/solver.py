@@ -26,7 +26,6 @@ from softsplit.solvers.likelihood.descent import Smoothing
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import RIDGE, Price, Stage, Stages
 from softsplit.solvers.likelihood.engine_descent import EngineDescents
-from softsplit.solvers.likelihood.growth import featureless_draft
 from softsplit.solvers.likelihood.narrowing import MOST_COLUMNS, narrow_race, price_of_luck
 from softsplit.solvers.likelihood.newton import affordable, sharpened
 from softsplit.solvers.likelihood.penalised import Penalised
@@ -168,24 +167,18 @@ class Elimination:
         """Where the race ends; a tree that was given keeps its zeros."""
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
-        stem = self._stem()
+        grow, stem = self.start.rule == "growth", self.start.stem
+        known = None if stem is None else Draft.of(stem, self.problem)
         narrow: Draft | None = None
         if self.problem.penalties.counts:
             held = np.zeros(self.problem.n_features, dtype=bool)
             if self.start.rule == "given":
                 held = np.any([draft.kept.any(axis=0) for draft in self._starts], axis=0)
-            narrow = narrow_race(self.few, self._starts, stem, held)
+            narrow = narrow_race(self.few, self._starts, grow=grow, stem=known, held=held)
         if narrow is not None and self.problem.n_features > MOST_COLUMNS:
             return narrow
-        wide = self.few.race(self._starts, stem)
+        wide = self.few.race(self._starts, grow=grow, stem=known)
         return wide if narrow is None else self._better(narrow, wide)
-
-    def _stem(self) -> Draft | None:
-        """What another tree of the race grows from: a tree of fewer levels, or a single leaf."""
-        if self.start.rule != "growth":
-            return None
-        stem = self.start.stem
-        return featureless_draft(self.few.field) if stem is None else Draft.of(stem, self.problem)
 
     def _better(self, narrow: Draft, wide: Draft) -> Draft:
         """Of the winners on few and on all columns the one whose path is better where every feature
