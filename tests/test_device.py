@@ -33,7 +33,8 @@ from softsplit.problem.penalties import (  # noqa: E402
 )
 from softsplit.problem.problem import TrainingProblem  # noqa: E402
 from softsplit.reading.summary import FeatureSummary  # noqa: E402
-from softsplit.solvers.base import Budget, Start, UnsupportedProblem  # noqa: E402
+from softsplit.solvers.abilities import UnsupportedProblem  # noqa: E402
+from softsplit.solvers.base import Budget, Start  # noqa: E402
 from softsplit.solvers.likelihood.draft import Draft  # noqa: E402
 from softsplit.solvers.likelihood.penalised import Penalised  # noqa: E402
 from softsplit.solvers.likelihood.search import Descents  # noqa: E402

@@ -29,7 +29,8 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
+from softsplit.solvers.abilities import UnsupportedProblem
+from softsplit.solvers.base import Budget, Start, Status
 from softsplit.solvers.ipopt.solver import IpoptSolver
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.elimination import eliminate

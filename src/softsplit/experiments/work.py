@@ -26,7 +26,7 @@ from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Spec
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
-from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
+from softsplit.solvers.abilities import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.multistart import start_rule

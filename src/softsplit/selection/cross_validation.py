@@ -32,7 +32,7 @@ from softsplit.selection.paths import (
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers import Budget, Solution, Start
-from softsplit.solvers.base import Follower, Path
+from softsplit.solvers.abilities import Follower, Path
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.model_settings import ModelSettings

@@ -13,7 +13,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.scoreboard import Candidate
 from softsplit.selection.strengths import Pair, shared, strength_unit
 from softsplit.solvers import Budget, Solution, Status
-from softsplit.solvers.base import Follower, Path, refuse_unsupported
+from softsplit.solvers.abilities import Follower, Path, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
 from softsplit.training.preparation import Prepared
 from softsplit.training.run import Run

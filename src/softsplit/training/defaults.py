@@ -20,7 +20,7 @@ from dataclasses import replace
 from math import log
 from typing import Any
 
-from softsplit.solvers.base import Follower
+from softsplit.solvers.abilities import Follower
 from softsplit.solvers.likelihood.promises import luck
 from softsplit.support.arguments import positive_number
 from softsplit.support.messages import shown

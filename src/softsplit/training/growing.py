@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Solver, Start, Thrifty
+from softsplit.solvers.abilities import Thrifty
+from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer

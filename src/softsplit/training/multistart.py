@@ -19,19 +19,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import (
+from softsplit.solvers.abilities import (
     Adjustable,
-    Budget,
     Exploring,
     Follower,
     Improver,
     Ruled,
-    Solution,
-    Solver,
-    Start,
-    Status,
     refuse_unsupported,
 )
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
 from softsplit.solvers.starts.grouping import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start

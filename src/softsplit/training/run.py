@@ -16,14 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import (
-    Adaptable,
-    Budget,
-    Solution,
-    Solver,
-    Status,
-    refuse_unsupported,
-)
+from softsplit.solvers.abilities import Adaptable, refuse_unsupported
+from softsplit.solvers.base import Budget, Solution, Solver, Status
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training import settings

@@ -21,7 +21,7 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import SOLVERS, Solver, registry
-from softsplit.solvers.base import Adjustable, Checked
+from softsplit.solvers.abilities import Adjustable, Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked

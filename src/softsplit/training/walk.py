@@ -8,15 +8,8 @@ from itertools import zip_longest
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import (
-    Budget,
-    Follower,
-    Solution,
-    Solver,
-    Start,
-    Status,
-    refuse_unsupported,
-)
+from softsplit.solvers.abilities import Follower, refuse_unsupported
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import (
     best_solution,

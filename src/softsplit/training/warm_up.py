@@ -10,7 +10,7 @@ from functools import cache
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver, Solver
-from softsplit.solvers.base import Composed
+from softsplit.solvers.abilities import Composed
 from softsplit.training.compile_together import compile_together
 from softsplit.training.pieces import PIECES, train_tiny, train_tiny_blocks
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems

@@ -24,7 +24,8 @@ from softsplit.engines.samples import Samples
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Status, UnsupportedProblem
+from softsplit.solvers.abilities import UnsupportedProblem
+from softsplit.solvers.base import Budget, Status
 from softsplit.solvers.likelihood.draft import NOTHING, Draft
 from softsplit.solvers.lockstep.batch import Batch
 from softsplit.solvers.lockstep.cost_solver import costs_alike, descended_by_cost

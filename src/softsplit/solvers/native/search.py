@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.solvers.base import Draw, Report, silent
+from softsplit.solvers.abilities import Report, silent
+from softsplit.solvers.base import Draw
 from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
 from softsplit.solvers.native.choice import Choice
 from softsplit.solvers.native.descent import Limits

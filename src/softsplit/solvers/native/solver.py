@@ -19,7 +19,8 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers.base import Budget, Draw, Path, Report, Solution, Start, Status, silent
+from softsplit.solvers.abilities import Path, Report, silent
+from softsplit.solvers.base import Budget, Draw, Solution, Start, Status
 from softsplit.solvers.ends import EndPoints
 from softsplit.solvers.likelihood import solver as likelihood
 from softsplit.solvers.likelihood.search import SUPPORT_ROWS
