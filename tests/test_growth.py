@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from likelihood_cases import learnable_rows, problem_of
+from softsplit import SoftTreeClassifierCV
 from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.selection.cross_validation import FoldMemory
 from softsplit.selection.scoreboard import Candidate
-from softsplit.solvers import Budget
+from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.base import Start
 from softsplit.solvers.likelihood.draft import Draft
 from softsplit.solvers.likelihood.growth import featureless_draft, grown
@@ -23,12 +25,12 @@ from softsplit.tree.routing import predicted_classes
 
 
 def corners(n_features=2, n_rows=120):
-    """Four classes in the corners of a square, and columns that say nothing."""
+    """Four classes, parted off the middle by two columns; the others say nothing."""
     rng = np.random.default_rng(4)
     y = np.arange(n_rows) % 4
     X = rng.normal(size=(n_rows, n_features))
     X[:, 0] = np.where(y % 2 == 0, -3.0, 3.0) + 0.3 * rng.normal(size=n_rows)
-    X[:, 1] = np.where(y < 2, -3.0, 3.0) + 0.3 * rng.normal(size=n_rows)
+    X[:, 1] = np.choose(y, [-3.0, -3.0, 3.0, 9.0]) + 0.3 * rng.normal(size=n_rows)
     return X, y
 
 
@@ -66,7 +68,11 @@ def test_a_tree_grows_from_the_one_that_is_there():
     deeper = descents.grow(stem, 3)
     assert deeper.shape == (3, 4)
     np.testing.assert_array_equal(deeper.splits[0], stem.splits[0])
-    assert right(problem, deeper.tree(problem)) > 0.95
+    # The last class is the one furthest from the others, and the threshold lies between.
+    scores = stem.splits[0, :-1] @ descents.field.features + stem.splits[0, -1]
+    left = np.array([np.mean(scores[a:b] > 0) for a, b in pairwise(descents.field.starts)])
+    assert np.all(left[:3] > 0.95) and left[3] < 0.05 or np.all(left[:3] < 0.05) and left[3] > 0.95
+    assert right(problem, deeper.tree(problem)) > 0.7
 
 
 def test_a_path_begins_with_what_its_stem_has_found():
@@ -99,3 +105,20 @@ def test_the_deepest_of_the_shallower_candidates_is_the_stem():
     memory.paths[one._replace(depth=3, scale="other"), 0] = [9]
     assert memory.shallower(four, 0) == [1]
     assert memory.shallower(four, 1) == [] == memory.shallower(one, 0)
+
+
+def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):
+    seen, follow = [], NativeSolver.follow
+
+    def watched(self, problem, start, budget, **others):
+        seen.append((problem.topology.depth, start.stem))
+        return follow(self, problem, start, budget, **others)
+
+    monkeypatch.setattr(NativeSolver, "follow", watched)
+    X, y = corners(n_features=3)
+    settings = {"depths": (1, 2), "scales": ("standard",), "ridges": (1.0,), "n_strengths": 2}
+    SoftTreeClassifierCV(cv=3, random_state=0, n_jobs=1, **settings).fit(X, y)
+    compared = seen[:6]  # two depths on three folds each
+    assert [depth for depth, _ in compared] == [1, 1, 1, 2, 2, 2]
+    assert all(stem is None for _, stem in compared[:3])
+    assert all(stem.weights.shape == (3, 1) for _, stem in compared[3:])

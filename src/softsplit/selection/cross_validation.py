@@ -1,8 +1,9 @@
 """Trees of candidates along paths of strengths, trained and scored on the folds of the rows.
 
-Strengths are given as fractions of a unit (strengths.py). On each fold a path is walked from the
-weakest strength to the strongest, each tree started from the last one; nothing is searched for
-beyond that, so that many paths can be compared.
+Strengths are given as fractions of a unit (strengths.py). By likelihood one elimination on each
+fold gives the trees of all strengths. By cost a path is walked from the weakest strength to the
+strongest, each tree started from the last one; nothing is searched for beyond that, so that many
+paths can be compared.
 """
 
 from __future__ import annotations

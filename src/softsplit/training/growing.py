@@ -2,7 +2,9 @@
 
 All starts are made on the first sample, the best few of them again on the next, which is larger,
 and so on; a search follows on the last one, which may be all rows, and the best tree of all
-descends on all rows to its last digits. Samples are the first rows of each class in canonical
+descends on all rows to its last digits. Each of these steps has an even
+part of the time that is left; a start that it cuts short is compared with its tree of the sample
+before, on the rows of this one. Samples are the first rows of each class in canonical
 order, which are as good as random, and their weights add up to those of all rows, so that
 objectives are alike.
 """
@@ -62,23 +64,37 @@ def grow(
         sizes = sizes[-1:]
     for stage, size in enumerate(sizes):
         if stage:
-            ranked = sorted(
-                (number for number in numbers if number in found),
-                key=lambda number: (not found[number].status.usable, found[number].objective),
-            )
+            ranked = sorted(set(numbers) & set(found), key=lambda number: _rank(found[number]))
             numbers = sorted(ranked[: PROMOTED[stage - 1]])
         few = problem.on_sample(size) if size < problem.rows.n_rows else problem
+        part = _part(rough, len(sizes) - stage + 2)
         ends = multistart(
-            few, solver, n_starts=n_starts, seed=seed, budget=rough, n_jobs=threads,
+            few, solver, n_starts=n_starts, seed=seed, budget=part, n_jobs=threads,
             observer=observer if size == sizes[0] else None, numbers=numbers,
         )  # fmt: skip
-        found.update(zip(numbers, ends, strict=False))
+        made = dict(zip(numbers, ends, strict=False))
+        if part.exhausted:  # trees of fewer rows may have come further, or be all there is
+            for number in set(numbers) & set(found):
+                known = replace(found[number], objective=few.objective(found[number].parameters))
+                made[number] = min(made.get(number, known), known, key=_rank)
+        found |= made
         if budget.exhausted:
             break
     last = [found[number] for number in numbers if number in found]
-    best = hop(few, solver, last, seed=seed, budget=rough, observer=observer)
+    best = hop(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     whole = replace(finished(problem, solver, best, budget, n_jobs), search=best.search)
     return whole, [found[number] for number in sorted(found)]
+
+
+def _rank(solution: Solution) -> tuple[bool, float]:
+    return not solution.status.usable, solution.objective
+
+
+def _part(budget: Budget, count: int) -> Budget:
+    """A budget for one of so many steps that share the time that is left."""
+    if budget.time_limit is None:
+        return budget
+    return replace(budget, time_limit=budget.elapsed + budget.remaining / count)
 
 
 def finished(

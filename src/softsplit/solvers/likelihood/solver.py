@@ -185,7 +185,10 @@ class Elimination:
         has the price of luck, the first unless the other is so by more than that."""
         shares, price = class_shares(self.problem), price_of_luck(self.few.field)
         paths = [Stages(self.few, draft, shares) for draft in (narrow, wide)]
-        least = [min(s.price(price / FEATURE_SIZE, price) for s in path.all()) for path in paths]
+        try:
+            least = [min(s.price(price / FEATURE_SIZE, price) for s in p.all()) for p in paths]
+        except OutOfBudget:  # what has won a race is not lost
+            return narrow
         chosen = 1 if least[1] < least[0] - price else 0
         self._stages = paths[chosen]
         return (narrow, wide)[chosen]
