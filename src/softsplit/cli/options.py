@@ -201,8 +201,9 @@ TimeLimit = Annotated[
     typer.Option(
         "--time-limit",
         min=0.0,
-        help="Seconds for all of it, the report included, after which what is there is taken; "
-        "0 is no limit. Compiling on first use does not count.",
+        help="Seconds for training and for the strengths in the report, after which what is there "
+        "is taken; 0 is no limit. Reading the table, other methods in the report and compiling on "
+        "first use come on top.",
         rich_help_panel=RUN,
     ),
 ]
