@@ -10,9 +10,9 @@ so that another gate p' changes V_i by D_it (p' - p_it). The *rise* of the log-l
     branch t, its side   p' = 1 (all rows go left) or 0
     feature j            all gates that use it change at once: V_i is worked out anew
 
-less the ridge that is saved by coefficients and features. Rises are exact. Where many could go, only the ``n_exact`` cheapest by
-a quadratic estimate, w^2 / 2 times the curvature sum_i weight_i (D p (1 - p) z / V)^2, get an exact
-one; the others count as infinite.
+less the ridge that is saved by coefficients and features. Rises are exact. Where many could go,
+only the ``n_exact`` cheapest by a quadratic estimate, w^2 / 2 times the curvature
+sum_i weight_i (D p (1 - p) z / V)^2, get an exact one; the others count as infinite.
 """
 
 from __future__ import annotations
