@@ -61,6 +61,9 @@ def run(args: argparse.Namespace) -> int:
 def table(args: argparse.Namespace) -> int:
     """How many are well, and what is wrong with the others."""
     rows = pd.DataFrame(row for row in rows_of(args.out) if row["seed"] == args.seed)
+    if rows.empty:
+        print(f"there are no problems of seed {args.seed} in {args.out}.")
+        return 1
     wrong = rows[rows["complaint"].notna()]
     print(
         f"{len(rows)} problems of {len(shared_names())} data sets, {rows['rows'].min()} to "

@@ -1,8 +1,8 @@
 """Few rows first: starts race on samples that grow, and the best tree is finished on all rows.
 
 All starts are made on the first sample, the best few of them again on the next, which is larger,
-and so on; a search follows on the last one, which may be all rows, and the best tree of all
-descends on all rows to its last digits. Each of these steps has an even
+and so on; a search follows on the last one, which may be all rows, and the best tree of all, or the
+best few, descend on all rows to their last digits. Each of these steps has an even
 part of the time that is left; a start that it cuts short is compared with its tree of the sample
 before, on the rows of this one. Samples are the first rows of each class in canonical
 order, which are as good as random, and their weights add up to those of all rows, so that
@@ -20,11 +20,15 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.abilities import Thrifty
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import distinct, hop, multistart
 from softsplit.training.observer import Observer
 
 PROMOTED = (5, 3)
 """Starts that are made again on the second sample, and on the third."""
+
+FINISHED = 3
+"""Trees that are finished where starts were compared on all rows only, roughly; one less for each
+sample on which they were compared before."""
 
 ROUGH = 1e-3
 """Tolerance on samples: the last digits there are not those of all rows."""
@@ -82,7 +86,11 @@ def grow(
             break
     last = [found[number] for number in numbers if number in found]
     best = hop(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
-    whole = replace(finished(problem, solver, best, budget, n_jobs), search=best.search)
+    ends = [finished(problem, solver, best, budget, n_jobs)]
+    for other in distinct(last, FINISHED - stage)[1:] if few is problem else ():
+        if not budget.exhausted:
+            ends.append(finished(problem, solver, other, budget, n_jobs))
+    whole = replace(min(ends, key=_rank), search=best.search)
     return whole, [found[number] for number in sorted(found)]
 
 

@@ -59,6 +59,9 @@ LARGER, MOST_OF = 4, 0.6
 """By likelihood the second sample is so many times the first; one that is more than this part of
 the last saves too little."""
 
+LONG = 1e6
+"""Rows times numbers of a tree from which on the last digits of a start take seconds."""
+
 LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
 LESS_STEEP = (4.0, 16.0, 64.0)
 """How far trees of several branches are warmed up for another look."""
@@ -138,13 +141,18 @@ class NativeSolver:
         return self._measure(run, *point, status, began)
 
     def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
-        """By likelihood up to the rows on which features are looked for, and those are the last."""
+        """By likelihood up to the rows on which features are looked for, and those are the last.
+
+        All rows at once, roughly, where the last digits of a start take long.
+        """
         n_rows = problem.rows.n_rows
         if not problem.by_likelihood:
             return SAMPLES if n_rows > MANY_ROWS else ()
         last, few = min(n_rows, SUPPORT_ROWS), likelihood.few_rows(problem)
         sizes = [size for size in (few, LARGER * few) if size <= MOST_OF * last]
-        return (*sizes, last) if sizes or n_rows > last else ()
+        numbers = problem.topology.n_branches * (problem.n_features + problem.n_classes)
+        long = problem.penalties.counts and n_rows * numbers > LONG
+        return (*sizes, last) if sizes or n_rows > last or long else ()
 
     def rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
