@@ -22,7 +22,7 @@ from softsplit.problem.penalties import PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.draft import NOTHING, Draft
-from softsplit.solvers.likelihood.elimination import GROUP, RIDGE, eliminate, moves
+from softsplit.solvers.likelihood.elimination import GROUP, RIDGE, Stages, moves
 from softsplit.solvers.likelihood.prices import FEATURE, FEATURE_SIZE
 from softsplit.solvers.likelihood.search import Descents, class_shares
 from softsplit.training.preparation import prepare
@@ -92,7 +92,7 @@ def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
     groups = np.array([0, 0, 1, 1, 1, 2])
     problem, tree = case(seed, groups, depth, holes=0.0)
     descents = Descents(problem, Budget(), problem.samples)
-    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
     sizes = [stage.draft.size for stage in stages]
     assert np.all(np.diff(sizes) < 0) and sizes[-1] == 0
     weighed = replace(problem, ridge=RIDGE * descents.unit)

@@ -33,7 +33,7 @@ from softsplit.solvers.abilities import UnsupportedProblem
 from softsplit.solvers.base import Budget, Start, Status
 from softsplit.solvers.ipopt.solver import IpoptSolver
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import eliminate
+from softsplit.solvers.likelihood.elimination import Stages
 from softsplit.solvers.likelihood.search import Descents, class_shares
 from softsplit.training.multistart import best_solution, multistart
 
@@ -92,7 +92,7 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     """At any strength; and a greater strength takes no larger tree."""
     problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
     descents = Descents(problem, Budget(), problem.samples)
-    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
     path = [stage.draft.tree(problem) for stage in stages]
     sizes = []
     for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):

@@ -19,7 +19,7 @@ from likelihood_cases import (
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.solvers.base import Budget
 from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import RIDGE, close_idle, eliminate
+from softsplit.solvers.likelihood.elimination import RIDGE, Stages, close_idle
 from softsplit.solvers.likelihood.engine_descent import EngineFunction
 from softsplit.solvers.likelihood.fisher import DAMPING, inverse_fisher
 from softsplit.solvers.likelihood.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
@@ -229,7 +229,7 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
 def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
     descents = descents_of(problem)
-    stages = eliminate(descents, Draft.of(tree, problem), class_shares(problem))
+    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
     sizes = [stage.draft.size for stage in stages]
     assert len(stages) > 3
     assert np.all(np.diff(sizes) < 0)
@@ -246,6 +246,29 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     np.testing.assert_allclose(
         last.leaf_classes, np.tile(shares[:, None], len(last.thresholds) + 1)
     )
+
+
+@pytest.mark.parametrize("strength", [0.05, 0.3, 1.0, 4.0])
+def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
+    problem, tree = random_problem(5, depth=2, n_classes=3, n_features=6, n_rows=80)
+    descents = descents_of(problem)
+    ridge = Smoothing(RIDGE * descents.unit)  # from where a race ends: values then only rise
+    draft, _, _ = descents.descend(Draft.of(tree, problem), ridge, 500, 1e-9)
+
+    def price(stage):
+        return stage.price(strength, 4.0 * strength)
+
+    def floor(stage):
+        return stage.value + 5.0 * strength
+
+    whole = Stages(descents, draft, class_shares(problem)).all()
+    part = Stages(descents, draft, class_shares(problem))
+    some = part.up_to(price, floor)
+    assert min(map(price, some)) == min(map(price, whole))
+    if len(some) < len(whole):  # it stopped at the first tree after which none can cost less
+        before = [floor(stage) <= min(map(price, [*some[: n + 1], some[-1]])) for n, stage in
+                  enumerate(some[:-2])]  # fmt: skip
+        assert all(before) and floor(some[-2]) > min(map(price, some))
 
 
 def weightless(seed, branch, intercept):

@@ -151,14 +151,6 @@ class Stages:
         return self.found
 
 
-def eliminate(descents: Descents, draft: Draft, shares: FloatArray) -> list[Stage]:
-    """The path from ``draft`` down to the tree without features.
-
-    If the budget ends it is shorter, and has no tree without features.
-    """
-    return Stages(descents, draft, shares).all()
-
-
 def _walk(descents: Descents, draft: Draft) -> Iterator[Stage]:
     """The trees of the path, but for the one without features."""
     ridge = Smoothing(RIDGE * descents.unit)
