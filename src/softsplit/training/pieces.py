@@ -166,7 +166,7 @@ PIECES: dict[str, Callable[[], None]] = {
 """By name, those first that are asked for first."""
 
 TRAINING = {
-    "log": ("order", "likelihood-descent", "evaluations", "fisher", "prices", "growth"),
+    "log": ("order", "likelihood-descent", "evaluations", "prices", "fisher", "growth"),
     "cost": ("order", "cost-descent", "cost-starts"),
 }
 """What trains by a loss. Two processes begin at the ends, where the longest pieces are, and what
