@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,10 @@ def fold_paths(
     refuse_unsupported(solver, problem)
     children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
     paths: list[Path] = []
-    for number, (child, below) in enumerate(zip_longest(children, shallower[: len(children)])):
+    for number, child in enumerate(children):
         start = numbered_start(problem, solver, number, child)
-        if below is not None:
-            start = replace(start, stem=below.stem)
+        if number < len(shallower):
+            start = replace(start, stem=shallower[number].stem)
         paths.append(solver.follow(problem, start, run.budget, compared=compared))
     return paths
 

@@ -92,7 +92,10 @@ class Thrifty(Protocol):
     """A solver that looks for trees on samples where rows are many, and then finishes the best."""
 
     def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
-        """Sizes of the samples, growing; empty where trees are looked for on all rows."""
+        """Sizes of the samples, growing, the last of which may be that of all rows.
+
+        Empty where every start is to be solved to its end on all rows.
+        """
 
 
 class Path(Protocol):

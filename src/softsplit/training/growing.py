@@ -86,12 +86,12 @@ def grow(
             break
     last = [found[number] for number in numbers if number in found]
     best = hop(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
-    ends = [finished(problem, solver, best, budget, n_jobs)]
+    whole = [finished(problem, solver, best, budget, n_jobs)]
     for other in distinct(last, FINISHED - stage)[1:] if few is problem else ():
         if not budget.exhausted:
-            ends.append(finished(problem, solver, other, budget, n_jobs))
-    whole = replace(min(ends, key=_rank), search=best.search)
-    return whole, [found[number] for number in sorted(found)]
+            whole.append(finished(problem, solver, other, budget, n_jobs))
+    best = replace(min(whole, key=_rank), search=best.search)
+    return best, [found[number] for number in sorted(found)]
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:
