@@ -90,7 +90,7 @@ def test_more_effort_searches_longer_and_finds_no_worse_a_tree(iris):
     hops = [told.n_hops for told in searches]
     assert hops == sorted(hops)
     assert hops[0] < hops[2]
-    assert objectives == sorted(objectives, reverse=True)
+    assert np.all(np.diff(objectives) <= 1e-6 * objectives[0])  # the tolerance of a fit
 
 
 def test_by_likelihood_more_trees_race_and_the_usual_effort_changes_nothing(iris):

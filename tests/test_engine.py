@@ -80,7 +80,7 @@ def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
         # Nothing is ever small enough: the descent goes on until searches fail.
         engine.descend(theta, leaves, Limits(1, 0.0, 0.0, 1000, newton_from, 0.0))
         assert_describes(engine, theta, leaves, err_msg=f"step {step}")
-    engine.descend(theta, leaves, Limits(500, 0.0, 0.0, 1000, newton_from, 0.0))
+    engine.descend(theta, leaves, Limits(5000, 0.0, 0.0, 1000, newton_from, 0.0))
     assert_describes(engine, theta, leaves)
     assert engine.ended
 

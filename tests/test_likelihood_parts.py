@@ -263,12 +263,15 @@ def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
 
     whole = Stages(descents, draft, class_shares(problem)).all()
     part = Stages(descents, draft, class_shares(problem))
-    some = part.up_to(price, floor)
-    assert min(map(price, some)) == min(map(price, whole))
+    ranked = part.up_to(price, floor)
+    prices = list(map(price, ranked))
+    assert prices == sorted(prices) and prices[0] == min(map(price, whole))
+    some, empty = part.found, price(whole[-1])
+    assert len(ranked) == min(len(some) + 1, len(whole))
     if len(some) < len(whole):  # it stopped at the first tree after which none can cost less
-        before = [floor(stage) <= min(map(price, [*some[: n + 1], some[-1]])) for n, stage in
-                  enumerate(some[:-2])]  # fmt: skip
-        assert all(before) and floor(some[-2]) > min(map(price, some))
+        least = [min([empty, *map(price, some[: n + 1])]) for n in range(len(some))]
+        further = [floor(stage) <= cost for stage, cost in zip(some, least, strict=True)]
+        assert further == [True] * (len(some) - 1) + [False]
 
 
 def weightless(seed, branch, intercept):

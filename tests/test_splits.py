@@ -11,13 +11,14 @@ from scipy.optimize import minimize
 from native_cases import make_problem
 from softsplit import SoftTreeClassifier
 from softsplit.problem.loss import ExpectedCost
-from softsplit.solvers.starts.grouping import BOTH, LEFT, RIGHT, fit_splits, grouped_trees
+from softsplit.solvers.starts.grouping import fit_splits, grouped_trees
 from softsplit.solvers.starts.logistic import (
     LOGISTIC_LIMIT,
     fitted_split,
     mean_difference,
     ridge_logistic,
 )
+from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT
 from softsplit.tree.parameters import Topology
 
 

@@ -210,27 +210,22 @@ class CompiledRows(OfSamples, InMemory):
         value, mass = 0.0, np.zeros_like(table)
         # In this order in memory the products have the bits of those with (n_features, n_branches).
         scaled = np.asfortranarray(splits[:, :-1]) / n_features
-        weights, thresholds = np.zeros((n_features, len(splits))), np.zeros(len(splits))
+        slopes = np.zeros((n_features + 1, len(splits)))
         for begin in range(0, samples.n_rows, ROWS):
-            rows = slice(begin, begin + ROWS)
+            rows, starts = slice(begin, begin + ROWS), samples.starts
             features = samples.features[:, rows]
+            if samples.n_rows > ROWS:
+                starts = np.clip(starts - begin, 0, features.shape[1])
             scores, part = np.dot(scaled, features), np.empty_like(table)
             scores -= splits[:, -1:]
             value += tree_pass(
-                scores,
-                scores,
-                np.clip(samples.starts - begin, 0, features.shape[1]),
-                samples.weights[rows],
-                table,
-                float(steepness),
-                outer,
-                part,
+                scores, scores, starts, samples.weights[rows], table, float(steepness), outer, part,
                 NOTHING,
-            )
+            )  # fmt: skip
             mass += part
-            weights += np.dot(features, scores.T) / n_features
-            thresholds -= np.sum(scores, axis=1)
-        return Sums(float(value), np.vstack([weights, thresholds]).T, mass, mass)
+            slopes[:-1] += np.dot(features, scores.T) / n_features
+            slopes[-1] -= scores.sum(axis=1)
+        return Sums(float(value), slopes.T, mass, mass)
 
     def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
         samples = self.samples

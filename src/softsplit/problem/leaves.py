@@ -46,7 +46,7 @@ class Violation:
 
     @property
     def largest(self) -> float:
-        return float(np.max([self.box, self.leaves, self.coverage, self.rates]))
+        return _worst(self.box, self.leaves, self.coverage, self.rates)
 
 
 class LeafRule(Protocol):
@@ -110,22 +110,28 @@ def violation(
     bound: float = 1.0,
 ) -> Violation:
     """How far a tree with the given class rates is from feasible."""
-    c = parameters.leaf_classes
+    c, weights, thresholds = parameters.leaf_classes, parameters.weights, parameters.thresholds
     return Violation(
-        box=_worst(np.abs(parameters.weights) - bound, np.abs(parameters.thresholds) - bound),
-        leaves=_worst(np.abs(c.sum(axis=0) - 1), -c),
+        box=_worst(_largest(weights) - bound, _largest(thresholds) - bound),
+        leaves=_worst(_largest(c.sum(axis=0) - 1), -float(c.min())),
         coverage=rule.coverage(c),
-        rates=_worst(minimum_rates - rates),
+        rates=_worst(float((minimum_rates - rates).max())),
     )
 
 
-def _worst(*excesses: FloatArray) -> float:
-    """Largest positive excess, zero if there is none; NaN if any entry is (unlike ``max``)."""
+def _largest(values: FloatArray) -> float:
+    """The largest size; NaN if any entry is."""
+    return max(float(values.max()), -float(values.min()))
+
+
+def _worst(*excesses: float) -> float:
+    """Largest positive excess, zero if there is none; NaN if any is (unlike ``max``)."""
     worst = 0.0
     for excess in excesses:
-        largest = float(excess.max())
-        if largest > worst or np.isnan(largest):
-            worst = largest
+        if not excess <= worst:
+            worst = excess
+        if worst != worst:
+            return worst
     return worst
 
 
@@ -148,7 +154,7 @@ class ClassAssignment:
             )
 
     def coverage(self, leaf_classes: FloatArray) -> float:
-        return _worst(1 - leaf_classes.sum(axis=1))
+        return _worst(1.0 - float(leaf_classes.sum(axis=1).min()))
 
     def without_features(self, shares: FloatArray) -> None:
         """Every class has leaves of its own: thresholds part the rows by chance."""

@@ -299,7 +299,11 @@ class PenaltyPair:
         ``floor``, one for each feature or group, the global term is already paid for by other
         branches.
         """
-        soft = np.maximum(np.abs(weights) - self.local.slope(at), 0.0)
+        soft = np.abs(weights)
+        if self.local.strength > 0:
+            soft = np.maximum(soft - self.local.slope(at), 0.0)
+        if self.global_.strength == 0:
+            return np.copysign(np.minimum(soft, bound), weights)
         rows = self.global_.rows(soft)
         cap = _linf_cap(rows, self.global_.slope(at))
         limit = np.minimum(np.maximum(cap, floor), bound)

@@ -29,7 +29,7 @@ from softsplit.solvers.abilities import (
 )
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
-from softsplit.solvers.starts.grouping import structure
+from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread

@@ -119,19 +119,21 @@ class Stages:
         return self._known()
 
     def up_to(self, price: Price, floor: Price) -> list[Stage]:
-        """The path as far as a tree of it may be the cheapest.
+        """The trees that may be the cheapest, in the order of their prices.
 
         ``floor`` is a price that no tree after a stage falls below: where another tree costs less
         than that, the path need not be walked further.
         """
-        least = min(map(price, (*self.found, self._empty)))
-        while not self._ended:
-            if self.found:
-                least = min(least, price(self.found[-1]))
-                if floor(self.found[-1]) > least:
-                    return [*self.found, self._empty]
+        prices = list(map(price, self.found))
+        least = min([*prices, price(self._empty)])
+        while not self._ended and not (self.found and floor(self.found[-1]) > least):
             self._next()
-        return self._known()
+            prices += map(price, self.found[len(prices) :])
+            least = min([least, *prices[-1:]])
+        stages = self._known()
+        if not self._ended:
+            stages, prices = [*stages, self._empty], [*prices, price(self._empty)]
+        return [stages[n] for n in sorted(range(len(stages)), key=prices.__getitem__)]
 
     def _next(self) -> None:
         """Walk on by one tree; one that was cut short is not taken up again."""

@@ -329,25 +329,29 @@ class Elimination:
         """
         local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
         if not tight or isclose(problem.ridge, RIDGE * self.few.unit):
-            return min(self._path(problem), key=self._price(problem)).draft
+            return self._ranked(problem)[0].draft
         compared = []
-        for stage in sorted(self._path(problem), key=self._price(problem))[:COMPARED]:
+        for stage in self._ranked(problem)[:COMPARED]:
             if stage.draft.n_coefficients:
                 end = self._descended(problem, stage.draft, self.few, tight=False)
                 stage = replace(stage, value=end.value)
             compared.append(stage)
         return min(compared, key=lambda stage: stage.price(local, global_)).draft
 
-    def _path(self, problem: TrainingProblem | None = None) -> list[Stage]:
-        """The path, as far as its trees may be the cheapest for a problem, or all of it.
+    def _path(self) -> list[Stage]:
+        """All of the path."""
+        if self._stages is None:
+            raise OutOfBudget
+        return self._stages.all()
+
+    def _ranked(self, problem: TrainingProblem) -> list[Stage]:
+        """The trees of the path that may be the cheapest for a problem, in that order.
 
         The less there is left of a tree the larger is its value, and it has a feature, or it is the
         one without features, which is known from the beginning.
         """
         if self._stages is None:
             raise OutOfBudget
-        if problem is None:
-            return self._stages.all()
         one = problem.penalties.local.strength + problem.penalties.global_.strength
         added = min(0.0, self._added(problem))
         return self._stages.up_to(

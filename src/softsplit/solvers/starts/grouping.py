@@ -1,13 +1,8 @@
 """Greedy starts: part the classes at every branch and separate the two groups.
 
-A *plan* says for every branch which classes go left, right or both ways, and so which class each
-leaf ends with. Plans that differ only by swapping the two sides of a branch are one structure:
-(a, b | a, c) and (c, a | b, a) are the same tree drawn differently. The structure a descent starts
-from decides which basin it ends in, so rival starts are given different ones.
-
-The splits of a plan are ridge logistic regressions, branch by branch. A class that goes both ways
-is parted by two of its rows, drawn at random: each of its other rows goes with the nearer one. So
-several hyperplanes may cut one class, which a regression between other classes hardly does.
+The splits of a plan (plans.py) are ridge logistic regressions, branch by branch. A class that goes
+both ways is parted by two of its rows, drawn at random: each of its other rows goes with the nearer
+one. So several hyperplanes may cut one class, which a regression between other classes hardly does.
 """
 
 from __future__ import annotations
@@ -19,26 +14,22 @@ from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.logistic import fitted_split
+from softsplit.solvers.starts.plans import (
+    BOTH,
+    LEFT,
+    RIGHT,
+    class_distances,
+    draw_plans,
+    draw_sides,
+    lots_of_plan,
+    sides_of,
+)
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
-from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.parameters import TreeParameters
 
 RIDGES = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
 """Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
-
-LEFT, RIGHT, BOTH = 0, 1, 2
-
-DRAWS = 2
-"""Plans of a structure already there that are drawn for each tree before one is done without."""
-
-Distances = list[list[float]]
-
-
-class Plan(NamedTuple):
-    """Side of every class at every branch, (n_branches, n_classes), and class of every leaf."""
-
-    sides: NDArray[np.int64]
-    leaf_labels: tuple[int, ...]
 
 
 class Chosen(NamedTuple):
@@ -56,144 +47,49 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures."""
     greedy, plans = GreedyTrees(problem), draw_plans(problem, rng, count)
-    return [TreeParameters.from_splits(*greedy.fitted(plan, rng)) for plan in plans]
+    leaves = [np.eye(problem.n_classes)[:, plan.leaf_labels] for plan in plans]
+    return [TreeParameters.from_splits(*greedy.like(classes, rng)) for classes in leaves]
 
 
 class GreedyTrees:
-    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew."""
+    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew.
+
+    Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too: other
+    sensible splits every time. What the problem holds fixed is as it is.
+    """
 
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self._chosen = _choose_rows(problem)
-        self._apart = _distances(problem)
+        self._apart = class_distances(problem)
+        n_branches, n_classes = problem.topology.n_branches, problem.n_classes
+        self._shares = (n_branches, len(self._chosen.labels))
+        lots = problem.n_features + 2 * n_classes + 2 + lots_of_plan(n_classes)
+        self._lots = (n_branches, lots)
+        self._leaves = (n_classes, n_branches + 1)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """One of any structure; what the problem holds fixed is as it is."""
-        plan = draw_plan(self.problem.topology, self._apart, rng)
-        return self._pinned(*self.fitted(plan, rng))
+        """One of any structure."""
+        return self._planted(np.zeros(self._leaves), False, rng)
 
     def like(
         self, leaf_classes: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """One with the classes on the same leaves."""
-        plan = plan_of(tuple(np.argmax(leaf_classes, axis=0).tolist()), self.problem.n_classes)
-        return self._pinned(*self.fitted(plan, rng))
+        """One with the classes on the same leaves; of a mixed leaf the first of the largest."""
+        return self._planted(leaf_classes.copy(), True, rng)
 
-    def fitted(self, plan: Plan, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Splits and leaves for a plan, other sensible splits every time.
-
-        Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
-        """
-        problem, chosen = self.problem, self._chosen
-        n_branches = problem.topology.n_branches
-        splits: FloatArray = fit_splits(
-            chosen.features,
-            chosen.labels,
-            chosen.weights,
-            chosen.prices,
-            plan.sides,
-            rng.standard_exponential((n_branches, len(chosen.labels))),
-            RIDGES[rng.integers(len(RIDGES), size=n_branches)],
-            rng.uniform(-1, 1, (n_branches, problem.n_features)),
-            rng.random(n_branches),
-            rng.random((n_branches, problem.n_classes, 2)),
-            problem.steepness,
-        )
-        leaf_classes = np.zeros((problem.n_classes, n_branches + 1))
-        leaf_classes[plan.leaf_labels, range(n_branches + 1)] = 1.0
-        return splits, leaf_classes
-
-    def _pinned(
-        self, splits: FloatArray, leaf_classes: FloatArray
+    def _planted(
+        self, leaf_classes: FloatArray, like: bool, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        if self.problem.anchor is None:
+        problem, shares = self.problem, rng.standard_exponential(self._shares)
+        lots = rng.random(self._lots)
+        splits: FloatArray = plant(
+            self._chosen, self._apart, like, leaf_classes, shares, lots, problem.steepness
+        )
+        if problem.anchor is None:
             return splits, leaf_classes
-        tree = self.problem.pin(TreeParameters.from_splits(splits, leaf_classes))
+        tree = problem.pin(TreeParameters.from_splits(splits, leaf_classes))
         return tree.splits, tree.leaf_classes
-
-
-def plan_of(leaf_labels: tuple[int, ...], n_classes: int) -> Plan:
-    """The plan that leads to these leaves: a class goes wherever one of its leaves lies."""
-    n_branches = len(leaf_labels) - 1
-    below: list[set[int]] = [set() for _ in range(n_branches)] + [{k} for k in leaf_labels]
-    sides = np.full((n_branches, n_classes), BOTH)
-    for t in range(n_branches - 1, -1, -1):
-        left, right = below[2 * t + 1], below[2 * t + 2]
-        below[t] = left | right
-        sides[t, sorted(left - right)] = LEFT
-        sides[t, sorted(right - left)] = RIGHT
-    return Plan(sides, leaf_labels)
-
-
-def structure(labels: tuple[int, ...]) -> object:
-    """The same for two leaf labellings exactly if mirroring branches turns one into the other."""
-    if len(labels) == 1:
-        return labels[0]
-    half = len(labels) // 2
-    sides = [structure(labels[:half]), structure(labels[half:])]
-    return tuple(sorted(sides, key=repr))
-
-
-def draw_plans(
-    problem: TrainingProblem, rng: np.random.Generator, count: int, repeat: bool = False
-) -> list[Plan]:
-    """Up to ``count`` plans of different structures; ``repeat`` fills up with equal ones."""
-    apart = _distances(problem)
-    plans: list[Plan] = []
-    spare: list[Plan] = []
-    seen: set[object] = set()
-    while len(plans) < count and len(spare) <= DRAWS * count:
-        plan = draw_plan(problem.topology, apart, rng)
-        key = structure(plan.leaf_labels)
-        (spare if key in seen else plans).append(plan)
-        seen.add(key)
-    return plans + spare[: count - len(plans)] if repeat else plans
-
-
-def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
-    """Part the classes branch by branch, so that every class ends on a leaf."""
-    n_classes, n_branches = len(apart), topology.n_branches
-    sides = [[BOTH] * n_classes for _ in range(n_branches)]
-    groups = [list(range(n_classes))]
-    for t in range(n_branches):
-        capacity = topology.n_leaves >> (t + 1).bit_length()
-        left, right = _part(groups[t], capacity, apart, rng)
-        for k in groups[t]:
-            if k not in right:
-                sides[t][k] = LEFT
-            elif k not in left:
-                sides[t][k] = RIGHT
-        groups += [left, right]
-    return Plan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
-
-
-def _part(
-    classes: list[int], capacity: int, apart: Distances, rng: np.random.Generator
-) -> tuple[list[int], list[int]]:
-    """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
-
-    A single class goes both ways; so may one more where there is room.
-    """
-    if len(classes) == 1:
-        return classes, classes
-    order = [classes[k] for k in rng.permutation(len(classes)).tolist()]
-    if len(classes) == 2:
-        left, right = order[:1], order[1:]
-    else:
-        first, last = order[0], order[-1]
-        near = {k: apart[k][first] - apart[k][last] for k in order}
-        if rng.random() < 1 / 3:
-            near = dict(zip(order, rng.random(len(order)) - 0.5, strict=True))
-        near[first], near[last] = -np.inf, np.inf
-        smallest, largest = max(1, len(order) - capacity), min(capacity, len(order) - 1)
-        size = min(max(sum(near[k] < 0 for k in order), smallest), largest)
-        order.sort(key=lambda k: near[k])
-        left, right = order[:size], order[size:]
-    if capacity > 1 and rng.random() < 1 / 2:
-        giver, taker = (left, right) if len(left) >= len(right) else (right, left)
-        if len(taker) < capacity:
-            taker.append(giver[rng.integers(len(giver))])
-    return left, right
 
 
 def _choose_rows(problem: TrainingProblem) -> Chosen:
@@ -203,12 +99,42 @@ def _choose_rows(problem: TrainingProblem) -> Chosen:
     return Chosen(samples.features, samples.labels, samples.weights, prices)
 
 
-def _distances(problem: TrainingProblem) -> Distances:
-    """Squared distances between the class means; lists, as they are looked at one by one."""
-    means = problem.rows.few.class_means
-    square = np.sum(means**2, axis=1)
-    found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
-    return found
+@compiled
+def plant(chosen, apart, like, leaf_classes, shares, lots, steepness):  # type: ignore[no-untyped-def]
+    """Splits of a greedy tree, whose plan is drawn, or with ``like`` read off ``leaf_classes``.
+
+    These become whole. Of a line of ``lots``, one for each branch, the first are for the direction
+    of a split without rows, then two for each class that may be parted, one for the ridge, one for
+    a row, and the last for the plan.
+    """
+    n_features, (n_classes, n_leaves) = chosen.features.shape[0], leaf_classes.shape
+    n_branches = n_leaves - 1
+    labels = np.empty(n_leaves, dtype=np.int64)
+    sides = np.empty((n_branches, n_classes), dtype=np.int64)
+    ridges, rows = np.empty(n_branches), np.empty(n_branches)
+    directions = np.empty((n_branches, n_features))
+    pairs, plan = np.empty((n_branches, n_classes, 2)), n_features + 2 * n_classes + 2
+    if like:
+        for leaf in range(n_leaves):
+            labels[leaf] = np.argmax(leaf_classes[:, leaf])
+        sides_of(labels, sides)
+    else:
+        draw_sides(apart, lots[:, plan:], sides, labels)
+    for t in range(n_branches):
+        for j in range(n_features):
+            directions[t, j] = 2.0 * lots[t, j] - 1.0
+        for k in range(n_classes):
+            pairs[t, k, 0] = lots[t, n_features + 2 * k]
+            pairs[t, k, 1] = lots[t, n_features + 2 * k + 1]
+        ridges[t] = RIDGES[int(lots[t, plan - 2] * RIDGES.size)]
+        rows[t] = lots[t, plan - 1]
+    leaf_classes[:, :] = 0.0
+    for leaf in range(n_leaves):
+        leaf_classes[labels[leaf], leaf] = 1.0
+    return fit_splits(
+        chosen.features, chosen.labels, chosen.weights, chosen.prices, sides, shares, ridges,
+        directions, rows, pairs, steepness,
+    )  # fmt: skip
 
 
 @compiled

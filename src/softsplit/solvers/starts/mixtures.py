@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.starts.grouping import BOTH, LEFT, RIDGES, RIGHT, Plan, draw_plans
+from softsplit.solvers.starts.grouping import RIDGES
 from softsplit.solvers.starts.logistic import NEWTON_STEPS, ridge_logistic
+from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT, Plan, draw_plans
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
