@@ -19,9 +19,8 @@ from softsplit.solvers.starts.plans import (
     LEFT,
     RIGHT,
     class_distances,
+    draw_plan,
     draw_plans,
-    draw_sides,
-    lots_of_plan,
     sides_of,
 )
 from softsplit.support.arrays import FloatArray
@@ -47,48 +46,61 @@ def grouped_trees(
 ) -> list[TreeParameters]:
     """Up to ``count`` greedy trees of different structures."""
     greedy, plans = GreedyTrees(problem), draw_plans(problem, rng, count)
-    leaves = [np.eye(problem.n_classes)[:, plan.leaf_labels] for plan in plans]
-    return [TreeParameters.from_splits(*greedy.like(classes, rng)) for classes in leaves]
+    made = (greedy.planted(greedy.leaves(plan.leaf_labels), rng) for plan in plans)
+    return [TreeParameters.from_splits(*tree) for tree in made]
 
 
 class GreedyTrees:
-    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew.
-
-    Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too: other
-    sensible splits every time. What the problem holds fixed is as it is.
-    """
+    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew."""
 
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self._chosen = _choose_rows(problem)
         self._apart = class_distances(problem)
-        n_branches, n_classes = problem.topology.n_branches, problem.n_classes
-        self._shares = (n_branches, len(self._chosen.labels))
-        lots = problem.n_features + 2 * n_classes + 2 + lots_of_plan(n_classes)
-        self._lots = (n_branches, lots)
-        self._leaves = (n_classes, n_branches + 1)
+        self._classes = np.eye(problem.n_classes)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """One of any structure."""
-        return self._planted(np.zeros(self._leaves), False, rng)
+        """One of any structure; what the problem holds fixed is as it is."""
+        plan = draw_plan(self.problem.topology, self._apart, rng)
+        return self._pinned(*self.planted(self.leaves(plan.leaf_labels), rng))
 
     def like(
         self, leaf_classes: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """One with the classes on the same leaves; of a mixed leaf the first of the largest."""
-        return self._planted(leaf_classes.copy(), True, rng)
+        return self._pinned(*self.planted(leaf_classes.copy(), rng))
 
-    def _planted(
-        self, leaf_classes: FloatArray, like: bool, rng: np.random.Generator
+    def leaves(self, labels: tuple[int, ...]) -> FloatArray:
+        """Leaf classes, (n_classes, n_leaves)."""
+        return np.ascontiguousarray(self._classes[:, labels])
+
+    def planted(
+        self, leaf_classes: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        problem, shares = self.problem, rng.standard_exponential(self._shares)
-        lots = rng.random(self._lots)
+        """Splits for these leaves, which become whole, other sensible ones every time.
+
+        Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
+        """
+        problem, chosen = self.problem, self._chosen
+        n_branches, n_classes = problem.topology.n_branches, problem.n_classes
         splits: FloatArray = plant(
-            self._chosen, self._apart, like, leaf_classes, shares, lots, problem.steepness
+            chosen,
+            leaf_classes,
+            rng.standard_exponential((n_branches, len(chosen.labels))),
+            RIDGES[rng.integers(len(RIDGES), size=n_branches)],
+            rng.uniform(-1, 1, (n_branches, problem.n_features)),
+            rng.random(n_branches),
+            rng.random((n_branches, n_classes, 2)),
+            problem.steepness,
         )
-        if problem.anchor is None:
+        return splits, leaf_classes
+
+    def _pinned(
+        self, splits: FloatArray, leaf_classes: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if self.problem.anchor is None:
             return splits, leaf_classes
-        tree = problem.pin(TreeParameters.from_splits(splits, leaf_classes))
+        tree = self.problem.pin(TreeParameters.from_splits(splits, leaf_classes))
         return tree.splits, tree.leaf_classes
 
 
@@ -100,40 +112,22 @@ def _choose_rows(problem: TrainingProblem) -> Chosen:
 
 
 @compiled
-def plant(chosen, apart, like, leaf_classes, shares, lots, steepness):  # type: ignore[no-untyped-def]
-    """Splits of a greedy tree, whose plan is drawn, or with ``like`` read off ``leaf_classes``.
-
-    These become whole. Of a line of ``lots``, one for each branch, the first are for the direction
-    of a split without rows, then two for each class that may be parted, one for the ridge, one for
-    a row, and the last for the plan.
-    """
-    n_features, (n_classes, n_leaves) = chosen.features.shape[0], leaf_classes.shape
-    n_branches = n_leaves - 1
+def plant(chosen, leaf_classes, shares, ridges, directions, lots, pairs, steepness):  # type: ignore[no-untyped-def]
+    """``fit_splits`` for the plan that leads to these leaves, each of which becomes whole."""
+    n_classes, n_leaves = leaf_classes.shape
     labels = np.empty(n_leaves, dtype=np.int64)
-    sides = np.empty((n_branches, n_classes), dtype=np.int64)
-    ridges, rows = np.empty(n_branches), np.empty(n_branches)
-    directions = np.empty((n_branches, n_features))
-    pairs, plan = np.empty((n_branches, n_classes, 2)), n_features + 2 * n_classes + 2
-    if like:
-        for leaf in range(n_leaves):
-            labels[leaf] = np.argmax(leaf_classes[:, leaf])
-        sides_of(labels, sides)
-    else:
-        draw_sides(apart, lots[:, plan:], sides, labels)
-    for t in range(n_branches):
-        for j in range(n_features):
-            directions[t, j] = 2.0 * lots[t, j] - 1.0
-        for k in range(n_classes):
-            pairs[t, k, 0] = lots[t, n_features + 2 * k]
-            pairs[t, k, 1] = lots[t, n_features + 2 * k + 1]
-        ridges[t] = RIDGES[int(lots[t, plan - 2] * RIDGES.size)]
-        rows[t] = lots[t, plan - 1]
-    leaf_classes[:, :] = 0.0
+    sides = np.empty((n_leaves - 1, n_classes), dtype=np.int64)
     for leaf in range(n_leaves):
-        leaf_classes[labels[leaf], leaf] = 1.0
+        labels[leaf] = 0
+        for k in range(1, n_classes):
+            if leaf_classes[k, leaf] > leaf_classes[labels[leaf], leaf]:
+                labels[leaf] = k
+        for k in range(n_classes):
+            leaf_classes[k, leaf] = 1.0 if k == labels[leaf] else 0.0
+    sides_of(labels, sides)
     return fit_splits(
         chosen.features, chosen.labels, chosen.weights, chosen.prices, sides, shares, ridges,
-        directions, rows, pairs, steepness,
+        directions, lots, pairs, steepness,
     )  # fmt: skip
 
 

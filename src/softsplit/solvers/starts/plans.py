@@ -4,16 +4,6 @@ A *plan* so says which class each leaf ends with. Plans that differ only by swap
 of a branch are one structure: (a, b | a, c) and (c, a | b, a) are the same tree drawn differently.
 The structure a descent starts from decides which basin it ends in, so rival starts are given
 different ones.
-
-A plan is drawn branch by branch from *lots*, numbers between 0 and 1, so many for each branch:
-
-    order     (n_classes,)  the classes that arrive, in the order of their lots
-    rule      1             below a third they are parted at random, else by two class means
-    near      (n_classes,)  where they are parted at random
-    both      1             below a half one class goes both ways, if there is room
-    which     1             of the larger side
-
-Shapes: sides (n_branches, n_classes), labels (n_leaves,), lots (n_branches, lots_of_plan).
 """
 
 from __future__ import annotations
@@ -24,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.support.arrays import FloatArray
-from softsplit.support.compiling import compiled, in_python
+from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology
 
 LEFT, RIGHT, BOTH = 0, 1, 2
 
-AT_RANDOM, BOTH_WAYS = 1 / 3, 1 / 2
-"""Shares of the branches where classes are parted at random, and where one more goes both ways."""
-
 DRAWS = 2
 """Plans of a structure already there that are drawn for each tree before one is done without."""
+
+Distances = list[list[float]]
 
 
 class Plan(NamedTuple):
@@ -69,120 +57,58 @@ def draw_plans(
     return plans + spare[: count - len(plans)] if repeat else plans
 
 
-def draw_plan(topology: Topology, apart: FloatArray, rng: np.random.Generator) -> Plan:
-    """Part the classes branch by branch, so that every class ends on a leaf.
-
-    Not by compiled code: the few plans of a first fit would wait for it.
-    """
+def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
+    """Part the classes branch by branch, so that every class ends on a leaf."""
     n_classes, n_branches = len(apart), topology.n_branches
-    sides = np.empty((n_branches, n_classes), dtype=np.int64)
-    labels = np.empty(topology.n_leaves, dtype=np.int64)
-    in_python(draw_sides)(apart, rng.random((n_branches, lots_of_plan(n_classes))), sides, labels)
-    return Plan(sides, tuple(labels.tolist()))
-
-
-def class_distances(problem: TrainingProblem) -> FloatArray:
-    """Squared distances between the class means, (n_classes, n_classes)."""
-    means = problem.rows.few.class_means
-    square = np.sum(means**2, axis=1)
-    return square[:, None] + square - 2.0 * means @ means.T
-
-
-def lots_of_plan(n_classes: int) -> int:
-    """Lots that the plan of one branch takes."""
-    return 2 * n_classes + 3
-
-
-@compiled
-def draw_sides(apart, lots, sides, labels):  # type: ignore[no-untyped-def]
-    """A plan by ``lots`` to ``sides`` and ``labels``, every class on a leaf.
-
-    ``apart`` are the squared distances between the class means.
-    """
-    n_branches, n_classes = sides.shape
-    groups = np.zeros((2 * n_branches + 1, n_classes), dtype=np.int64)
-    sizes = np.zeros(2 * n_branches + 1, dtype=np.int64)
-    for k in range(n_classes):
-        groups[0, k] = k
-    sizes[0] = n_classes
-    capacity = (n_branches + 1) // 2
+    sides = [[BOTH] * n_classes for _ in range(n_branches)]
+    groups = [list(range(n_classes))]
     for t in range(n_branches):
-        if t > 0 and (t & (t + 1)) == 0:  # the first branch of a level
-            capacity //= 2
-        left, right = 2 * t + 1, 2 * t + 2
-        _part(
-            groups[t], sizes[t], capacity, apart, lots[t], groups[left], groups[right],
-            sizes[left : right + 1],
-        )  # fmt: skip
-        for k in range(n_classes):
-            sides[t, k] = BOTH
-        for i in range(sizes[left]):
-            sides[t, groups[left, i]] = LEFT
-        for i in range(sizes[right]):
-            sides[t, groups[right, i]] = RIGHT
-        for i in range(sizes[left]):
-            for j in range(sizes[right]):
-                if groups[left, i] == groups[right, j]:
-                    sides[t, groups[left, i]] = BOTH
-    for leaf in range(n_branches + 1):
-        labels[leaf] = groups[n_branches + leaf, 0]
+        capacity = topology.n_leaves >> (t + 1).bit_length()
+        left, right = _part(groups[t], capacity, apart, rng)
+        for k in groups[t]:
+            if k not in right:
+                sides[t][k] = LEFT
+            elif k not in left:
+                sides[t][k] = RIGHT
+        groups += [left, right]
+    return Plan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
 
 
-@compiled
-def _part(classes, count, capacity, apart, lots, left, right, sizes):  # type: ignore[no-untyped-def]
+def _part(
+    classes: list[int], capacity: int, apart: Distances, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
     """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
 
-    A single class goes both ways; so may one more where there is room. Groups to ``left`` and
-    ``right``, their sizes to ``sizes``.
+    A single class goes both ways; so may one more where there is room.
     """
-    if count == 1:
-        left[0] = right[0] = classes[0]
-        sizes[0] = sizes[1] = count
-        return
-    n_classes = classes.size
-    order, near = classes.copy(), np.empty(n_classes)
-    for i in range(count):
-        near[i] = lots[i]
-    _sort(near, order, count)
-    first, last = order[0], order[count - 1]
-    before = 0
-    for i in range(count):
-        near[i] = apart[order[i], first] - apart[order[i], last]
-        if lots[n_classes] < AT_RANDOM:
-            near[i] = lots[n_classes + 1 + i] - 0.5
-        if i == 0:
-            near[i] = -np.inf
-        elif i == count - 1:
-            near[i] = np.inf
-        before += near[i] < 0.0
-    size = min(max(before, 1, count - capacity), capacity, count - 1)
-    _sort(near, order, count)
-    for i in range(count):
-        if i < size:
-            left[i] = order[i]
-        else:
-            right[i - size] = order[i]
-    sizes[0], sizes[1] = size, count - size
-    smaller = min(size, count - size)
-    if capacity > 1 and lots[2 * n_classes + 1] < BOTH_WAYS and smaller < capacity:
-        chosen = int(lots[2 * n_classes + 2] * max(size, count - size))
-        if size >= count - size:
-            right[count - size] = left[chosen]
-            sizes[1] += 1
-        else:
-            left[size] = right[chosen]
-            sizes[0] += 1
+    if len(classes) == 1:
+        return classes, classes
+    order = [classes[k] for k in rng.permutation(len(classes)).tolist()]
+    if len(classes) == 2:
+        left, right = order[:1], order[1:]
+    else:
+        first, last = order[0], order[-1]
+        near = {k: apart[k][first] - apart[k][last] for k in order}
+        if rng.random() < 1 / 3:
+            near = dict(zip(order, rng.random(len(order)) - 0.5, strict=True))
+        near[first], near[last] = -np.inf, np.inf
+        smallest, largest = max(1, len(order) - capacity), min(capacity, len(order) - 1)
+        size = min(max(sum(near[k] < 0 for k in order), smallest), largest)
+        order.sort(key=lambda k: near[k])
+        left, right = order[:size], order[size:]
+    if capacity > 1 and rng.random() < 1 / 2:
+        giver, taker = (left, right) if len(left) >= len(right) else (right, left)
+        if len(taker) < capacity:
+            taker.append(giver[rng.integers(len(giver))])
+    return left, right
 
 
-@compiled
-def _sort(keys, order, count):  # type: ignore[no-untyped-def]
-    """Bring the first so many keys into ascending order, and ``order`` with them."""
-    for i in range(1, count):
-        key, moved, at = keys[i], order[i], i
-        while at > 0 and keys[at - 1] > key:
-            keys[at], order[at] = keys[at - 1], order[at - 1]
-            at -= 1
-        keys[at], order[at] = key, moved
+def class_distances(problem: TrainingProblem) -> Distances:
+    """Squared distances between the class means; lists, as they are looked at one by one."""
+    means = problem.rows.few.class_means
+    square = np.sum(means**2, axis=1)
+    found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
+    return found
 
 
 @compiled
