@@ -12,8 +12,11 @@ from softsplit.estimators.base import model_settings, training_rows
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.selection.strengths import fraction_grid, long_grid
+from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.training.defaults import LOCAL_PART
 from softsplit.training.preparation import prepare
+from softsplit.training.tiny_problems import tiny_likelihoods
+from softsplit.training.walk import walk
 
 
 def quick(**parameters):
@@ -158,3 +161,67 @@ def test_a_time_limit_covers_the_whole_path():
     with pytest.warns(ConvergenceWarning, match=r"the time limit was reached; \d+ of 196 points"):
         path = strength_path(X, y, estimator=quick(time_limit=0.3), strengths="paper", scope="both")
     assert 1 <= len(path) < 196
+
+
+# --- paths that a solver follows by itself --------------------------------------------------------
+
+
+class Told:
+    """A path of trees, and what it was asked for."""
+
+    def __init__(self, path, number, asked, done):
+        self.path, self.number, self.asked, self.done = path, number, asked, done
+
+    @property
+    def stem(self):
+        return self.path.stem
+
+    def trees(self, problems, *, tight):
+        found = self.path.trees(problems, tight=tight)
+        self.asked.append((self.number, tight, [solution.objective for solution in found]))
+        self.done()
+        return found
+
+
+class Telling(NativeSolver):
+    """The solver, which notes what its paths are asked for and then calls ``done``."""
+
+    def follow(self, problem, start, budget, *, compared=False):
+        path = super().follow(problem, start, budget, compared=compared)
+        self.begun.append(path)
+        return Told(path, len(self.begun) - 1, self.asked, self.done)
+
+
+def follow_paths(n_starts, budget, done=lambda asked: None):
+    solver = Telling()
+    asked = []
+    for name, value in (("begun", []), ("asked", asked), ("done", lambda: done(asked))):
+        object.__setattr__(solver, name, value)
+    whole = tiny_likelihoods()[0]
+    strengths = [0.01, 0.1, 0.5]
+    pairs = [whole.penalties.with_strengths(0.0, strength) for strength in strengths]
+    problems = [whole.with_penalties(pair) for pair in pairs]
+    return problems, walk(problems, solver, n_starts=n_starts, budget=budget), asked
+
+
+@pytest.mark.parametrize(("n_starts", "finished"), [(1, 1), (3, 1), (6, 2)])
+def test_of_several_paths_the_best_at_a_strength_are_finished(n_starts, finished):
+    problems, found, asked = follow_paths(n_starts, Budget())
+    rough, tight = asked[:n_starts], asked[n_starts:]
+    assert [number for number, last, _ in rough if not last] == list(range(n_starts))
+    assert all(last for _, last, _ in tight) and len(tight) == finished * len(problems)
+    for at in range(len(problems)):
+        best = sorted(range(n_starts), key=lambda number: rough[number][2][at])[:finished]
+        assert [number for number, _, _ in tight[at * finished :][:finished]] == best
+    assert [solution.message for solution in found].count("not measured") == 0
+
+
+def test_where_time_ends_before_the_last_digits_trees_are_as_they_are():
+    budget = Budget()
+    stop = lambda asked: budget.stop() if len(asked) == 2 else None  # noqa: E731
+    problems, found, asked = follow_paths(2, budget, stop)
+    assert len(found) == len(problems) and [last for _, last, _ in asked] == [False, False]
+    least = np.min([objectives for _, _, objectives in asked], axis=0)
+    np.testing.assert_allclose([solution.objective for solution in found], least, rtol=1e-9)
+    assert all(solution.status is Status.INTERRUPTED for solution in found)
+    assert all(solution.violation <= 1e-6 for solution in found)

@@ -37,6 +37,8 @@ from softsplit import (
 )
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.variables import ColumnsLeftOut
+from softsplit.variables.contents import number_of, plain_numbers
+from softsplit.variables.kinds import kind_of
 
 SCHEMA = files("softsplit.persistence").joinpath("model-1.schema.json")
 QUICK = {"depth": 1, "n_starts": 1, "random_state": 0}
@@ -475,3 +477,49 @@ def test_any_cells_give_a_right_answer_or_one_sentence(data):
         assert is_one_sentence(error), error
         return
     assert np.all(np.isfinite(answers)) and str(tree.explain(other.iloc[[0]]))
+
+
+# --- texts that are numbers ---------------------------------------------------------------------
+
+WRITTEN = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.text("0123456789.eE+-x \n,", max_size=6),
+    st.sampled_from(
+        ["007", "00", "0", "0.5", "-0", ".5", "5.", "1e5", "inf", "nan", "true", "\u0661"]
+    ),
+    st.none(),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WRITTEN, max_size=6))
+def test_numbers_read_together_are_those_read_one_by_one(values):
+    column = pd.Series(values, dtype=object)
+    together = plain_numbers(column)
+    if together is None:
+        return
+    one_by_one = [np.nan if value is None else number_of(value) for value in values]
+    assert_array_equal(together, np.array(one_by_one, dtype=float))
+    assert kind_of(column) == "number"
+
+
+def test_plain_texts_are_read_together_and_others_are_not():
+    plain = pd.Series(["1", "-2.5", None, "3e2", ".5", "0"])
+    assert_array_equal(plain_numbers(plain), [1, -2.5, np.nan, 300, 0.5, 0])
+    for odd in ("007", "1,5", "x", "1\n2", " 1", "inf", ""):
+        assert plain_numbers(pd.Series(["1", odd])) is None
+    assert plain_numbers(pd.Series([1.0, 2.0])) is None  # numbers already
+    assert plain_numbers(pd.Series(["1", 2], dtype=object)) is None
+    assert plain_numbers(pd.Series([None, None], dtype=object)) is None
+
+
+def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 5, 80), "b": rng.normal(size=80).round(2)})
+    y = (frame["a"] + frame["b"] > 2).to_numpy()
+    texts = frame.astype(str)
+    trees = [SoftTreeClassifier(**QUICK).fit(table, y) for table in (frame, texts)]
+    assert_array_equal(trees[0].predict_proba(frame), trees[1].predict_proba(texts))
+    said = SoftTreeClassifier(**QUICK, kinds={"a": "category"}).fit(texts, y)
+    assert said.coding_.variables[0].kind == "category"

@@ -22,7 +22,7 @@ from softsplit.selection.strengths import (
     given_grid,
     grid_pairs,
 )
-from softsplit.solvers import Solution
+from softsplit.solvers import Solution, Status
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
@@ -34,6 +34,8 @@ from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
 from softsplit.training.together import can_train_together, train_together
 from softsplit.training.walk import walk
+
+CUT_SHORT = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -184,8 +186,10 @@ def strength_path(
                 PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))
                 for pair, point, solution in zip(row, along, found, strict=False)
             ]
-    if len(points) < wanted:
+    unfinished = sum(point.solution.status in CUT_SHORT for point in points)
+    if len(points) < wanted or unfinished:
         reason = "interrupted" if run.budget.stopped else "the time limit was reached"
-        said = f"{reason}; {len(points)} of {wanted} points are returned."
+        said = f"{reason}; {len(points)} of {wanted} points are returned"
+        said += f", {unfinished} of them before their last digits." if unfinished else "."
         warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
     return StrengthPathResult(tuple(points))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -35,6 +36,9 @@ LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
 LEAVES = (3, 6, 12, 25, 50, 100)
 CHOICE_ROWS = 2000
 """Rows on which the setting of a baseline is chosen inside a fold."""
+
+CELLS_OF_A_THREAD = 20_000
+"""Cells from which on boosting has a second thread."""
 
 FAILED = -1e9
 """Score of a model that cannot be trained on a fold."""
@@ -123,8 +127,8 @@ def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, ND
 def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
-    # Of few rows threads spend their time waiting for one another, the more so beside other folds.
-    with threadpool_limits(1 if len(codes) <= EXACT_ROWS else None):
+    # Of few cells threads spend their time waiting for one another.
+    with threadpool_limits(min(cpu_count(), max(1, X.size // CELLS_OF_A_THREAD))):
         return model.fit(X, codes), np.flatnonzero(varies)
 
 

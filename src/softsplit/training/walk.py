@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
+from dataclasses import replace
 
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import Follower, refuse_unsupported
+from softsplit.solvers.abilities import Follower, Path, refuse_unsupported
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import (
@@ -19,6 +19,9 @@ from softsplit.training.multistart import (
     numbered_start,
 )
 from softsplit.training.observer import Observer
+
+FOR_ANOTHER = 5
+"""Paths among which, for each strength, one more is finished than the best."""
 
 
 def walk(
@@ -103,22 +106,38 @@ def _follow(
     observer: Observer,
     tight: bool,
 ) -> list[Solution]:
-    """The same with a solver that follows the whole path from each start."""
+    """The same with a solver that follows the whole path from each start.
+
+    Paths are compared before the last digits of their trees, which take longest; for each problem
+    the best few are finished. To leave time for that, no start is begun in the second half of a
+    time limit.
+    """
     assert isinstance(solver, Follower)
     refuse_unsupported(solver, problems[0])
+    paths: list[Path] = []
+    known: list[list[Solution]] = []
     best: list[Solution] = []
     observer.starting(n_starts)
     try:
         with one_blas_thread():
             for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
-                if best and budget.exhausted:
+                if paths and (budget.exhausted or budget.remaining < budget.elapsed):
                     break
                 start = numbered_start(problems[0], solver, number, child)
-                found = solver.follow(problems[0], start, budget).trees(problems, tight=tight)
-                whole = not best or not budget.exhausted
-                if whole:  # what a cut start has reached is no better than what is there
-                    pairs = zip_longest(best, found)
-                    best = [best_solution([s for s in pair if s], budget) for pair in pairs]
+                paths.append(solver.follow(problems[0], start, budget))
+                known.append(paths[-1].trees(problems, tight=False))
+            # What a start that was cut short has reached is no better than what is there.
+            whole = [n for n, trees in enumerate(known) if len(trees) == len(known[0])]
+            for at, problem in enumerate(problems[: len(known[0])]):
+                ranked = sorted(whole, key=lambda n: known[n][at].objective)
+                if not tight:
+                    best.append(known[ranked[0]][at])
+                    continue
+                ends = [
+                    _last_digits(problem, paths[n], known[n][at], budget)
+                    for n in ranked[: 1 + len(paths) // FOR_ANOTHER]
+                ]
+                best.append(best_solution(ends, budget))
     except KeyboardInterrupt:  # between two starts
         budget.stop()
         if not best:
@@ -128,6 +147,15 @@ def _follow(
     for problem, solution in zip(problems, best, strict=False):
         observer.point_ended(problem, solution)
     return best
+
+
+def _last_digits(problem: TrainingProblem, path: Path, tree: Solution, budget: Budget) -> Solution:
+    """A tree of a path after its last descent; where there is no time left, as it is."""
+    if not budget.exhausted:
+        found = path.trees([problem], tight=True)[0]
+        if not budget.exhausted or found.objective <= tree.objective:
+            return found
+    return replace(_as_it_is(problem, tree, budget), status=budget.verdict)
 
 
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:
@@ -148,5 +176,5 @@ def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> 
         n_iter=0,
         seconds=0.0,
         solver=neighbour.solver,
-        message="the tree of a neighbouring problem",
+        message="as it was found on another problem, or before its last digits",
     )

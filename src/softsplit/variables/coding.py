@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
 from softsplit.variables.columns import n_rows_of, table_columns
-from softsplit.variables.contents import distinct
+from softsplit.variables.contents import distinct, plain_numbers
 from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
 from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, Variable
@@ -265,6 +265,10 @@ def learn(
     names, columns = table_columns(X)
     called = [f"x{j}" for j in range(len(columns))] if names is None else names
     hints = _hints(kinds, called)
+    columns = [
+        column if hints.get(j) not in (None, KEEP, NUMBER) else _as_numbers(column)
+        for j, column in enumerate(columns)
+    ]
     if not hints and (names is None or all(map(_is_plain, columns))):
         # Plain numbers are taken as they are; without names nothing tells what they count.
         hints = {j: KEEP for j, column in enumerate(columns) if kind_of(column) == NUMBER}
@@ -299,8 +303,16 @@ def learn(
     return _with_shares(coding, cells, labels, classes, weight)
 
 
+def _as_numbers(column: pd.Series) -> pd.Series:
+    """A column of texts that are numbers as numbers: they are then looked at once."""
+    numbers = plain_numbers(column)
+    return column if numbers is None else pd.Series(numbers, column.index, name=column.name)
+
+
 def _is_plain(column: pd.Series) -> bool:
     """Whether a column holds numbers, and no gaps."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return kind_of(column) == NUMBER and not column.isna().any()
     return kind_of(column) == NUMBER and not np.any(distinct(column)[0] < 0)
 
 

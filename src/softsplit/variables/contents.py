@@ -23,6 +23,9 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity
 PADDED = re.compile(r"[+-]?0\d", re.ASCII)
 """Texts that begin so are codes, such as 007, and no numbers."""
 
+PLAIN = re.compile(r"(?:[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\n)*", re.ASCII)
+"""Lines with a number each, as nearly all files write them, and no codes."""
+
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 )
@@ -107,6 +110,26 @@ def number_of(value: Any) -> float | None:
     return None
 
 
+def plain_numbers(column: pd.Series) -> FloatArray | None:
+    """The numbers of a column of texts, NaN for gaps; None if it holds anything else.
+
+    All texts are looked at together, which takes a tenth of the time of ``number_of`` for each.
+    Where some are written in another way the answer is None too.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return None
+    values, known = column.to_numpy(dtype=object), ~column.isna().to_numpy(dtype=bool)
+    texts = values[known]
+    try:
+        if not len(texts) or not PLAIN.fullmatch("\n".join(texts) + "\n"):
+            return None
+        numbers = np.full(len(values), np.nan)
+        numbers[known] = texts.astype(float)
+    except (TypeError, ValueError):  # no text, or one of several lines
+        return None
+    return numbers
+
+
 def truth_of(value: Any) -> float | None:
     """1 for true and 0 for false, None if it is neither."""
     if isinstance(value, str):
@@ -183,6 +206,8 @@ def read(column: pd.Series, reading: Callable[[Any], float | None]) -> FloatArra
     """Cells by one of the readings above, NaN for gaps; None if a cell cannot be read so."""
     if reading is number_of and pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=float, na_value=np.nan)
+    if reading is number_of and (numbers := plain_numbers(column)) is not None:
+        return numbers
     if reading is not number_of and pd.api.types.is_datetime64_any_dtype(column.dtype):
         moments = (
             column if column.dt.tz is None else column.dt.tz_convert("UTC").dt.tz_localize(None)
