@@ -146,6 +146,12 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
     for rows in (single, np.asfortranarray(single), single[::-1].copy()[::-1]):
         assert_array_equal(tree.predict_proba(rows), expected)
     assert_array_equal(tree.predict(single), tree.classes_[expected.argmax(axis=1)])
+    for rows in (single, single.astype(np.float64)):
+        rounded = tree.predict_proba(rows, dtype=np.float32)
+        assert rounded.dtype == np.float32
+        assert_array_equal(rounded, expected.astype(np.float32))
+    with pytest.raises(ValueError, match="dtype must be numpy's float64 or float32, got 'int8'"):
+        tree.predict_proba(single, dtype="int8")
     in_double, in_single = tree.explain(single[0].astype(np.float64)), tree.explain(single[0])
     assert in_single == in_double
     tree.feature_names_in_ = names

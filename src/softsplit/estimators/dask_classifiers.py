@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +18,7 @@ from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.estimators.dask_client import dask_needed, working_client
 from softsplit.estimators.dask_input import collections, is_dask, stored_table
 from softsplit.selection import folds
+from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
 from softsplit.training.preparation import Rows, TrainingRows
 
@@ -70,13 +72,14 @@ class DaskTree(SoftTreeBase):
         local = self.to_local()
         return _by_partition(local.predict, X, local.classes_[:0], local.tree_.target)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, *, dtype: DTypeLike = np.float64) -> Any:
         """Probability of each class: lazily, partition by partition, for dask collections."""
         if not is_dask(X):
-            return super().predict_proba(X)
+            return super().predict_proba(X, dtype=dtype)
         local = self.to_local()
-        empty = np.zeros((0, len(local.classes_)))
-        return _by_partition(local.predict_proba, X, empty, local.classes_.tolist())
+        empty = np.zeros((0, len(local.classes_)), dtype=precision("dtype", dtype))
+        asked = partial(local.predict_proba, dtype=empty.dtype)
+        return _by_partition(asked, X, empty, local.classes_.tolist())
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the samples whose class is predicted, which is done on the cluster."""

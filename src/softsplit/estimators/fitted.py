@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,6 +21,7 @@ from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.support.arguments import precision
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
@@ -132,10 +133,14 @@ class FittedTree(TreeHolder, BaseEstimator):
         """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
         return np.argmax(self.leaf_proba(X), axis=1)
 
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probability of each class, in the order of ``classes_``."""
+    def predict_proba(self, X: Any, *, dtype: DTypeLike = np.float64) -> FloatArray:
+        """Probability of each class, in the order of ``classes_``.
+
+        With ``dtype=np.float32`` answers take half the memory; they are those of double precision,
+        rounded. Rows of single precision are taken as they are either way.
+        """
         rows = checked_rows(self, X)
-        return self.tree_.predict_proba(rows)
+        return self.tree_.predict_proba(rows, precision("dtype", dtype))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of ``predict_proba``; an underflow counts as the smallest float."""

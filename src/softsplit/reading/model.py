@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from softsplit.reading.leaf_shares import call_gains, largest_unsure, levelled
 from softsplit.reading.row_plan import RowPlan
@@ -231,9 +231,9 @@ class TreeModel:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""
         return self._plan.leaf_proba(X)
 
-    def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Probability of each class, (n_rows, n_classes)."""
-        proba = self._plan.class_proba(X, self.leaf_shares)
+    def predict_proba(self, X: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
+        """Probability of each class, (n_rows, n_classes), in double or single precision."""
+        proba = self._plan.class_proba(X, self.leaf_shares, dtype)
         if self.levels:
             unsure = np.flatnonzero(proba.max(axis=1) <= self.largest_unsure)
             called = self.predict_index(X[unsure])

@@ -1,7 +1,8 @@
 """The arrays of a tree for ``row_pass``, and X in the form in which it is read.
 
 Only columns that the tree uses are read, from X as it lies in memory if that can be done, else from
-copies of a few rows. X may be of double or single precision.
+copies of a few rows. X may be of double or single precision, and so may answers; what is in between
+is of double precision, so that numbers of single precision have the answers of their doubles.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from threading import Event
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from softsplit.reading.row_pass import TOGETHER, pass_in_numpy, row_pass
 from softsplit.support.arrays import FloatArray
@@ -147,9 +148,11 @@ class RowPlan:
         self._run(X, Entries.identity(answers.shape[1]), answers)
         return answers
 
-    def class_proba(self, X: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+    def class_proba(
+        self, X: FloatArray, leaf_classes: FloatArray, dtype: DTypeLike = np.float64
+    ) -> FloatArray:
         """Probability of each class, (n_rows, n_classes)."""
-        answers = np.empty((len(X), len(leaf_classes)))
+        answers = np.empty((len(X), len(leaf_classes)), dtype=dtype)
         self._run(X, Entries.of_leaves(leaf_classes.T), answers)
         return answers
 
@@ -176,7 +179,7 @@ class RowPlan:
         workers = n_workers(-1, len(X) * (len(self.used) + self.n_branches) // PER_WORKER)
         bounds = [len(slices) * k // workers for k in range(workers + 1)]
         shares = [slices[low:high] for low, high in pairwise(bounds)]
-        stopped = Event()
+        stopped, double = Event(), answers.dtype == np.float64
 
         def answer(share: list[slice]) -> None:
             depth = self.n_branches.bit_length()
@@ -185,12 +188,16 @@ class RowPlan:
             for rows in share:
                 if stopped.is_set():
                     return
-                piece = self._piece(X, rows, rows.start < whole)
+                piece, found = self._piece(X, rows, rows.start < whole), answers[rows]
+                if not double:
+                    found = np.empty(found.shape)
                 row_pass(
                     piece.values, piece.first, piece.row_step, piece.places, self.low,
-                    self.inverse, *self._splits, self.steepness, *leaves, scores[rows],
-                    answers[rows], lines, routes, mixed, bits,
+                    self.inverse, *self._splits, self.steepness, *leaves, scores[rows], found,
+                    lines, routes, mixed, bits,
                 )  # fmt: skip
+                if not double:
+                    answers[rows] = found
 
         in_threads(answer, shares, workers, stopped.set)
 
@@ -199,7 +206,8 @@ class RowPlan:
 
         An array of another kind, even one that is read only, would be compiled for once more.
         """
-        plain = self.direct and X.dtype == np.float64 and (X.flags.carray or X.flags.farray)
+        known = X.dtype in (np.float64, np.float32)
+        plain = self.direct and known and (X.flags.carray or X.flags.farray)
         return len(X) // TILE * TILE if plain else 0
 
     def _piece(self, X: FloatArray, rows: slice, readable: bool) -> Piece:

@@ -55,6 +55,17 @@ def share(name: str, value: Any) -> float:
     return number
 
 
+def precision(name: str, value: Any) -> np.dtype[Any]:
+    """``value`` as double or single precision."""
+    try:
+        kind = np.dtype(value)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float64, np.float32):
+        raise ValueError(f"{name} must be numpy's float64 or float32, got {shown(value)}.")
+    return kind
+
+
 def true_or_false(name: str, value: Any) -> bool:
     """``value`` as a bool: a stray number in its place would silently change the question."""
     if not isinstance(value, bool):

@@ -127,7 +127,8 @@ def _predictions() -> None:
         TreeParameters(np.ones((1, 1)), np.zeros(1), np.eye(2)), 1.0,
         LinearScaling(np.zeros(1), np.ones(1)),
     )  # fmt: skip
-    plan.class_proba(np.zeros((200_000, 1)), np.eye(2))
+    for kind in (np.float64, np.float32):
+        plan.class_proba(np.zeros((200_000, 1), dtype=kind), np.eye(2))
 
 
 def _importances() -> None:
