@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
@@ -167,39 +170,36 @@ def test_a_time_limit_covers_the_whole_path():
 
 
 class Told:
-    """A path of trees, and what it was asked for."""
+    """A path of trees, which notes what it is asked for; ``change`` sees answers first."""
 
-    def __init__(self, path, number, asked, done):
-        self.path, self.number, self.asked, self.done = path, number, asked, done
+    def __init__(self, path, number, asked, change):
+        self.path, self.number, self.asked, self.change = path, number, asked, change
 
     @property
     def stem(self):
         return self.path.stem
 
     def trees(self, problems, *, tight):
-        found = self.path.trees(problems, tight=tight)
+        found = self.change(self.number, tight, self.path.trees(problems, tight=tight))
         self.asked.append((self.number, tight, [solution.objective for solution in found]))
-        self.done()
         return found
 
 
 class Telling(NativeSolver):
-    """The solver, which notes what its paths are asked for and then calls ``done``."""
+    """The solver with such paths."""
 
     def follow(self, problem, start, budget, *, compared=False):
         path = super().follow(problem, start, budget, compared=compared)
         self.begun.append(path)
-        return Told(path, len(self.begun) - 1, self.asked, self.done)
+        return Told(path, len(self.begun) - 1, self.asked, self.change)
 
 
-def follow_paths(n_starts, budget, done=lambda asked: None):
-    solver = Telling()
-    asked = []
-    for name, value in (("begun", []), ("asked", asked), ("done", lambda: done(asked))):
+def follow_paths(n_starts, budget, change=lambda number, tight, found: found):
+    solver, asked = Telling(), []
+    for name, value in (("begun", []), ("asked", asked), ("change", change)):
         object.__setattr__(solver, name, value)
     whole = tiny_likelihoods()[0]
-    strengths = [0.01, 0.1, 0.5]
-    pairs = [whole.penalties.with_strengths(0.0, strength) for strength in strengths]
+    pairs = [whole.penalties.with_strengths(0.0, strength) for strength in (0.01, 0.1, 0.5)]
     problems = [whole.with_penalties(pair) for pair in pairs]
     return problems, walk(problems, solver, n_starts=n_starts, budget=budget), asked
 
@@ -216,12 +216,52 @@ def test_of_several_paths_the_best_at_a_strength_are_finished(n_starts, finished
     assert [solution.message for solution in found].count("not measured") == 0
 
 
-def test_where_time_ends_before_the_last_digits_trees_are_as_they_are():
-    budget = Budget()
-    stop = lambda asked: budget.stop() if len(asked) == 2 else None  # noqa: E731
-    problems, found, asked = follow_paths(2, budget, stop)
-    assert len(found) == len(problems) and [last for _, last, _ in asked] == [False, False]
-    least = np.min([objectives for _, _, objectives in asked], axis=0)
+def test_no_start_is_begun_in_the_second_half_of_a_time_limit():
+    late = Budget(time_limit=1000.0, began=time.perf_counter() - 501.0)
+    _, found, asked = follow_paths(3, late)
+    assert [number for number, last, _ in asked if not last] == [0]
+    assert len(found) == 3 and all(solution.status is Status.TIME_LIMIT for solution in found)
+
+
+def test_a_path_that_was_cut_short_is_left_out():
+    def cut(number, tight, found):
+        return [replace(found[0], objective=-1.0)] if number == 1 else found
+
+    _, found, asked = follow_paths(3, Budget(), cut)
+    assert all(number != 1 for number, last, _ in asked if last)
+    assert len(found) == 3 and all(solution.objective > 0 for solution in found)
+
+
+@pytest.mark.parametrize("how", ["stopped", "raised", "cut"])
+def test_where_time_ends_before_the_last_digits_trees_are_as_they_are(how):
+    """Also if Ctrl-C comes between two descents, or a descent is cut where it is worse."""
+    budget, seen = Budget(), []
+
+    def end(number, tight, found):
+        seen.append(tight)
+        if how == "stopped" and len(seen) == 2:
+            budget.stop()
+        elif how == "raised" and tight:
+            raise KeyboardInterrupt
+        elif how == "cut" and tight:
+            budget.stop()
+            return [replace(found[0], objective=found[0].objective + 1.0)]
+        return found
+
+    problems, found, asked = follow_paths(2, budget, end)
+    assert len(found) == len(problems)
+    least = np.min([objectives for _, last, objectives in asked if not last], axis=0)
     np.testing.assert_allclose([solution.objective for solution in found], least, rtol=1e-9)
     assert all(solution.status is Status.INTERRUPTED for solution in found)
     assert all(solution.violation <= 1e-6 for solution in found)
+
+
+def test_ctrl_c_between_two_starts_keeps_what_is_there():
+    def end(number, tight, found):
+        if number == 1:
+            raise KeyboardInterrupt
+        return found
+
+    problems, found, asked = follow_paths(3, Budget(), end)
+    assert [number for number, _, _ in asked] == [0] and len(found) == len(problems)
+    assert all(solution.status is Status.INTERRUPTED for solution in found)

@@ -512,6 +512,23 @@ def test_plain_texts_are_read_together_and_others_are_not():
     assert plain_numbers(pd.Series([1.0, 2.0])) is None  # numbers already
     assert plain_numbers(pd.Series(["1", 2], dtype=object)) is None
     assert plain_numbers(pd.Series([None, None], dtype=object)) is None
+    assert plain_numbers(pd.Series(["1", "2"], dtype="category")) is None  # said to be no numbers
+
+
+def test_many_texts_are_read_in_parts(monkeypatch):
+    texts = [str(n) for n in range(50)] + ["1.5"] * 50
+    monkeypatch.setattr("softsplit.variables.contents.TOGETHER", 7)
+    assert_array_equal(plain_numbers(pd.Series(texts)), np.array(texts, dtype=float))
+    assert plain_numbers(pd.Series([*texts, "007"])) is None
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_category_of_texts_that_are_numbers_stays_one(ordered):
+    level = np.arange(100) % 5
+    names = [str(n) for n in range(1, 6)]
+    column = pd.Categorical(np.array(names)[level], names, ordered=ordered)
+    tree = SoftTreeClassifier(**QUICK).fit(pd.DataFrame({"z": column}), (level == 0) | (level == 3))
+    assert tree.coding_.variables[0].kind == ("ordered" if ordered else "category")
 
 
 def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categories():

@@ -110,8 +110,11 @@ def strength_path(
 ) -> StrengthPathResult:
     """Trees for a whole range of strengths, from weak to strong.
 
-    The weakest strength is solved by multistart; every other one starts from the best trees of its
-    neighbour, which is cheaper than separate fits and makes neighbouring trees alike.
+    With loss="log" trees of all strengths are taken from the path of each start, and the best few
+    at each strength are finished; no start is begun in the second half of a time limit. With
+    loss="cost", or class rates, the weakest strength is solved by multistart; every other one
+    starts from the best trees of its neighbour. Either is cheaper than separate fits and makes
+    neighbouring trees alike.
 
     Parameters
     ----------
@@ -131,7 +134,7 @@ def strength_path(
     n_points : int
         Length of the default grid.
     keep : int
-        Trees carried from one strength to the next.
+        Trees carried from one strength to the next, where they are.
     device : str, optional
         As in ``SoftTreeClassifier``; that of the estimator if not given. Under a penalty with a
         slope the trees of all strengths and starts are then trained at once.
@@ -190,6 +193,6 @@ def strength_path(
     if len(points) < wanted or unfinished:
         reason = "interrupted" if run.budget.stopped else "the time limit was reached"
         said = f"{reason}; {len(points)} of {wanted} points are returned"
-        said += f", {unfinished} of them before their last digits." if unfinished else "."
+        said += f", {unfinished} of them as far as they had come." if unfinished else "."
         warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
     return StrengthPathResult(tuple(points))

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -28,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.parallel import n_threads
 
 Codes = NDArray[np.int64]
 
@@ -128,7 +128,7 @@ def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
     # Of few cells threads spend their time waiting for one another.
-    with threadpool_limits(min(cpu_count(), max(1, X.size // CELLS_OF_A_THREAD))):
+    with threadpool_limits(min(n_threads(None), max(1, X.size // CELLS_OF_A_THREAD))):
         return model.fit(X, codes), np.flatnonzero(varies)
 
 
@@ -150,7 +150,9 @@ def _chosen(
         scores = cross_val_score(
             model, X[few], codes[few], cv=3, scoring=scoring, error_score=FAILED
         )
-        if np.mean(scores) < highest:
+        score = float(np.mean(scores))
+        if score < highest:
             break
-        best, highest = value, float(np.mean(scores))
+        if score > highest:  # of equals the simplest
+            best, highest = value, score
     return best

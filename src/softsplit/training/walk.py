@@ -114,48 +114,59 @@ def _follow(
     """
     assert isinstance(solver, Follower)
     refuse_unsupported(solver, problems[0])
-    paths: list[Path] = []
-    known: list[list[Solution]] = []
-    best: list[Solution] = []
+    paths: list[tuple[Path, list[Solution]]] = []
     observer.starting(n_starts)
-    try:
-        with one_blas_thread():
+    with one_blas_thread():
+        try:
             for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
                 if paths and (budget.exhausted or budget.remaining < budget.elapsed):
                     break
                 start = numbered_start(problems[0], solver, number, child)
-                paths.append(solver.follow(problems[0], start, budget))
-                known.append(paths[-1].trees(problems, tight=False))
-            # What a start that was cut short has reached is no better than what is there.
-            whole = [n for n, trees in enumerate(known) if len(trees) == len(known[0])]
-            for at, problem in enumerate(problems[: len(known[0])]):
-                ranked = sorted(whole, key=lambda n: known[n][at].objective)
-                if not tight:
-                    best.append(known[ranked[0]][at])
-                    continue
-                ends = [
-                    _last_digits(problem, paths[n], known[n][at], budget)
-                    for n in ranked[: 1 + len(paths) // FOR_ANOTHER]
-                ]
-                best.append(best_solution(ends, budget))
-    except KeyboardInterrupt:  # between two starts
-        budget.stop()
-        if not best:
-            raise
-    if tight and not budget.exhausted:
-        _share_trees(problems, best, budget)
+                path = solver.follow(problems[0], start, budget)
+                paths.append((path, path.trees(problems, tight=False)))
+        except KeyboardInterrupt:  # between two starts
+            budget.stop()
+            if not paths:
+                raise
+        length = len(paths[0][1])
+        # What a start that was cut short has reached is no better than what is there.
+        whole = [(path, trees) for path, trees in paths if len(trees) == length]
+        best = []
+        for at, problem in enumerate(problems[:length]):
+            ranked = sorted(whole, key=lambda pair: pair[1][at].objective)
+            some = [(path, trees[at]) for path, trees in ranked[: 1 + len(paths) // FOR_ANOTHER]]
+            best.append(_last_digits(problem, some, budget) if tight else some[0][1])
+        if tight and not budget.exhausted:
+            _share_trees(problems, best, budget)
+    if len(paths) < n_starts:
+        best = [replace(solution, status=_cut_short(budget)) for solution in best]
     for problem, solution in zip(problems, best, strict=False):
         observer.point_ended(problem, solution)
     return best
 
 
-def _last_digits(problem: TrainingProblem, path: Path, tree: Solution, budget: Budget) -> Solution:
-    """A tree of a path after its last descent; where there is no time left, as it is."""
-    if not budget.exhausted:
-        found = path.trees([problem], tight=True)[0]
-        if not budget.exhausted or found.objective <= tree.objective:
-            return found
-    return replace(_as_it_is(problem, tree, budget), status=budget.verdict)
+def _cut_short(budget: Budget) -> Status:
+    return Status.INTERRUPTED if budget.stopped else Status.TIME_LIMIT
+
+
+def _last_digits(
+    problem: TrainingProblem, some: Sequence[tuple[Path, Solution]], budget: Budget
+) -> Solution:
+    """The best of the first trees of some paths after their last descents.
+
+    Where there is no time for that, the first as it is.
+    """
+    tree = some[0][1]
+    found: list[Solution] = []
+    try:
+        for path, _ in some:
+            if not budget.exhausted:
+                found += path.trees([problem], tight=True)
+    except KeyboardInterrupt:  # between two descents
+        budget.stop()
+    if budget.exhausted and not any(one.objective <= tree.objective for one in found):
+        return replace(_as_it_is(problem, tree, budget), status=_cut_short(budget))
+    return best_solution(found, budget)
 
 
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:
@@ -166,15 +177,15 @@ def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budg
             best[here] = _as_it_is(problems[here], best[there], budget)
 
 
-def _as_it_is(problem: TrainingProblem, neighbour: Solution, budget: Budget) -> Solution:
-    """The tree of a neighbouring problem, measured on this one."""
+def _as_it_is(problem: TrainingProblem, known: Solution, budget: Budget) -> Solution:
+    """A tree that is known from a neighbouring problem, or roughly, measured on this one."""
     return Solution.measure(
         problem,
-        neighbour.parameters,
+        known.parameters,
         Status.ACCEPTABLE,
         tol=budget.tol,
         n_iter=0,
         seconds=0.0,
-        solver=neighbour.solver,
-        message="as it was found on another problem, or before its last digits",
+        solver=known.solver,
+        message="as it was known",
     )

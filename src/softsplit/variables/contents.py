@@ -23,8 +23,14 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity
 PADDED = re.compile(r"[+-]?0\d", re.ASCII)
 """Texts that begin so are codes, such as 007, and no numbers."""
 
-PLAIN = re.compile(r"(?:[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\n)*", re.ASCII)
-"""Lines with a number each, as nearly all files write them, and no codes."""
+PLAIN = re.compile(
+    r"(?:[+-]?(?:(?:0|[1-9]\d*+)(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?\n)*+", re.ASCII
+)
+"""Lines with a number each, as nearly all files write them, and no codes. Nothing that was matched
+is looked at again (``*+``): where that is possible, memory is kept for each line."""
+
+TOGETHER = 10_000
+"""Texts that are looked at together."""
 
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -113,18 +119,17 @@ def number_of(value: Any) -> float | None:
 def plain_numbers(column: pd.Series) -> FloatArray | None:
     """The numbers of a column of texts, NaN for gaps; None if it holds anything else.
 
-    All texts are looked at together, which takes a tenth of the time of ``number_of`` for each.
-    Where some are written in another way the answer is None too.
+    Different texts are looked at thousands at a time, not one by one as ``number_of`` does. Where
+    some are written in another way the answer is None too.
     """
-    if pd.api.types.is_numeric_dtype(column.dtype):
+    if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
         return None
-    values, known = column.to_numpy(dtype=object), ~column.isna().to_numpy(dtype=bool)
-    texts = values[known]
     try:
-        if not len(texts) or not PLAIN.fullmatch("\n".join(texts) + "\n"):
+        codes, texts = pd.factorize(column.to_numpy(dtype=object))
+        parts = (texts[low : low + TOGETHER] for low in range(0, len(texts), TOGETHER))
+        if not len(texts) or not all(PLAIN.fullmatch("\n".join(part) + "\n") for part in parts):
             return None
-        numbers = np.full(len(values), np.nan)
-        numbers[known] = texts.astype(float)
+        numbers: FloatArray = np.append(texts.astype(float), np.nan)[codes]
     except (TypeError, ValueError):  # no text, or one of several lines
         return None
     return numbers
