@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +20,9 @@ from softsplit.training.multistart import (
     numbered_start,
 )
 from softsplit.training.observer import Observer
+
+LATE = 0.3
+"""Seconds for which trees that are known are still measured after the time of a path is over."""
 
 FOR_ANOTHER = 5
 """Paths among which, for each strength, one more is finished than the best."""
@@ -131,8 +135,13 @@ def _follow(
         length = len(paths[0][1])
         # What a start that was cut short has reached is no better than what is there.
         whole = [(path, trees) for path, trees in paths if len(trees) == length]
-        best = []
+        best: list[Solution] = []
+        ended = np.inf
         for at, problem in enumerate(problems[:length]):
+            if budget.exhausted:  # who has pressed Ctrl-C does not wait for thousands of points
+                ended = min(ended, time.perf_counter())
+                if time.perf_counter() - ended > LATE:
+                    break
             ranked = sorted(whole, key=lambda pair: pair[1][at].objective)
             some = [(path, trees[at]) for path, trees in ranked[: 1 + len(paths) // FOR_ANOTHER]]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
