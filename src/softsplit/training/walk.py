@@ -123,7 +123,8 @@ def _follow(
     with one_blas_thread():
         try:
             for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
-                if paths and (budget.exhausted or budget.remaining < budget.elapsed):
+                late = tight and budget.remaining < budget.elapsed
+                if paths and (late or budget.exhausted):
                     break
                 start = numbered_start(problems[0], solver, number, child)
                 path = solver.follow(problems[0], start, budget)
@@ -147,7 +148,7 @@ def _follow(
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
         if tight and not budget.exhausted:
             _share_trees(problems, best, budget)
-    if len(paths) < n_starts:
+    if tight and len(paths) < n_starts:
         best = [replace(solution, status=_cut_short(budget)) for solution in best]
     for problem, solution in zip(problems, best, strict=False):
         observer.point_ended(problem, solution)
