@@ -16,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
 
 import brute_force
 from readings import random_classifier, random_model
+from softsplit import SoftTreeClassifier
 from softsplit.estimators.fitted import checked_rows
 from softsplit.reading import row_plan
 from softsplit.tree.parameters import TreeParameters
@@ -283,3 +285,15 @@ def test_leaf_classes_may_lie_in_memory_either_way(route):
         tree = replace(model.parameters, leaf_classes=np.array(leaves, order=order))
         found.append(replace(model, parameters=tree, classes=np.arange(60)).predict_proba(X))
     assert_array_equal(*found)
+
+
+def test_single_precision_rounds_what_was_levelled_in_double():
+    """Where no class may be more probable than the predicted one, rows are told apart first."""
+    X, y = load_iris(return_X_y=True)
+    tree = SoftTreeClassifier(loss="cost", global_strength=2.0, n_starts=1, random_state=0)
+    model = tree.fit(X, y).tree_
+    assert model.levels
+    rows = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (20_000, 4))
+    rounded = model.predict_proba(rows, np.float32)
+    assert rounded.dtype == np.float32
+    assert_array_equal(rounded, model.predict_proba(rows).astype(np.float32))

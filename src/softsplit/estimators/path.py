@@ -22,7 +22,7 @@ from softsplit.selection.strengths import (
     given_grid,
     grid_pairs,
 )
-from softsplit.solvers import Solution, Status
+from softsplit.solvers import Solution
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
@@ -34,8 +34,6 @@ from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
 from softsplit.training.together import can_train_together, train_together
 from softsplit.training.walk import walk
-
-CUT_SHORT = (Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ def strength_path(
     n_points : int
         Length of the default grid.
     keep : int
-        Trees carried from one strength to the next, where they are.
+        Trees carried from one strength to the next; of no meaning where each start has a path.
     device : str, optional
         As in ``SoftTreeClassifier``; that of the estimator if not given. Under a penalty with a
         slope the trees of all strengths and starts are then trained at once.
@@ -189,7 +187,7 @@ def strength_path(
                 PathPoint(*pair, solution, fitted_classifier(base, point, solution, zero))
                 for pair, point, solution in zip(row, along, found, strict=False)
             ]
-    unfinished = sum(point.solution.status in CUT_SHORT for point in points)
+    unfinished = sum(point.solution.status.cut_short for point in points)
     if len(points) < wanted or unfinished:
         reason = "interrupted" if run.budget.stopped else "the time limit was reached"
         said = f"{reason}; {len(points)} of {wanted} points are returned"

@@ -233,13 +233,14 @@ class TreeModel:
 
     def predict_proba(self, X: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
         """Probability of each class, (n_rows, n_classes), in double or single precision."""
-        proba = self._plan.class_proba(X, self.leaf_shares, dtype)
-        if self.levels:
-            unsure = np.flatnonzero(proba.max(axis=1) <= self.largest_unsure)
-            called = self.predict_index(X[unsure])
-            apart = np.argmax(proba[unsure], axis=1) != called
-            proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
-        return proba
+        if not self.levels:
+            return self._plan.class_proba(X, self.leaf_shares, dtype)
+        proba = self._plan.class_proba(X, self.leaf_shares)
+        unsure = np.flatnonzero(proba.max(axis=1) <= self.largest_unsure)
+        called = self.predict_index(X[unsure])
+        apart = np.argmax(proba[unsure], axis=1) != called
+        proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
+        return proba.astype(dtype, copy=False)
 
     @cached_property
     def levels(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.scoreboard import Candidate
 from softsplit.selection.strengths import Pair, shared, strength_unit
-from softsplit.solvers import Budget, Solution, Status
+from softsplit.solvers import Budget, Solution
 from softsplit.solvers.abilities import Follower, Path, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
 from softsplit.training.preparation import Prepared
@@ -84,5 +84,5 @@ def nearest_strength(known: Mapping[float, Any], fraction: float) -> float:
 
 def whole_trees(found: Sequence[Solution]) -> list[Solution]:
     """The trees before the first that the budget cut short: that one is not scored."""
-    cut = [s.status in (Status.INTERRUPTED, Status.TIME_LIMIT) for s in found]
+    cut = [solution.status.cut_short for solution in found]
     return list(found[: cut.index(True)] if any(cut) else found)

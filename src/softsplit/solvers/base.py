@@ -35,6 +35,11 @@ class Status(Enum):
         """Whether the point is a feasible tree."""
         return self not in (Status.INFEASIBLE, Status.FAILED)
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether time or the user ended the run."""
+        return self in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
 
 @dataclass(frozen=True)
 class Solution:
