@@ -27,6 +27,7 @@ from softsplit.report.intervals import (
     roc_area,
 )
 from softsplit.report.measures import rare_sentence, threshold_values
+from softsplit.selection import baselines
 
 
 @settings(max_examples=60, deadline=None)
@@ -169,3 +170,23 @@ def test_a_tree_that_was_cut_short_does_not_borrow_the_figures_of_others(rare):
     page = render_report(cut)
     assert "balanced accuracy on its own training rows" in page
     assert "its training was probably cut short" in page
+
+
+# --- plain methods to compare with ------------------------------------------------------------
+
+
+def test_the_setting_of_a_plain_method_grows_until_one_is_worse(monkeypatch):
+    """Of equals the simplest is taken: here a tree of two leaves."""
+    rng = np.random.default_rng(0)
+    X, tried, scores = rng.normal(size=(200, 2)), [], iter([-0.5, -0.5, -0.6, -0.1])
+    labels = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+
+    def scored(model, *_, **__):
+        tried.append(model.max_leaf_nodes)
+        return np.full(3, next(scores))
+
+    monkeypatch.setattr(baselines, "LEAVES", (2, 20, 40, 80))
+    monkeypatch.setattr(baselines, "cross_val_score", scored)
+    found = baselines.train_baseline("cart", X, labels, X, np.ones(2), 0)
+    assert tried == [2, 20, 40]
+    assert len(np.unique(found.proba[:, 0])) == 2
