@@ -179,7 +179,7 @@ def test_the_setting_of_a_plain_method_grows_until_one_is_worse(monkeypatch):
     """Of equals the simplest is taken: here a tree of two leaves."""
     rng = np.random.default_rng(0)
     X, tried, scores = rng.normal(size=(200, 2)), [], iter([-0.5, -0.5, -0.6, -0.1])
-    labels = (X[:, 0] * X[:, 1] > 0).astype(np.int64)
+    labels = (X[:, 0] * X[:, 1] + rng.normal(size=200) > 0).astype(np.int64)
 
     def scored(model, *_, **__):
         tried.append(model.max_leaf_nodes)
