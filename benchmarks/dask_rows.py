@@ -51,7 +51,7 @@ class Asked:
     """Counts the passes of a fit and their time; kills a worker in one of them."""
 
     def __init__(self, kill_in: int | None = None, pid: int = 0) -> None:
-        from softsplit.engines.dask_parts import DaskParts
+        from softsplit.on_dask.cluster_parts import DaskParts
 
         self.seconds: dict[str, list[float]] = {}
         self._class, self._ask, self._store = DaskParts, DaskParts.ask, DaskParts.store
@@ -200,7 +200,7 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
     import distributed
 
     from softsplit.engines.outer import LOGARITHM
-    from softsplit.estimators.dask_input import collections, stored_table
+    from softsplit.on_dask.table_input import collections, stored_table
     from softsplit.training.model_settings import ModelSettings
 
     data = folder / "million"

@@ -30,10 +30,7 @@ from pages import write_page
 from reference import load_fold, make_problem
 from threadpoolctl import threadpool_limits
 
-from softsplit.engines.block import GateCache
-from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Solver, Start
-from softsplit.solvers.decomposition import (
+from softsplit.decomposition import (
     Alternating,
     Block,
     DecompositionTrace,
@@ -44,8 +41,11 @@ from softsplit.solvers.decomposition import (
     Subtrees,
     TraceRow,
 )
-from softsplit.solvers.decomposition.nodes import BLOCK_SOLVER
-from softsplit.solvers.ipopt.substituted import SubstitutedProgram
+from softsplit.decomposition.nodes import BLOCK_SOLVER
+from softsplit.engines.block import GateCache
+from softsplit.ipopt.substituted import SubstitutedProgram
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Solver, Start
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from decomposition_runs import Book, Traces
 
-from softsplit.solvers.decomposition import DecompositionTrace
+from softsplit.decomposition import DecompositionTrace
 
 ALONE = "no decomposition"
 
@@ -115,7 +115,7 @@ def draw(book: Book, part: str, name: str, depth: int | None, folder: Path) -> N
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from softsplit.report.plots import decomposition_trace
+    from softsplit.plots import decomposition_trace
 
     shown = [variant for variant in book.variants(part, name, depth) if variant != ALONE]
     base = list(book.traces(part, name, ALONE, depth).values())

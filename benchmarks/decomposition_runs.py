@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from softsplit.solvers.decomposition import DecompositionTrace, TraceRow
+from softsplit.decomposition import DecompositionTrace, TraceRow
 
 Traces = dict[tuple[int, int], DecompositionTrace]
 """By fold and start."""

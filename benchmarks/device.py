@@ -24,20 +24,20 @@ import torch
 
 from softsplit import SoftTreeClassifier, load_dataset
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.device.backend import find_device
-from softsplit.engines.device.rows import DeviceRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
+from softsplit.on_torch.backend import find_device
+from softsplit.on_torch.lockstep.solver import solve_together
+from softsplit.on_torch.lockstep.tasks import Task
+from softsplit.on_torch.rows import DeviceRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.penalised import Penalised
-from softsplit.solvers.likelihood.search import Descents
-from softsplit.solvers.lockstep.solver import solve_together
-from softsplit.solvers.lockstep.tasks import Task
-from softsplit.solvers.native import NativeSolver
+from softsplit.solvers.basin_hopping import NativeSolver
+from softsplit.solvers.elimination.penalised import Penalised
+from softsplit.solvers.elimination.race import Descents
+from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.defaults import UNITS
 from softsplit.tree.parameters import Topology

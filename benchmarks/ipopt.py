@@ -16,9 +16,9 @@ from statistics import median
 
 from reference import read_rows, reference_folder, row_label, row_problem
 
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Start
-from softsplit.solvers.ipopt.solver import IpoptSolver
 from softsplit.training.multistart import multistart
 
 STRATEGIES = ("substituted", "explicit", "both")

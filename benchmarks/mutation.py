@@ -56,7 +56,7 @@ PLACES = {
     "leaves": "problem/leaves.py",
     "sparsity": "tree/sparsity.py",
     "strength_bound": "problem/strength_bound.py",
-    "second_order": "solvers/ipopt/second_order.py",
+    "second_order": "ipopt/second_order.py",
 }
 """Where the modules are in the package."""
 

@@ -35,8 +35,8 @@ from threadpoolctl import threadpool_limits
 from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
-from softsplit.solvers.native.descent import NEVER
-from softsplit.solvers.native.moves import (
+from softsplit.solvers.active_set.descent import NEVER
+from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
     Regrow,
@@ -45,7 +45,7 @@ from softsplit.solvers.native.moves import (
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.native.stages import CLOSE, ROUGH, Approach, Polish, Race
+from softsplit.solvers.basin_hopping.stages import CLOSE, ROUGH, Approach, Polish, Race
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, hop, multistart
 

@@ -9,11 +9,11 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver
-from softsplit.solvers.ends import EndPoints
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.program import LOOK
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.active_set.program import LOOK
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.starts.rules import draw_hops, draw_start
+from softsplit.solvers.stopping import EndPoints
 from softsplit.tree.parameters import Topology
 
 

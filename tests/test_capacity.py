@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import softsplit
-from softsplit.tree.capacity import (
+from softsplit.capacity import (
     Bound,
     Growth,
     TreeSize,
@@ -27,7 +27,7 @@ from softsplit.tree.capacity import (
     vc_lower_bound,
     vc_upper_bound,
 )
-from softsplit.tree.capacity.growth import (
+from softsplit.capacity.growth import (
     grid_degree,
     hard_tree_growth,
     sigmoid_network_growth,

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import softsplit
 from softsplit import __main__ as program
+from softsplit.capacity import command as vc_module
 from softsplit.cli import app, console
-from softsplit.cli import vc as vc_module
 
 
 def invoke(*arguments: str, **environment: str):

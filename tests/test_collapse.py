@@ -13,10 +13,10 @@ from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.block_pass import block_pass
 from softsplit.engines.compiled import tree_shape
 from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.solvers.active_set.descent import Limits
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))

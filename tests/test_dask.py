@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, load_model
 from softsplit.cli import app
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.moments import Moments
 from softsplit.engines.outer import LOGARITHM
-from softsplit.engines.parts import Part, Reading, added, part_gram, part_sums
 from softsplit.engines.samples import Samples
+from softsplit.on_dask.moments import Moments
+from softsplit.on_dask.parts import Part, Reading, added, part_gram, part_sums
 from softsplit.tree.scaling import fit_scaling
 
 da = pytest.importorskip("dask.array")
@@ -31,7 +31,7 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 from softsplit import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV  # noqa: E402
-from softsplit.engines import dask_parts  # noqa: E402
+from softsplit.on_dask import cluster_parts as dask_parts  # noqa: E402
 
 QUIET = {"dashboard_address": ":0", "silence_logs": 50}
 SETTINGS = {"depth": 2, "n_starts": 1, "random_state": 0}
@@ -51,10 +51,10 @@ def client():
 @pytest.fixture(autouse=True)
 def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
-    monkeypatch.setattr("softsplit.solvers.likelihood.solver.SUPPORT_ROWS", 600)
-    monkeypatch.setattr("softsplit.solvers.likelihood.engine_descent.MIDDLE_ROWS", 900)
-    monkeypatch.setattr("softsplit.solvers.native.solver.SUPPORT_ROWS", 600)
-    monkeypatch.setattr("softsplit.solvers.native.solver.SAMPLES", (300, 600))
+    monkeypatch.setattr("softsplit.solvers.elimination.solver.SUPPORT_ROWS", 600)
+    monkeypatch.setattr("softsplit.solvers.elimination.engine_descent.MIDDLE_ROWS", 900)
+    monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SUPPORT_ROWS", 600)
+    monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SAMPLES", (300, 600))
 
 
 def rows(n=2500, n_features=5, n_classes=3, seed=0):
@@ -130,7 +130,7 @@ def test_the_tree_is_that_of_rows_in_memory(client, settings):
 
 
 def test_ranks_are_exact_at_knots_from_a_sample(client, monkeypatch):
-    monkeypatch.setattr("softsplit.engines.dask_rows.MOST_DRAWN", 400)
+    monkeypatch.setattr("softsplit.on_dask.engine.MOST_DRAWN", 400)
     X, y = rows()
     far = DaskSoftTreeClassifier(client=client, scale="quantile", **SETTINGS)
     far.fit(da.from_array(X, chunks=(700, 5)), da.from_array(y, chunks=700))
@@ -318,7 +318,7 @@ def test_bad_weights_parameters_and_clients_are_named_in_one_sentence(client, mo
     with pytest.raises(ValueError, match=r"client must be a distributed\.Client, got 'tcp"):
         clone(far).set_params(client="tcp://here").fit(X, y)
     with monkeypatch.context() as patch:
-        patch.setattr("softsplit.estimators.dask_client.__version__", "0.0.9")
+        patch.setattr("softsplit.on_dask.client.__version__", "0.0.9")
         other = {"softsplit": "0.1"}
         patch.setattr(type(client), "run", lambda *_, **__: {"tcp://w": other | {
             "Python": "3.11", "distributed": "1", "numpy": "1"}})  # fmt: skip
@@ -342,7 +342,7 @@ def invoke(*arguments):
 
 
 def test_the_command_line_takes_files_by_a_pattern(tmp_path, monkeypatch):
-    monkeypatch.setattr("softsplit.cli.fit_dask.PATIENCE", 0.5)
+    monkeypatch.setattr("softsplit.on_dask.command.PATIENCE", 0.5)
     X, y = rows(600)
     table = frames(X, y, 1).compute().drop(columns="w")
     (tmp_path / "parts").mkdir()

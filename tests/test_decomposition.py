@@ -13,12 +13,7 @@ from sklearn.base import clone
 
 from helpers import random_case, random_costs, sensitive_case
 from native_cases import make_problem
-from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.optimality import branch_stationarity, kkt
-from softsplit.problem.penalties import PenaltyPair, exponential
-from softsplit.problem.proximal import Proximal
-from softsplit.solvers import Budget, NativeSolver, Solution, Start, Status
-from softsplit.solvers.decomposition import (
+from softsplit.decomposition import (
     Alternating,
     Block,
     EvaluationSet,
@@ -34,8 +29,13 @@ from softsplit.solvers.decomposition import (
     ValidationAccuracy,
     View,
 )
-from softsplit.solvers.decomposition.evaluation import training_accuracy
-from softsplit.solvers.decomposition.run import Run
+from softsplit.decomposition.evaluation import training_accuracy
+from softsplit.decomposition.run import Run
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.optimality import branch_stationarity, kkt
+from softsplit.problem.penalties import PenaltyPair, exponential
+from softsplit.problem.proximal import Proximal
+from softsplit.solvers import Budget, NativeSolver, Solution, Start, Status
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 
@@ -620,7 +620,7 @@ def test_ipopt_inside(strategy, proximal):
 def test_the_proximal_term_of_the_nonlinear_programs(strategy, local):
     """Value, gradient and Hessian against the term itself, over all variables of the block."""
     pytest.importorskip("casadi", reason="needs softsplit[ipopt]")
-    from softsplit.solvers.ipopt.solver import IpoptSolver
+    from softsplit.ipopt.solver import IpoptSolver
 
     penalties = PenaltyPair.of(exponential(), local, 0.3)
     case = sensitive_case(0, 3, 5.0, penalties, n_rows=12)

@@ -13,8 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import softsplit
 from softsplit import SoftTreeClassifier, select_proximal, strength_path
-from softsplit.estimators.proximal import PAPER_PROXIMALS
-from softsplit.solvers.decomposition import (
+from softsplit.decomposition import (
     DecompositionTrace,
     EvaluationSet,
     MacroIterations,
@@ -25,6 +24,7 @@ from softsplit.solvers.decomposition import (
     TraceRow,
     ValidationAccuracy,
 )
+from softsplit.decomposition.proximal import PAPER_PROXIMALS
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -252,7 +252,7 @@ def plt():
 
 
 def test_the_picture_shows_accuracy_savings_and_the_baseline(plt):
-    from softsplit.report.plots import decomposition_trace
+    from softsplit.plots import decomposition_trace
 
     _, given = plt.subplots()
     ax = decomposition_trace(
@@ -271,7 +271,7 @@ def test_the_picture_shows_accuracy_savings_and_the_baseline(plt):
 
 
 def test_the_picture_without_initialisation_and_baseline(plt):
-    from softsplit.report.plots import decomposition_trace
+    from softsplit.plots import decomposition_trace
 
     ax = decomposition_trace(a_trace(initialised=False), accuracy="train_accuracy")
     assert len(ax.figure.axes) == 1
@@ -280,7 +280,7 @@ def test_the_picture_without_initialisation_and_baseline(plt):
 
 
 def test_the_picture_refuses_what_it_cannot_draw(plt):
-    from softsplit.report.plots import decomposition_trace
+    from softsplit.plots import decomposition_trace
 
     with pytest.raises(ValueError, match="at least one trace"):
         decomposition_trace([])
@@ -298,7 +298,7 @@ def test_the_picture_refuses_what_it_cannot_draw(plt):
 
 
 def test_a_missing_matplotlib_is_said(monkeypatch):
-    from softsplit.report.plots import decomposition_trace
+    from softsplit.plots import decomposition_trace
 
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"softsplit\[plots\]"):

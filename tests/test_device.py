@@ -11,16 +11,20 @@ torch = pytest.importorskip("torch", reason="PyTorch (softsplit[gpu]) is not ins
 
 from softsplit import SoftTreeClassifier, strength_path  # noqa: E402
 from softsplit.engines.compiled import CompiledRows  # noqa: E402
-from softsplit.engines.device.arrival import arrive  # noqa: E402
-from softsplit.engines.device.backend import find_device  # noqa: E402
-from softsplit.engines.device.grouping import grouped_samples  # noqa: E402
-from softsplit.engines.device.rows import DeviceRows  # noqa: E402
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS  # noqa: E402
 from softsplit.engines.samples import Samples  # noqa: E402
 from softsplit.experiments.cells import chains_of  # noqa: E402
 from softsplit.experiments.runner import run_experiment  # noqa: E402
 from softsplit.experiments.spec import parse_spec  # noqa: E402
 from softsplit.experiments.store import Store  # noqa: E402
+from softsplit.on_torch.arrival import arrive  # noqa: E402
+from softsplit.on_torch.backend import find_device  # noqa: E402
+from softsplit.on_torch.grouping import grouped_samples  # noqa: E402
+from softsplit.on_torch.lockstep.cost import CostBatch, Rates  # noqa: E402
+from softsplit.on_torch.lockstep.faces import Faces  # noqa: E402
+from softsplit.on_torch.lockstep.penalty import BatchPenalty  # noqa: E402
+from softsplit.on_torch.lockstep.solver import Task, solve_together  # noqa: E402
+from softsplit.on_torch.rows import DeviceRows  # noqa: E402
 from softsplit.problem.groups import Groups  # noqa: E402
 from softsplit.problem.loss import ExpectedCost, LogLoss  # noqa: E402
 from softsplit.problem.penalties import (  # noqa: E402
@@ -35,14 +39,10 @@ from softsplit.problem.problem import TrainingProblem  # noqa: E402
 from softsplit.reading.summary import FeatureSummary  # noqa: E402
 from softsplit.solvers.abilities import UnsupportedProblem  # noqa: E402
 from softsplit.solvers.base import Budget, Start  # noqa: E402
-from softsplit.solvers.likelihood.draft import Draft  # noqa: E402
-from softsplit.solvers.likelihood.penalised import Penalised  # noqa: E402
-from softsplit.solvers.likelihood.search import Descents  # noqa: E402
-from softsplit.solvers.lockstep.cost import CostBatch, Rates  # noqa: E402
-from softsplit.solvers.lockstep.faces import Faces  # noqa: E402
-from softsplit.solvers.lockstep.penalty import BatchPenalty  # noqa: E402
-from softsplit.solvers.lockstep.solver import Task, solve_together  # noqa: E402
-from softsplit.solvers.native import NativeSolver  # noqa: E402
+from softsplit.solvers.basin_hopping import NativeSolver  # noqa: E402
+from softsplit.solvers.elimination.penalised import Penalised  # noqa: E402
+from softsplit.solvers.elimination.race import Descents  # noqa: E402
+from softsplit.solvers.elimination.support_tree import Draft  # noqa: E402
 from softsplit.solvers.starts.rules import draw_start  # noqa: E402
 from softsplit.tree.parameters import Topology, TreeParameters  # noqa: E402
 from softsplit.tree.scaling import fit_scaling  # noqa: E402

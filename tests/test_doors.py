@@ -22,10 +22,10 @@ from softsplit.engines.outer import OUTERS
 from softsplit.problem.distributions import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
-from softsplit.solvers.likelihood import solver as likelihood
-from softsplit.solvers.native.descent import Limits
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.active_set.descent import Limits
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.elimination import solver as likelihood
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
 

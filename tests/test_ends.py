@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
+from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.training.tiny_problems import tiny_likelihoods
 
 

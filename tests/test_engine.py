@@ -16,11 +16,11 @@ from softsplit.engines import compiled
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
+from softsplit.solvers.active_set.descent import NEVER, Limits
+from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.base import Cancel
-from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.meter import Guess, Meter, OutOfBudget
-from softsplit.solvers.native.program import LOOK
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.basin_hopping.meter import Guess, Meter, OutOfBudget
+from softsplit.solvers.basin_hopping.run import DescentRun
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores

@@ -9,7 +9,7 @@ from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem
 from softsplit.problem.groups import of_single_features
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.solvers.native.faces import (
+from softsplit.solvers.active_set.faces import (
     FIXED,
     FREE,
     TIED,

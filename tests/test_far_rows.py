@@ -24,10 +24,10 @@ from softsplit import (
     loads_model,
 )
 from softsplit.cli import app
+from softsplit.decomposition import EvaluationSet
+from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
 from softsplit.reading.changes import class_changes
 from softsplit.reading.equations import number
-from softsplit.report.plots import DecisionRegionsDisplay, ReliabilityDisplay, TreeDisplay
-from softsplit.solvers.decomposition import EvaluationSet
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import KINDS, fit_scaling, scaled_rows
 

@@ -21,10 +21,10 @@ from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
-from softsplit.solvers.likelihood.draft import NOTHING, Draft
-from softsplit.solvers.likelihood.elimination import GROUP, RIDGE, Stages, moves
-from softsplit.solvers.likelihood.prices import FEATURE, FEATURE_SIZE
-from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.solvers.elimination.deletion_costs import FEATURE, FEATURE_SIZE
+from softsplit.solvers.elimination.path import GROUP, RIDGE, Stages, moves
+from softsplit.solvers.elimination.race import Descents, class_shares
+from softsplit.solvers.elimination.support_tree import NOTHING, Draft
 from softsplit.training.preparation import prepare
 
 EVERYTHING = 10**6

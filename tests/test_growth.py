@@ -15,10 +15,10 @@ from softsplit.selection.cross_validation import FoldMemory
 from softsplit.selection.scoreboard import Candidate
 from softsplit.solvers import Budget, NativeSolver
 from softsplit.solvers.base import Start
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.growth import featureless_draft, grown
-from softsplit.solvers.likelihood.search import Descents
-from softsplit.solvers.likelihood.solver import Elimination
+from softsplit.solvers.elimination.growth import featureless_draft, grown
+from softsplit.solvers.elimination.race import Descents
+from softsplit.solvers.elimination.solver import Elimination
+from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.solvers.starts.mixtures import REGRESSED, mixture_trees
 from softsplit.tree.parameters import Topology
 from softsplit.tree.routing import predicted_classes

@@ -12,17 +12,17 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers.active_set.descent import NEVER
+from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.base import Draw
-from softsplit.solvers.ends import Stop
-from softsplit.solvers.native.choice import Choice
-from softsplit.solvers.native.descent import NEVER
-from softsplit.solvers.native.meter import Meter, OutOfBudget
-from softsplit.solvers.native.moves import Moved
-from softsplit.solvers.native.program import LOOK
-from softsplit.solvers.native.run import DescentRun
-from softsplit.solvers.native.search import AT_ONCE, Descents, Hops
-from softsplit.solvers.native.stages import CLOSE
+from softsplit.solvers.basin_hopping.choice import Choice
+from softsplit.solvers.basin_hopping.meter import Meter, OutOfBudget
+from softsplit.solvers.basin_hopping.perturbations import Moved
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.search import AT_ONCE, Descents, Hops
+from softsplit.solvers.basin_hopping.stages import CLOSE
 from softsplit.solvers.starts.rules import draw_start
+from softsplit.solvers.stopping import Stop
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.tree.parameters import Block, TreeParameters
 
@@ -175,7 +175,7 @@ def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move, monkeypat
     problem = make_problem(global_=0.2, rows=150, rate=0.3)
     point, ends = solved_point(problem), []
     for seconds in (1e9, 0.0):
-        monkeypatch.setattr("softsplit.solvers.native.meter.SLICE_SECONDS", seconds)
+        monkeypatch.setattr("softsplit.solvers.basin_hopping.meter.SLICE_SECONDS", seconds)
         for hops in (
             Hops(hopeless=1e9, slow=1e9),
             Hops(hopeless=1e9, slow=0.5),

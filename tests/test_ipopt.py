@@ -13,6 +13,12 @@ import pytest
 
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
+from softsplit.ipopt import worker as ipopt_worker
+from softsplit.ipopt.explicit import ExplicitProgram
+from softsplit.ipopt.progress import Outcome, Progress
+from softsplit.ipopt.solver import IpoptSolver
+from softsplit.ipopt.substituted import SubstitutedProgram
+from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import (
     Penalty,
@@ -25,12 +31,6 @@ from softsplit.problem.penalties import (
 )
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start, Status
-from softsplit.solvers.ipopt import worker as ipopt_worker
-from softsplit.solvers.ipopt.explicit import ExplicitProgram
-from softsplit.solvers.ipopt.progress import Outcome, Progress
-from softsplit.solvers.ipopt.solver import IpoptSolver
-from softsplit.solvers.ipopt.substituted import SubstitutedProgram
-from softsplit.solvers.ipopt.worker import run_with_limit
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 

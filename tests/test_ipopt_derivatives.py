@@ -13,12 +13,12 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
 from softsplit.engines.block import GateCache
+from softsplit.ipopt.explicit import ExplicitProgram
+from softsplit.ipopt.program import NonlinearProgram, Pattern
+from softsplit.ipopt.second_order import RoutedRows
+from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.ipopt.explicit import ExplicitProgram
-from softsplit.solvers.ipopt.program import NonlinearProgram, Pattern
-from softsplit.solvers.ipopt.second_order import RoutedRows
-from softsplit.solvers.ipopt.substituted import SubstitutedProgram
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
 

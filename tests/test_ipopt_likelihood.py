@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from likelihood_cases import random_problem
+from softsplit.ipopt.likelihood import LikelihoodProgram
 from softsplit.problem.penalties import PenaltyPair, exponential
-from softsplit.solvers.ipopt.likelihood import LikelihoodProgram
 from softsplit.tree.parameters import Block
 from test_ipopt_derivatives import EVERY_SCOPE, check_every_entry
 

@@ -13,11 +13,11 @@ import pytest
 
 from brute_force import class_rates, expected_cost, penalty
 from softsplit.engines.compiled import CompiledRows
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import NativeSolver
-from softsplit.solvers.ipopt.solver import IpoptSolver
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.parameters import Topology, TreeParameters
 

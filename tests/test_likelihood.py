@@ -18,6 +18,7 @@ from likelihood_cases import (
     value,
 )
 from softsplit import SoftTreeClassifier
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import (
     PenaltyPair,
@@ -31,10 +32,9 @@ from softsplit.problem.penalties import (
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.abilities import UnsupportedProblem
 from softsplit.solvers.base import Budget, Start, Status
-from softsplit.solvers.ipopt.solver import IpoptSolver
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import Stages
-from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.solvers.elimination.path import Stages
+from softsplit.solvers.elimination.race import Descents, class_shares
+from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.training.multistart import best_solution, multistart
 
 needs_casadi = pytest.mark.skipif(

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from softsplit.solvers.likelihood import newton
-from softsplit.solvers.likelihood.curvature import hessian
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.objective import Field, Smoothing
+from softsplit.solvers.elimination import newton
+from softsplit.solvers.elimination.curvature import hessian
+from softsplit.solvers.elimination.objective import Field, Smoothing
+from softsplit.solvers.elimination.support_tree import Draft
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

@@ -18,14 +18,14 @@ from likelihood_cases import (
 )
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.solvers.base import Budget
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import RIDGE, Stages, close_idle
-from softsplit.solvers.likelihood.engine_descent import EngineFunction
-from softsplit.solvers.likelihood.fisher import DAMPING, inverse_fisher
-from softsplit.solvers.likelihood.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
-from softsplit.solvers.likelihood.prices import FEATURE, branch_rises, coefficient_rises
-from softsplit.solvers.likelihood.rates import RateTerms
-from softsplit.solvers.likelihood.search import Descents, class_shares
+from softsplit.solvers.elimination.deletion_costs import FEATURE, branch_rises, coefficient_rises
+from softsplit.solvers.elimination.engine_descent import EngineFunction
+from softsplit.solvers.elimination.fisher import DAMPING, inverse_fisher
+from softsplit.solvers.elimination.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
+from softsplit.solvers.elimination.path import RIDGE, Stages, close_idle
+from softsplit.solvers.elimination.race import Descents, class_shares
+from softsplit.solvers.elimination.rates import RateTerms
+from softsplit.solvers.elimination.support_tree import Draft
 
 
 def descents_of(problem):

@@ -15,7 +15,7 @@ from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.solvers import Budget, NativeSolver, Status
-from softsplit.solvers.native import solver as native
+from softsplit.solvers.basin_hopping import solver as native
 from softsplit.support.inputs import distinct_labels
 from softsplit.training.defaults import share
 from softsplit.training.model_settings import ModelSettings

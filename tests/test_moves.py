@@ -11,9 +11,10 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.moves import (
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
     Regrow,
@@ -24,9 +25,8 @@ from softsplit.solvers.native.moves import (
     fresh_tree,
     refit,
 )
-from softsplit.solvers.native.program import LOOK
-from softsplit.solvers.native.run import DescentRun
-from softsplit.solvers.native.stages import LogWarmUp, carry_out
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.stages import LogWarmUp, carry_out
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 

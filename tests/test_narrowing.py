@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.solvers.likelihood import narrowing
-from softsplit.solvers.likelihood.promises import branch_slopes, class_slopes, newton_steps
+from softsplit.solvers.elimination import screened_race as narrowing
+from softsplit.solvers.elimination.screening import branch_slopes, class_slopes, newton_steps
 
 QUICK = {"depth": 2, "n_starts": 2, "random_state": 0}
 

@@ -17,11 +17,11 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, NativeSolver, Start, Status
-from softsplit.solvers.native import run as engine_module
-from softsplit.solvers.native.descent import NEVER, Limits
-from softsplit.solvers.native.program import ANEW, NEWTON_FROM
-from softsplit.solvers.native.stages import Approach, LogWarmUp, Polish, restore_rates
-from softsplit.solvers.native.state import DONE
+from softsplit.solvers.active_set.descent import NEVER, Limits
+from softsplit.solvers.active_set.program import ANEW, NEWTON_FROM
+from softsplit.solvers.active_set.state import DONE
+from softsplit.solvers.basin_hopping import run as engine_module
+from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
 from softsplit.tree.parameters import Block, Topology, TreeParameters
@@ -270,7 +270,7 @@ def test_the_clock_never_changes_a_bit(seconds, monkeypatch):
     """However long the slices are in which a run looks at its budget."""
     problem = make_problem(global_=0.1, rows=150)
     whole = solve(problem)
-    monkeypatch.setattr("softsplit.solvers.native.meter.SLICE_SECONDS", seconds)
+    monkeypatch.setattr("softsplit.solvers.basin_hopping.meter.SLICE_SECONDS", seconds)
     sliced = solve(problem)
     np.testing.assert_array_equal(sliced.parameters.weights, whole.parameters.weights)
     assert sliced.n_iter == whole.n_iter

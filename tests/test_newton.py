@@ -16,12 +16,12 @@ from own_loss import SquaredError
 from softsplit.engines.curvature import NEGLIGIBLE
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
+from softsplit.solvers.active_set.faces import FIXED, TIED, subgradient
+from softsplit.solvers.active_set.newton import newton_direction
+from softsplit.solvers.active_set.objective import smooth_derivative, smooth_value
 from softsplit.solvers.base import Budget
-from softsplit.solvers.native.faces import FIXED, TIED, subgradient
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.newton import newton_direction
-from softsplit.solvers.native.objective import smooth_derivative, smooth_value
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.run import DescentRun
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 from readings import alter, random_classifier
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.report.plots import (
+from softsplit.plots import (
     CoefficientsDisplay,
     DecisionRegionsDisplay,
     ReliabilityDisplay,
@@ -24,8 +24,8 @@ from softsplit.report.plots import (
     StrengthPathDisplay,
     TreeDisplay,
 )
-from softsplit.report.plots.canvas import class_colours, plain
-from softsplit.report.plots.tree import WIDEST
+from softsplit.plots.canvas import class_colours, plain
+from softsplit.plots.tree import WIDEST
 from softsplit.tree.scaling import KINDS
 
 ODD = [

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import NativeSolver
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.moves import Regrow, fresh_tree
-from softsplit.solvers.native.run import DescentRun
-from softsplit.solvers.native.stages import Race
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.stages import Race
 from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.solvers.starts.plans import (
     BOTH,

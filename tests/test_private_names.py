@@ -21,7 +21,7 @@ ALLOWED = {
 
 THIRD_PARTY = {
     ("estimators/base.py", "_check_sample_weight"): "scikit-learn offers no other check",
-    ("estimators/proximal.py", "_safe_indexing"): "rows of arrays and frames by position",
+    ("decomposition/proximal.py", "_safe_indexing"): "rows of arrays and frames by position",
     ("experiments/peers.py", "_predictors"): "the trees of scikit-learn's boosting, to count",
     ("experiments/pools.py", "_processes"): "the processes of an executor, to end them",
     ("support/compile_cache.py", "_cache"): "numba's cache has no public door",

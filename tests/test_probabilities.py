@@ -16,10 +16,10 @@ from readings import LEAVES, random_classifier, random_model
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx, export_text
 from softsplit.data import load_dataset
 from softsplit.data.named import BUNDLED, file_of
+from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
 from softsplit.reading.leaf_shares import call_gains, smoothed_shares
 from softsplit.reading.pruning import simplified_model
-from softsplit.report.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from two_halves import TwoHalves

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsplit.engines.compiled import CompiledRows
-from softsplit.problem.loss import ExpectedCost
-from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.problem.problem import TrainingProblem
-from softsplit.tree.capacity import (
+from softsplit.capacity import (
     Shattering,
     construct,
     hypercube_sets,
@@ -24,6 +20,10 @@ from softsplit.tree.capacity import (
     shatter,
     vc_lower_bound,
 )
+from softsplit.engines.compiled import CompiledRows
+from softsplit.problem.loss import ExpectedCost
+from softsplit.problem.penalties import PenaltyPair, linear
+from softsplit.problem.problem import TrainingProblem
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import leaf_probabilities, split_scores
 

@@ -21,7 +21,7 @@ from softsplit import (
 )
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
-from softsplit.solvers.likelihood.promises import class_slopes
+from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.support import inputs
 from softsplit.training import wide
 from softsplit.training.model_settings import ModelSettings

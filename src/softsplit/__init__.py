@@ -11,17 +11,14 @@ from softsplit.support.version import __version__
 if TYPE_CHECKING:
     from softsplit import capacity, decomposition, plots, report
     from softsplit.data import load_dataset, read_dataset
+    from softsplit.decomposition import NodeDecomposition
+    from softsplit.decomposition.proximal import select_proximal
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
-    from softsplit.estimators.dask_classifiers import (
-        DaskSoftTreeClassifier,
-        DaskSoftTreeClassifierCV,
-    )
     from softsplit.estimators.path import strength_path
-    from softsplit.estimators.proximal import select_proximal
+    from softsplit.on_dask.classifiers import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
     from softsplit.reading.export import export_markdown, export_text
-    from softsplit.solvers.decomposition import NodeDecomposition
 
 former_names.answer()
 
@@ -50,9 +47,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DaskSoftTreeClassifier": "softsplit.estimators.dask_classifiers",
-    "DaskSoftTreeClassifierCV": "softsplit.estimators.dask_classifiers",
-    "NodeDecomposition": "softsplit.solvers.decomposition",
+    "DaskSoftTreeClassifier": "softsplit.on_dask.classifiers",
+    "DaskSoftTreeClassifierCV": "softsplit.on_dask.classifiers",
+    "NodeDecomposition": "softsplit.decomposition",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "dumps_model": "softsplit.persistence",
@@ -64,7 +61,7 @@ _HOMES = {
     "loads_model": "softsplit.persistence",
     "read_dataset": "softsplit.data",
     "save_model": "softsplit.persistence",
-    "select_proximal": "softsplit.estimators.proximal",
+    "select_proximal": "softsplit.decomposition.proximal",
     "strength_path": "softsplit.estimators.path",
 }
 

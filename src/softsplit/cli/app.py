@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from softsplit.cli import compile, demo, experiment, explain, fit, info, path, predict, report, vc
+from softsplit.capacity import command as vc
+from softsplit.cli import compile, demo, explain, fit, info, path, predict, report
 from softsplit.cli.console import EXIT_CODES, PlainErrors
+from softsplit.experiments import command as experiment
 from softsplit.support.version import __version__
 
 app = typer.Typer(

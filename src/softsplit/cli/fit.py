@@ -10,7 +10,6 @@ import typer
 
 from softsplit.cli import class_rules, options
 from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.fit_dask import exit_code, fit_dask, refuse
 from softsplit.cli.heartbeat import signs_of_life
 from softsplit.cli.inputs import grouped, option_advice, read, training_rows
 from softsplit.cli.outputs import (
@@ -21,6 +20,7 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
+from softsplit.on_dask.command import exit_code, fit_dask, refuse
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.device.backend import find_device
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
+from softsplit.on_torch.backend import find_device
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.scaling import LinearScaling, Scaling
@@ -95,7 +95,7 @@ def arrived(
     or do not fit, or where the scaling is none for that."""
     if device is None or len(X) <= MANY:
         return None
-    place = import_module("softsplit.engines.device.arrival")
+    place = import_module("softsplit.on_torch.arrival")
     if kind not in place.KINDS:
         return None
     return place.arrive(X, y, n_classes, weight, kind, find_device(device), counts=counts)
@@ -131,10 +131,10 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
 
 def _row_maker(device: Any, single: bool) -> Any:
     """The function that brings samples to a device, in single or in double precision."""
-    rows: Any = import_module("softsplit.engines.device.rows").DeviceRows
+    rows: Any = import_module("softsplit.on_torch.rows").DeviceRows
     return partial(rows.of, device=device, single=single)
 
 
 def _sample_maker() -> Any:
     """The function that makes samples of many rows on a device."""
-    return import_module("softsplit.engines.device.grouping").grouped_samples
+    return import_module("softsplit.on_torch.grouping").grouped_samples

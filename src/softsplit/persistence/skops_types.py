@@ -11,7 +11,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Solution",
-    "softsplit.solvers.ends.Search",
+    "softsplit.solvers.stopping.Search",
     "softsplit.training.wide.Screening",
     "softsplit.tree.parameters.TreeParameters",
     "softsplit.variables.coding.Coding",

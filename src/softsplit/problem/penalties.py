@@ -18,7 +18,7 @@ Under a global penalty features may be grouped (groups.py): u is then the larges
 
 Every model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
 exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power. The count is
-what the others approximate; trees under it are found by elimination (solvers/likelihood).
+what the others approximate; trees under it are found by elimination (solvers/elimination).
 """
 
 from __future__ import annotations

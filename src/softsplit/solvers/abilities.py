@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Draw, Solution, Solver, Start
-from softsplit.solvers.ends import EndPoints
+from softsplit.solvers.stopping import EndPoints
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 

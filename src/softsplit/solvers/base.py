@@ -11,7 +11,7 @@ import numpy as np
 
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.ends import Search
+from softsplit.solvers.stopping import Search
 from softsplit.support.interruption import raise_again, seen
 from softsplit.tree.parameters import TreeParameters
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers.base import Solver
-from softsplit.solvers.ipopt.solver import IpoptSolver
-from softsplit.solvers.native.solver import NativeSolver
+from softsplit.solvers.basin_hopping.solver import NativeSolver
 from softsplit.support.messages import shown
 
 WHOLE_TREE_SOLVERS: dict[str, Callable[[], Solver]] = {

@@ -21,7 +21,7 @@ from math import log
 from typing import Any
 
 from softsplit.solvers.abilities import Follower
-from softsplit.solvers.likelihood.promises import luck
+from softsplit.solvers.elimination.screening import luck
 from softsplit.support.arguments import positive_number
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology

@@ -28,9 +28,9 @@ from softsplit.solvers.abilities import (
     refuse_unsupported,
 )
 from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
-from softsplit.solvers.ends import GIVEN_UP, EndPoints, Stop
 from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
+from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.observer import Observer

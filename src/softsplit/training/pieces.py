@@ -20,16 +20,16 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
 from softsplit.reading.row_plan import RowPlan
 from softsplit.solvers import Budget, NativeSolver, Start
-from softsplit.solvers.likelihood.descent import Smoothing, shorter
-from softsplit.solvers.likelihood.draft import Draft
-from softsplit.solvers.likelihood.elimination import moves
-from softsplit.solvers.likelihood.engine_descent import EngineFunction
-from softsplit.solvers.likelihood.fisher import inverse_fisher
-from softsplit.solvers.likelihood.growth import featureless_draft, grown
-from softsplit.solvers.likelihood.search import Descents, class_shares
-from softsplit.solvers.native.meter import Meter
-from softsplit.solvers.native.program import LOOK
-from softsplit.solvers.native.run import DescentRun
+from softsplit.solvers.active_set.program import LOOK
+from softsplit.solvers.basin_hopping.meter import Meter
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.elimination.descent import Smoothing, shorter
+from softsplit.solvers.elimination.engine_descent import EngineFunction
+from softsplit.solvers.elimination.fisher import inverse_fisher
+from softsplit.solvers.elimination.growth import featureless_draft, grown
+from softsplit.solvers.elimination.path import moves
+from softsplit.solvers.elimination.race import Descents, class_shares
+from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.tiny_problems import (

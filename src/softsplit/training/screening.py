@@ -6,7 +6,7 @@ unit a x_i: with s_it the derivative of the loss by them, the derivative by a is
 
     slope   g_t = unit sum_i s_it x_i
 
-and gains are those of solvers/likelihood/promises.py. Shapes: slopes and curvatures (n_rows,
+and gains are those of solvers/elimination/screening.py. Shapes: slopes and curvatures (n_rows,
 n_branches), g and gains (n_columns, n_branches).
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.solvers.likelihood.promises import Labels, Steps, branch_slopes, newton_steps
+from softsplit.solvers.elimination.screening import Labels, Steps, branch_slopes, newton_steps
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, split_scores

@@ -22,7 +22,7 @@ from softsplit.tree.parameters import TreeParameters
 
 def lockstep() -> Any:
     """The solver; PyTorch is loaded when it is first asked for."""
-    return import_module("softsplit.solvers.lockstep.solver")
+    return import_module("softsplit.on_torch.lockstep.solver")
 
 
 def can_train_together(problems: Sequence[TrainingProblem]) -> bool:

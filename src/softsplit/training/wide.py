@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from softsplit.problem.penalties import Penalty
 from softsplit.solvers.base import Solution, Start
-from softsplit.solvers.likelihood.promises import class_slopes
+from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.model_settings import ModelSettings

@@ -1,0 +1,72 @@
+"""What a tree of given size can and cannot express: VC dimension, section 5 of the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
+
+if TYPE_CHECKING:
+    from softsplit.capacity.bounds import Bound, lb_vc, vc_lower_bound, vc_upper_bound
+    from softsplit.capacity.comparison import compare
+    from softsplit.capacity.constructions import (
+        Construction,
+        RootGate,
+        construct,
+        hypercube_sets,
+        required_steepness,
+        root_gate,
+    )
+    from softsplit.capacity.generalisation import GeneralisationBound, generalisation_bound
+    from softsplit.capacity.growth import Growth, TreeSize
+    from softsplit.capacity.shattering import Shattering, ShatteringCheck, shatter
+    from softsplit.capacity.summary import Summary, summarise
+
+__all__ = [
+    "Bound",
+    "Construction",
+    "GeneralisationBound",
+    "Growth",
+    "RootGate",
+    "Shattering",
+    "ShatteringCheck",
+    "Summary",
+    "TreeSize",
+    "compare",
+    "construct",
+    "generalisation_bound",
+    "hypercube_sets",
+    "lb_vc",
+    "required_steepness",
+    "root_gate",
+    "shatter",
+    "summarise",
+    "vc_lower_bound",
+    "vc_upper_bound",
+]
+
+_HOMES = {
+    "Bound": "bounds",
+    "Construction": "constructions",
+    "GeneralisationBound": "generalisation",
+    "Growth": "growth",
+    "RootGate": "constructions",
+    "Shattering": "shattering",
+    "ShatteringCheck": "shattering",
+    "Summary": "summary",
+    "TreeSize": "growth",
+    "compare": "comparison",
+    "construct": "constructions",
+    "generalisation_bound": "generalisation",
+    "hypercube_sets": "constructions",
+    "lb_vc": "bounds",
+    "required_steepness": "constructions",
+    "root_gate": "constructions",
+    "shatter": "shattering",
+    "summarise": "summary",
+    "vc_lower_bound": "bounds",
+    "vc_upper_bound": "bounds",
+}
+
+# The bounds need neither numba nor pandas.
+__getattr__, __dir__ = late_names(__name__, _HOMES)

@@ -1,0 +1,357 @@
+"""Point sets that a soft tree can label in every way, and the trees that do it.
+
+A construction puts clusters of points under the last branches of a tree. The branches above send
+each cluster down its own path, whatever the labels. Under its last branch a cluster consists of
+a base point v and of points v + s_i e_i, one for each feature i that is free to move; labels
+y = +1 (class 1) or -1 (class 0) are met by
+
+    margin  m    = min_i |s_i| / (2 p)
+    weights a_i  = (y_i - y_0) m p / s_i          in [-1, 1]; zero for features that do not move
+    threshold mu = (a . v) / p - y_0 m            in [-1, 1] for the clusters below
+
+since then the score a . x / p - mu is y_0 m at v and y_i m at v + s_i e_i. The left leaf of each
+last branch says class 1, the right one class 0, so that every tree is feasible for training.
+
+If every score on the path of a point is at least m in size, then at steepness gamma each gate
+errs with probability at most epsilon = 1 / (1 + exp(gamma m)), and the tree gives the point its
+label with probability at least (1 - epsilon)^D. More than 1/2 is needed, hence
+
+    gamma > -log(2^(1/D) - 1) / m.
+
+Shapes: points (n_points, n_features), in the order of the last branches from left to right.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softsplit.capacity.bounds import (
+    METHODS,
+    GridPlan,
+    HypercubePlan,
+    Method,
+    feature_levels,
+    grid_plan,
+    paper_plan,
+)
+from softsplit.support.arguments import open_interval, whole_number
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import Topology, TreeParameters, tree_depth
+
+MOST_NUMBERS = 1e8
+"""Larger point sets are refused: they would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Construction:
+    """Clusters of points and the upper branches that tell them apart.
+
+    Parameters
+    ----------
+    depth : int
+        Depth of the trees; levels below the last branches that are needed repeat their leaves.
+    bases : array of shape (n_clusters, n_features)
+    steps : array of shape (n_clusters, n_features)
+        Zero where a cluster does not move.
+    upper_weights : array of shape (n_features, n_clusters - 1)
+    upper_thresholds : array of shape (n_clusters - 1,)
+    """
+
+    depth: int
+    bases: FloatArray
+    steps: FloatArray
+    upper_weights: FloatArray
+    upper_thresholds: FloatArray
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.bases.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.bases.shape[1])
+
+    @property
+    def working_depth(self) -> int:
+        """Levels whose branches matter."""
+        return self.n_clusters.bit_length()
+
+    @property
+    def moving(self) -> NDArray[np.intp]:
+        """Features in which the points of a cluster differ; the same in all clusters."""
+        return np.flatnonzero(self.steps[0])
+
+    @property
+    def clusters(self) -> FloatArray:
+        """The points, as an array of shape (n_clusters, 1 + n_moving, n_features)."""
+        moving = self.moving
+        points = np.repeat(self.bases[:, None, :], 1 + len(moving), axis=1)
+        points[:, 1 + np.arange(len(moving)), moving] += self.steps[:, moving]
+        return points
+
+    @property
+    def points(self) -> FloatArray:
+        return self.clusters.reshape(-1, self.n_features)
+
+    @property
+    def n_points(self) -> int:
+        return self.n_clusters * (1 + len(self.moving))
+
+    @property
+    def last_margin(self) -> float:
+        """Size of all scores at the last branches."""
+        return float(np.min(np.abs(self.steps[:, self.moving]))) / (2 * self.n_features)
+
+    @property
+    def margin(self) -> float:
+        """The smallest score on the path of any point, towards the side it shall take."""
+        smallest = self.last_margin
+        if self.n_clusters == 1:
+            return smallest
+        scores = self.clusters @ (self.upper_weights / self.n_features) - self.upper_thresholds
+        for cluster, steps in enumerate(self._paths()):
+            for branch, goes_left in steps:
+                towards = scores[cluster, :, branch] * (1.0 if goes_left else -1.0)
+                smallest = min(smallest, float(towards.min()))
+        return smallest
+
+    def _paths(self) -> list[tuple[Any, ...]]:
+        """Decisions above each cluster."""
+        if self.n_clusters == 1:
+            return [()]
+        upper = Topology(self.working_depth - 1)
+        return [upper.path(cluster) for cluster in range(self.n_clusters)]
+
+    @property
+    def largest_epsilon(self) -> float:
+        """Gates may err with any probability below this."""
+        return float(1.0 - 0.5 ** (1.0 / self.working_depth))
+
+    def gate_error(self, steepness: float) -> float:
+        """The largest probability, over gates and points, of taking the wrong side."""
+        return float(1.0 / (1.0 + math.exp(min(steepness * self.margin, 700.0))))
+
+    def required_steepness(self, epsilon: float | None = None) -> float:
+        """Steepness at which no gate errs with more than ``epsilon``.
+
+        Without ``epsilon``: the value that the steepness must exceed for this proof to hold.
+        """
+        return _steepness(self.margin, self.working_depth, epsilon)
+
+    def tree(self, labels: ArrayLike) -> TreeParameters:
+        """The tree that gives ``points[i]`` the class ``labels[i]``, 0 or 1."""
+        signs = 2.0 * self._checked(labels).reshape(self.n_clusters, -1) - 1.0
+        topology = Topology(self.depth)
+        above, last = self.n_clusters - 1, 2 * self.n_clusters - 1
+        weights = np.zeros((self.n_features, topology.n_branches))
+        thresholds = np.zeros(topology.n_branches)
+        weights[:, :above], thresholds[:above] = self.upper_weights, self.upper_thresholds
+        weights[:, above:last], thresholds[above:last] = self._last_branches(signs)
+        leaf_classes = np.zeros((2, topology.n_leaves))
+        for branch in range(above, last):
+            leaf_classes[1, topology.leaves_below(2 * branch + 1)] = 1.0
+            leaf_classes[0, topology.leaves_below(2 * branch + 2)] = 1.0
+        return TreeParameters(weights, thresholds, leaf_classes)
+
+    def _last_branches(self, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights (n_features, n_clusters) and thresholds (n_clusters,) that meet the labels."""
+        moving, margin = self.moving, self.last_margin
+        steps = self.steps[:, moving]
+        # m p / s_i = min |s| / (2 s_i), written so that rounding cannot lead out of the box.
+        weights = np.zeros((self.n_clusters, self.n_features))
+        weights[:, moving] = (signs[:, 1:] - signs[:, :1]) / 2.0 * (np.abs(steps).min() / steps)
+        offsets = np.einsum("cj,cj->c", weights, self.bases) / self.n_features
+        return weights.T, offsets - signs[:, 0] * margin
+
+    def _checked(self, labels: ArrayLike) -> FloatArray:
+        given = np.asarray(labels)
+        if given.shape != (self.n_points,) or not np.isin(given, (0, 1)).all():
+            raise ValueError(
+                f"labels must hold {self.n_points} values, each 0 or 1, one per point of the "
+                f"construction; got an array of shape {given.shape}."
+            )
+        return given.astype(np.float64)
+
+
+def construct(
+    depth: int,
+    n_features: int,
+    binary: bool = False,
+    *,
+    levels: int | None = None,
+    method: Method = "best",
+) -> Construction:
+    """The construction behind ``vc_lower_bound`` with the same arguments.
+
+    All points lie in [0, 1]^p, where the library scales features to; with ``levels`` their
+    features are multiples of 1 / (levels - 1).
+    """
+    depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
+    plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
+    size = 2 ** (plan.working_depth - 1) * (n_features + 1) * n_features
+    if size > MOST_NUMBERS:
+        raise ValueError(
+            f"the points for depth {depth} and {n_features} features hold {size:.1e} numbers, "
+            f"more than {MOST_NUMBERS:.1e}; take a smaller depth or fewer features."
+        )
+    return _in_cells(depth, plan, _hypercube(depth, plan.cube))
+
+
+def required_steepness(
+    depth: int,
+    n_features: int,
+    binary: bool = False,
+    *,
+    levels: int | None = None,
+    method: Method = "best",
+    epsilon: float | None = None,
+) -> float:
+    """``construct(...).required_steepness(epsilon)``, without building the construction.
+
+    The margin is 1 / (2p) on the unit cube, and h / (2p) in cells of width h at the narrowest.
+    """
+    depth, n_features = tree_depth(depth), whole_number("n_features", n_features)
+    plan = _chosen(depth, n_features, feature_levels(binary, levels), method)
+    return _steepness(plan.narrowest / (2 * n_features), plan.working_depth, epsilon)
+
+
+def _chosen(depth: int, n_features: int, levels: int | None, method: Method) -> GridPlan:
+    if method not in METHODS:
+        raise ValueError(f"method must be 'best' or 'lb-vc', got {shown(method)}.")
+    if method == "lb-vc" and depth > 1:
+        return GridPlan(0, paper_plan(depth, n_features), levels)
+    return grid_plan(depth, n_features, levels)
+
+
+def _steepness(margin: float, working_depth: int, epsilon: float | None) -> float:
+    if epsilon is not None:
+        epsilon = open_interval("epsilon", epsilon, 0.0, 0.5)
+        return math.log((1.0 - epsilon) / epsilon) / margin
+    if working_depth == 1:
+        return 0.0
+    return -math.log(math.expm1(math.log(2.0) / working_depth)) / margin
+
+
+def _sides(levels: int) -> NDArray[np.int64]:
+    """1 where the path to a cluster goes left, 0 where right; shape (n_clusters, levels)."""
+    clusters = np.arange(2**levels)[:, None]
+    return 1 - ((clusters >> np.arange(levels - 1, -1, -1)) & 1)
+
+
+def _hypercube(depth: int, plan: HypercubePlan) -> Construction:
+    """Vertices of the unit cube: at each level the left clusters have ones in its features.
+
+    The features of a level are one fixed feature, or a block of three or more. A cluster may
+    differ from its base in one feature, hence it has at most 1 one or at most 1 zero in a block.
+    """
+    p, levels = plan.n_features, plan.working_depth - 1
+    free, n_blocks = p - plan.n_fixed, levels - plan.n_fixed
+    tested = [np.array([j]) for j in range(p - 1, free - 1, -1)]
+    tested += np.array_split(np.arange(free), n_blocks) if n_blocks else []
+    sides = _sides(levels)
+    bases = np.zeros((2**levels, p))
+    weights, thresholds = np.zeros((p, 2**levels - 1)), np.zeros(2**levels - 1)
+    for level, features in enumerate(tested):
+        bases[:, features] = sides[:, [level]]
+        branches = slice(2**level - 1, 2 ** (level + 1) - 1)
+        weights[features, branches] = 1.0
+        thresholds[branches] = len(features) / (2 * p)
+    steps = 1.0 - 2.0 * bases
+    steps[:, free:] = 0.0
+    return Construction(depth, bases, steps, weights, thresholds)
+
+
+def _in_cells(depth: int, plan: GridPlan, cube: Construction) -> Construction:
+    """A copy of the cube in every cell of a grid in [0, 1]^p.
+
+    Each of the first levels halves the cells along one feature, in turn. Along a feature with
+    cells of width h, cell c reaches from 2 c h to (2 c + 1) h: gaps are as wide as cells. With
+    x = low + h u in a cell, the split a . u / p - mu of the cube becomes the split with weights
+    a_j r_j and threshold sum_j a_j r_j low_j / p + mu min h, where r_j = min h / h_j.
+    """
+    levels, p = plan.halvings, cube.n_features
+    sides, cells = _sides(levels), np.zeros((2**levels, p), dtype=np.int64)
+    widths = np.array([plan.width(len(range(j, levels, p))) for j in range(p)])
+    weights, thresholds = np.zeros((p, 2**levels - 1)), np.zeros(2**levels - 1)
+    for level in range(levels):
+        feature, half = level % p, 2 ** len(range(level + p, levels, p))
+        branches = np.arange(2**level - 1, 2 ** (level + 1) - 1)
+        first = cells[:: 2 ** (levels - level), feature]
+        weights[feature, branches] = 1.0
+        thresholds[branches] = (2 * (first + half) - 0.5) * widths[feature] / p
+        cells[:, feature] += half * sides[:, level]
+    low, narrowest = 2 * cells * widths, widths.min()
+    inner = cube.upper_weights * (narrowest / widths)[:, None]
+    offsets = low @ inner / p + narrowest * cube.upper_thresholds
+    # Heap order: below the halvings come the roots of all cells, then their children, and so on.
+    for level in range(cube.working_depth - 1):
+        own = slice(2**level - 1, 2 ** (level + 1) - 1)
+        weights = np.hstack([weights, np.tile(inner[:, own], (1, 2**levels))])
+        thresholds = np.append(thresholds, offsets[:, own])
+    bases = low[:, None, :] + widths * cube.bases
+    steps = np.broadcast_to(widths * cube.steps, bases.shape)
+    return Construction(depth, bases.reshape(-1, p), steps.reshape(-1, p), weights, thresholds)
+
+
+@dataclass(frozen=True)
+class RootGate:
+    """The root of the depth-2 construction and how far it keeps the two sets apart.
+
+    ``left_margin`` is the smallest score over V_L, ``right_margin`` the smallest size of the
+    negative scores over V_R.
+    """
+
+    weights: FloatArray
+    threshold: float
+    left_margin: float
+    right_margin: float
+
+    def required_steepness(self, epsilon: float) -> float:
+        """Steepness at which no point takes the wrong side with more than ``epsilon``."""
+        epsilon = open_interval("epsilon", epsilon, 0.0, 0.5)
+        return math.log((1.0 - epsilon) / epsilon) / min(self.left_margin, self.right_margin)
+
+
+def hypercube_sets(n_features: int) -> tuple[FloatArray, FloatArray]:
+    """V_L and V_R of Proposition 2, each of shape (p + 1, p).
+
+    V_L holds the vector of ones and the vectors with a single zero; V_R the zero vector and the
+    unit vectors.
+    """
+    n_features = whole_number("n_features", n_features)
+    if n_features < 3:
+        raise ValueError(
+            f"V_L and V_R need n_features >= 3, got {n_features}: with fewer features vectors "
+            "with a single one lie in both sets."
+        )
+    left, right = construct(2, n_features, method="lb-vc").clusters
+    return left, right
+
+
+def root_gate(n_features: int, rule: Literal["centred", "paper"] = "centred") -> RootGate:
+    """A root that sends V_L to the left and V_R to the right.
+
+    ``"paper"`` is a = (p - 1) / p, mu = 1 / p, with margins (p^2 - 3p + 1) / p^2 and 1 / p^2;
+    ``"centred"`` is a = 1, mu = 1/2 with both margins (p - 2) / (2p), which do not vanish as p
+    grows. ``construct`` uses the latter.
+    """
+    left, right = hypercube_sets(n_features)
+    p = left.shape[1]
+    if rule == "centred":
+        weights, threshold = np.ones(p), 0.5
+    elif rule == "paper":
+        weights, threshold = np.full(p, (p - 1) / p), 1.0 / p
+    else:
+        raise ValueError(f"rule must be 'centred' or 'paper', got {shown(rule)}.")
+    return RootGate(
+        weights,
+        threshold,
+        left_margin=float(np.min(left @ weights / p - threshold)),
+        right_margin=float(-np.max(right @ weights / p - threshold)),
+    )

@@ -1,0 +1,1 @@
+"""Rows in the partitions of a Dask cluster: an engine, tables and estimators for them."""

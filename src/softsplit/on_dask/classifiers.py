@@ -1,0 +1,221 @@
+"""The estimators for tables on a Dask cluster."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from softsplit.estimators.base import SoftTreeBase, training_run
+from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.on_dask.client import dask_needed, working_client
+from softsplit.on_dask.table_input import collections, is_dask, stored_table
+from softsplit.selection import folds
+from softsplit.support.arguments import precision
+from softsplit.support.messages import shown
+from softsplit.training.preparation import Rows, TrainingRows
+
+
+class DaskTree(SoftTreeBase):
+    """What both estimators do with a cluster."""
+
+    client: Any
+    local_class: type[SoftTreeBase]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on X (n_samples, n_features), labels y and weights in the same partitions.
+
+        X is a dask array or a dask frame of pandas partitions, with numbers, text, categories,
+        truth values, dates and gaps; it is read once, and once more where it is not all numbers.
+        """
+        dask_needed()
+        if self.solver != "native":
+            raise ValueError(
+                f"solver {shown(self.solver)} needs all rows in one process; on Dask use "
+                "solver='native'."
+            )
+        run = training_run(self)  # a wrong parameter is told before anything is read
+        found = collections(X, y, sample_weight)
+        with (
+            working_client(self.client, run.n_jobs) as client,
+            stored_table(
+                client, found, self.kinds, self.groups, weighted=sample_weight is not None
+            ) as table,
+        ):
+            self.local_class.fit(self, table, None)
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
+        """A sample to compare settings on, and the table to train on."""
+        known: dict[str, Any] = self.__dict__
+        for name in ("coding_", "feature_names_in_"):
+            known.pop(name, None)
+        if X.coding is not None:
+            known["coding_"] = X.coding
+        names = X.names if X.coding is None else np.array(X.coding.names, dtype=object)
+        known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
+        if names is not None and (X.coding is None or X.coding.named):
+            known["feature_names_in_"] = names
+        return X.sample(folds.COMPARED_ROWS), X
+
+    def predict(self, X: Any) -> Any:
+        """Class of each sample: lazily, partition by partition, for dask collections."""
+        if not is_dask(X):
+            return super().predict(X)
+        local = self.to_local()
+        return _by_partition(local.predict, X, local.classes_[:0], local.tree_.target)
+
+    def predict_proba(self, X: Any, *, dtype: DTypeLike = np.float64) -> Any:
+        """Probability of each class: lazily, partition by partition, for dask collections."""
+        if not is_dask(X):
+            return super().predict_proba(X, dtype=dtype)
+        local = self.to_local()
+        empty = np.zeros((0, len(local.classes_)), dtype=precision("dtype", dtype))
+        asked = partial(local.predict_proba, dtype=empty.dtype)
+        return _by_partition(asked, X, empty, local.classes_.tolist())
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the samples whose class is predicted, which is done on the cluster."""
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        dask, _ = dask_needed()
+        said, true, weight = dask.compute(self.predict(X), y, sample_weight)
+        return float(accuracy_score(np.asarray(true), np.asarray(said), sample_weight=weight))
+
+    def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
+        """The report of the local estimator, on rows in memory."""
+        return self.to_local().report(X, y, path, **options)
+
+    def to_local(self) -> Any:
+        """The fitted estimator without Dask, for rows in memory; it has the same tree."""
+        check_is_fitted(self, "tree_")
+        given = self.get_params(deep=False)
+        del given["client"]
+        made = self.local_class(**given)
+        known = {k: v for k, v in vars(self).items() if k not in (*given, "client")}
+        made.__dict__.update(known)
+        return made
+
+    def __sklearn_clone__(self) -> Self:
+        """A client is no part of a model, and cannot be copied: the clone has the same one."""
+        given = self.get_params(deep=False)
+        client = given.pop("client")
+        made: Any = type(self)
+        return made(client=client, **{k: clone(v, safe=False) for k, v in given.items()})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the client, which belongs to this process."""
+        return {**super().__getstate__(), "client": None}
+
+
+def _refuse_places(parameters: dict[str, Any]) -> None:
+    for name in ("engine", "device"):
+        if name in parameters:
+            raise TypeError(f"{name} is no setting on Dask, where rows stay with the workers.")
+
+
+def _signature(plain: type[SoftTreeBase]) -> inspect.Signature:
+    """The parameters of an estimator without Dask, but for where rows are, and the client."""
+    known = inspect.signature(plain).parameters.values()
+    kept = [one for one in known if one.name not in ("engine", "device")]
+    kept = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in kept]
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return inspect.Signature([own, *kept, client])
+
+
+class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
+    """``SoftTreeClassifier`` for tables on a Dask cluster, which may be larger than its memory.
+
+    Rows stay with the workers, in files of their local directories; for each evaluation a tree goes
+    out and sums come back, which are added in the order of the partitions. The tree is the same for
+    any number of workers; a worker that is lost costs a repeated pass. See docs/dask.md.
+
+    Parameters
+    ----------
+    **parameters
+        Those of ``SoftTreeClassifier``, by name, without ``engine`` and ``device``.
+    client : distributed.Client, optional
+        The client of the cluster; the current one if not given. Where there is none, a cluster is
+        started in this process, with ``n_jobs`` threads, and closed again.
+
+    Attributes
+    ----------
+    tree_ : TreeModel
+        The tree; all other attributes of a fitted ``SoftTreeClassifier`` are there too.
+    """
+
+    local_class = SoftTreeClassifier
+
+    def __init__(self, *, client: Any = None, **parameters: Any) -> None:
+        _refuse_places(parameters)
+        SoftTreeClassifier.__init__(self, **parameters)
+        self.client = client
+
+    __init__.__signature__ = _signature(SoftTreeClassifier)  # type: ignore[attr-defined]
+
+
+class DaskSoftTreeClassifierCV(DaskTree, SoftTreeClassifierCV):  # type: ignore[misc]
+    """``SoftTreeClassifierCV`` for tables on a Dask cluster, which may be larger than its memory.
+
+    Settings are compared on a stratified sample of 25,000 rows in this process; the tree is trained
+    with the chosen ones on all rows, as ``DaskSoftTreeClassifier`` does.
+
+    Parameters
+    ----------
+    **parameters
+        Those of ``SoftTreeClassifierCV``, by name, without ``engine`` and ``device``; folds are
+        those of the sample.
+    client : distributed.Client, optional
+        As in ``DaskSoftTreeClassifier``.
+
+    Attributes
+    ----------
+    best_estimator_ : SoftTreeClassifier
+        The tree on all rows; all other attributes of a fitted ``SoftTreeClassifierCV`` are there
+        too, and ``best_score_`` and ``cv_results_`` are of the sample.
+    """
+
+    local_class = SoftTreeClassifierCV
+
+    def __init__(self, *, client: Any = None, **parameters: Any) -> None:
+        _refuse_places(parameters)
+        SoftTreeClassifierCV.__init__(self, **parameters)
+        self.client = client
+
+    __init__.__signature__ = _signature(SoftTreeClassifierCV)  # type: ignore[attr-defined]
+
+
+def _by_partition(method: Any, X: Any, empty: Any, names: Any) -> Any:
+    """What a method says of each partition, when it is asked for."""
+    import dask.array as da
+    import pandas as pd
+
+    if isinstance(X, da.Array):
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        wide = {"drop_axis": 1} if empty.ndim == 1 else {"chunks": (X.chunks[0], empty.shape[1:])}
+        return X.map_blocks(partial(_block, method, empty), dtype=empty.dtype, meta=empty, **wide)
+    if empty.ndim == 1:
+        meta: Any = pd.Series(empty, name=names)
+    else:
+        meta = pd.DataFrame(empty, columns=names)
+    return X.map_partitions(partial(_frame, method, meta), meta=meta)
+
+
+def _block(method: Any, empty: Any, X: Any) -> Any:
+    return method(X) if len(X) else empty
+
+
+def _frame(method: Any, meta: Any, X: Any) -> Any:
+    if not len(X):
+        return meta
+    if meta.ndim == 1:
+        return type(meta)(method(X), index=X.index, name=meta.name)
+    return type(meta)(method(X), index=X.index, columns=meta.columns)

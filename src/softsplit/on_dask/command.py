@@ -1,0 +1,165 @@
+"""``softsplit fit --dask``: a table of many files, on a Dask cluster."""
+
+from __future__ import annotations
+
+import glob
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say
+from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli.options import ON_THIS_MACHINE
+from softsplit.cli.outputs import write_text
+from softsplit.support.messages import shown
+
+KINDS = {"drop": "drop", "keep": "keep", "categorical": "category", "date": "date"}
+"""What columns are, by the options that name them."""
+
+PATIENCE = 10.0
+"""Seconds to wait for the scheduler's answer."""
+
+
+def refuse(given: Mapping[str, Any]) -> None:
+    """Options that speak of rows or classes in this process."""
+    for name, value in given.items():
+        if value:
+            raise ValueError(
+                f"{name} cannot be had together with --dask; use DaskSoftTreeClassifier in Python, "
+                "or leave it out."
+            )
+
+
+def fit_dask(
+    data: str,
+    target: str,
+    address: str,
+    columns: Mapping[str, Sequence[str] | None],
+    settings: Mapping[str, Any],
+    *,
+    model: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> bool:
+    """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short."""
+    from softsplit.data.learning import split_names
+    from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV
+    from softsplit.on_dask.client import dask_needed
+    from softsplit.persistence import dumps_model
+    from softsplit.support.convergence import CutShortWarning
+
+    dask_needed()
+    began, frame = time.perf_counter(), _frame(data)
+    names = list(map(str, frame.columns))
+    if target not in names:
+        raise ValueError(
+            f"there is no column {shown(target)} in {data}; its columns are "
+            f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
+        )
+    kinds = {
+        name: KINDS[option]
+        for option, listed in columns.items()
+        for name in split_names(listed or (), names)
+    }
+    absent = [name for name in kinds if name not in names]
+    if absent:
+        raise ValueError(f"there is no column {shown(absent[0])} in {data}.")
+    features = frame[[n for n in names if n != target and kinds.get(n) != "drop"]]
+    kinds = {name: kind for name, kind in kinds.items() if kind != "drop"}
+    search = DaskSoftTreeClassifierCV(kinds=kinds or None, verbose=int(not quiet), **settings)
+    if not quiet:
+        where = "a cluster in this process" if address == ON_THIS_MACHINE else address
+        say(f"{frame.npartitions} partitions of {data} go to {where}")
+    with (
+        _client(address) as client,
+        signs_of_life(quiet),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        search.set_params(client=client).fit(features, frame[target].map(str, meta=(target, str)))
+    cut = [w.message for w in caught if isinstance(w.message, CutShortWarning)]
+    for warning in cut:
+        say(warning.reason)
+    tree = search.best_estimator_
+    if model is not None:
+        write_text(model, dumps_model(tree))
+        if not quiet:
+            say(f"the tree is in {model}")
+    _show(search, tree, model, as_json)
+    if not quiet:
+        say(f"done in {time.perf_counter() - began:.0f} s")
+    return any(warning.interrupted for warning in cut)
+
+
+def exit_code(interrupted: bool) -> int:
+    """Of the command, after there is a tree."""
+    return INTERRUPTED if interrupted else 0
+
+
+def _frame(data: str) -> Any:
+    """The files that a pattern names, or those of a folder, as a dask frame."""
+    import dask.dataframe as dd
+
+    paths = sorted(glob.glob(data)) if not Path(data).is_dir() else sorted(
+        str(path) for path in Path(data).iterdir() if path.suffix in (".parquet", ".csv")
+    )  # fmt: skip
+    if not paths:
+        raise FileNotFoundError(f"there is no file {data!r}; give files, a pattern or a folder.")
+    endings = {Path(path).suffix.lower() for path in paths}
+    if endings == {".parquet"}:
+        return dd.read_parquet(paths)
+    if endings == {".csv"}:
+        return dd.read_csv(paths)
+    raise ValueError(
+        f"--dask reads Parquet files or CSV files, all of one kind, and {data} has "
+        f"{', '.join(sorted(endings))}."
+    )
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    """The client of the cluster at an address; None for one in this process."""
+    if address == ON_THIS_MACHINE:
+        yield None
+        return
+    import distributed
+
+    try:
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask scheduler' "
+            "and give its address."
+        ) from None
+    with client:
+        yield client
+
+
+def _show(search: Any, tree: Any, model: Path | None, as_json: bool) -> None:
+    names = [tree.tree_.column_names[j] for j in tree.selected_features_]
+    if as_json:
+        print_json(
+            {
+                "classes": [str(label) for label in tree.classes_],
+                "features": len(tree.tree_.column_names),
+                "selected_features": names,
+                "depth": tree.tree_.topology.depth,
+                "local_strength": float(tree.local_strength),
+                "global_strength": float(tree.global_strength),
+                "scale": tree.scale,
+                "loss": tree.loss,
+                "objective": float(tree.objective_),
+                "chosen_score": float(search.best_score_),
+                "interrupted": search.end_ == "interrupted",
+                "files": {} if model is None else {"model": str(model)},
+            }
+        )
+        return
+    from softsplit.reading.export import export_text
+
+    echo(export_text(tree, max_terms=12) + "\n")
+    echo(f"cross-validated accuracy  {100 * search.best_score_:.1f} %, on a sample of the rows")
+    echo(f"features used             {len(names)} of {len(tree.tree_.column_names)}")

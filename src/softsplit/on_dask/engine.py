@@ -1,0 +1,140 @@
+"""Rows on the workers of a Dask cluster: an engine whose sums are added part by part.
+
+``DaskRows`` answers the questions of base.py. For each, the splits and the table go to the workers
+(some kilobytes), every part of the table answers with its sums, and these are added here in the
+order of the parts. A sample of the rows is here once and for all, to draw starts from and to look
+for features on: the first rows of each class in canonical order, which are those that rows in
+memory take too, whatever the parts are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.base import Sums
+from softsplit.engines.gram import Metric
+from softsplit.engines.samples import FEW, Samples
+from softsplit.on_dask.cluster_parts import DaskParts
+from softsplit.on_dask.moments import Moments
+from softsplit.on_dask.parts import Reading, added, first_rows, part_gram, part_sums
+from softsplit.support.arrays import FloatArray
+
+MOST_DRAWN, LEAST_DRAWN, DRAWN_CELLS = 100_000, 20_000, 20_000_000
+"""Rows of the sample, fewer where they have many columns."""
+
+SMALLEST = 30
+"""Rows that a sample has of each class at least, as ``Samples.stratified``."""
+
+SPREAD = 4.0
+"""More rows are asked of a part than its share, by this many standard deviations of it."""
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """Rows in the parts of a table.
+
+    Attributes
+    ----------
+    parts : DaskParts
+    reading : Reading
+    moments : Moments
+        Of all rows and columns.
+    drawn : Samples
+        The sample as it is read; the class totals are those of all rows.
+    """
+
+    parts: DaskParts
+    reading: Reading
+    moments: Moments
+    drawn: Samples
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.moments.counts.sum())
+
+    @property
+    def n_features(self) -> int:
+        return self.drawn.n_features
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.moments.classes)
+
+    @property
+    def class_totals(self) -> FloatArray:
+        return self.drawn.class_totals
+
+    @property
+    def mean_weight(self) -> float:
+        return float(self.class_totals.sum()) / self.n_rows
+
+    @property
+    def few(self) -> Samples:
+        return self.drawn.few
+
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        return added(self.parts.ask(part_sums, self.reading, splits, table, outer, steepness))
+
+    def metric(self) -> Metric:
+        return Metric.of(reduce(np.add, self.parts.ask(part_gram, self.reading)))
+
+    def sample(self, limit: int | None = None) -> Samples:
+        """At most the rows that are here."""
+        limit = self.drawn.n_rows if limit is None else limit
+        if self.drawn.n_rows == self.n_rows <= limit:
+            return self.drawn
+        counts = self.moments.counts
+        share = np.maximum(SMALLEST, counts * limit // self.n_rows)
+        take = np.minimum(np.diff(self.drawn.starts), share)
+        found = self.drawn.first(take)
+        totals = np.add.reduceat(found.weights, found.starts[:-1])
+        return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
+
+    def reweighed(self, seed: int, power: float) -> DaskRows:
+        return replace(self, reading=replace(self.reading, drawn=(seed, power)))
+
+    def of_class(self, k: int) -> DaskRows:
+        """Other classes stay, with weights of zero."""
+        factors = np.zeros(self.n_classes)
+        factors[k] = 1.0 if self.reading.factors is None else self.reading.factors[k]
+        return replace(self, reading=replace(self.reading, factors=factors))
+
+    def of_columns(self, columns: NDArray[np.intp]) -> DaskRows:
+        """The same rows with some of their columns."""
+        features = np.ascontiguousarray(self.drawn.features[columns])
+        drawn = replace(self.drawn, features=features)
+        return replace(self, reading=self.reading.of_columns(columns), drawn=drawn)
+
+
+def draw(parts: DaskParts, moments: Moments) -> Samples:
+    """The first rows of each class of the whole table, as they came.
+
+    A row's place in canonical order is as good as random: a part has about its share of the first
+    ones, and is asked for a little more.
+    """
+    counts, n_features = moments.counts, len(moments.low)
+    limit = min(MOST_DRAWN, max(LEAST_DRAWN, DRAWN_CELLS // n_features))
+    wanted = np.minimum(counts, np.maximum(FEW, counts * limit // counts.sum()))
+    quotas = []
+    for part in parts.parts:
+        at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)
+        share = here * (wanted[at] / counts[at])
+        more = np.ceil(share + SPREAD * np.sqrt(share) + SPREAD).astype(np.int64)
+        quotas.append(np.where(wanted[at] == counts[at], here, np.minimum(here, more)))
+    found = parts.ask(first_rows, each=quotas)
+    labels = [
+        np.repeat(np.searchsorted(moments.classes, part.classes), quota)
+        for part, quota in zip(parts.parts, quotas, strict=True)
+    ]
+    ordered = Samples.from_arrays(
+        np.hstack([features for features, _ in found]).T,
+        np.concatenate(labels),
+        len(counts),
+        np.concatenate([weights for _, weights in found]),
+    )
+    kept = ordered.first(np.minimum(wanted, np.diff(ordered.starts)))
+    return replace(kept, class_totals=moments.totals)

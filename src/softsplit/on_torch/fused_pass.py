@@ -1,0 +1,259 @@
+"""The pass of tensor_pass.py as one kernel, which reads every row once and keeps the rest at hand.
+
+A program takes one tree and one piece of rows of one class, a tile at a time: the features of a
+tile stay in registers from the scores to the derivative, and so do gates, values and reach. One
+warp a program, whose threads hold all features of their rows: scores are sums inside a thread. The
+derivative by the splits is a product of (branches, rows) with (rows, features) on tensor units,
+three products of half the digits each, which has the precision of float32.
+
+The feature after the last one is 1, so that intercepts are weights. Each program writes
+
+    splits (branches, features)   mass (leaves)   table (leaves)   value
+
+and these are added up in double precision, in the order of the pieces.
+"""
+
+# Tuples that grow are how the kernel language writes loops that are unrolled.
+# ruff: noqa: RUF005
+# mypy: disable-error-code="assignment,misc"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+from softsplit.engines.outer import IDENTITY, LOGARITHM, SQUARE
+from softsplit.on_torch.pieces import BatchSums, Parts, Pieces, Trees
+
+MOST_FEATURES, MOST_BRANCHES = 127, 15
+"""Beyond these the registers do not suffice."""
+
+
+class Plan(NamedTuple):
+    """How a program goes over its rows: rows at a time (of 32 features), warps, tiles under way."""
+
+    rows: int
+    warps: int
+    stages: int
+
+
+SHALLOW, DEEP = Plan(64, 2, 1), Plan(32, 1, 1)
+"""The fastest of those that were tried on an H200, for up to two levels and for more."""
+
+SMALLEST = tl.constexpr(1e-37)
+"""Floor under the logarithm in single precision."""
+
+IS_LOGARITHM, IS_SQUARE = tl.constexpr(LOGARITHM), tl.constexpr(SQUARE)
+
+
+def fits(pieces: Pieces, n_branches: int) -> bool:
+    """Whether the kernel takes such trees over such rows."""
+    return (
+        pieces.features.is_cuda
+        and pieces.features.dtype == torch.float32
+        and pieces.n_features <= MOST_FEATURES
+        and n_branches <= MOST_BRANCHES
+    )
+
+
+@triton.jit
+def _gates(score):  # type: ignore[no-untyped-def]
+    """Probabilities of going left and right, each accurate however small."""
+    decay = tl.exp(-tl.abs(score))
+    large = 1.0 / (1.0 + decay)
+    small = decay * large
+    return tl.where(score >= 0, large, small), tl.where(score >= 0, small, large)
+
+
+@triton.jit
+def _joined(columns, HALF: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Each of the first HALF tensors beside the one HALF further on, along a new last axis."""
+    pairs = ()
+    for i in tl.static_range(HALF):
+        pairs = pairs + (tl.join(columns[i], columns[i + HALF]),)
+    return pairs
+
+
+@triton.jit
+def _matrix(columns, DEPTH: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """2^DEPTH vectors as a matrix (ROWS, 2^DEPTH): its axes of two are the bits of a column."""
+    for i in tl.static_range(DEPTH):
+        columns = _joined(columns, 2 ** (DEPTH - 1 - i))
+    return tl.reshape(columns[0], (ROWS, 2**DEPTH))
+
+
+@triton.jit
+def _halved(matrices, COUNT: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """COUNT matrices (rows, 2 SIZE), each cut into its first and its last SIZE columns."""
+    halves = ()
+    for i in tl.static_range(COUNT):
+        matrix = matrices[i]
+        if SIZE == 1:
+            a, b = tl.split(matrix)
+        else:
+            a, b = tl.split(tl.trans(tl.reshape(matrix, (matrix.shape[0], 2, SIZE)), 0, 2, 1))
+        halves = halves + (a, b)
+    return halves
+
+
+@triton.jit
+def _pass(  # type: ignore[no-untyped-def]
+    features, weights, classes, filled, splits, leaves, tables, weightings, found,
+    n_features, width, n_pieces, n_classes,
+    DEPTH: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIECE: tl.constexpr,
+    OUTER: tl.constexpr, MASS: tl.constexpr,
+):  # fmt: skip
+    BRANCHES: tl.constexpr = 2**DEPTH - 1
+    LEAVES: tl.constexpr = 2**DEPTH
+    SIDE: tl.constexpr = LEAVES
+    tree = (tl.program_id(0) // n_pieces).to(tl.int64)
+    piece = tl.program_id(0) % n_pieces
+    home = tl.load(tables + tree).to(tl.int64)
+    weighting = tl.load(weightings + tree).to(tl.int64)
+    group = tl.load(classes + piece)
+    n_rows = tl.load(filled + home * n_pieces + piece)
+    feature, row = tl.arange(0, WIDTH), tl.arange(0, ROWS)
+    first = piece.to(tl.int64) * PIECE
+    features += home * n_features * width + first
+    weights += weighting * width + first
+    splits += tree * BRANCHES * WIDTH
+    at = feature[:, None] * width + row[None, :]  # below 2^31: see pieces.py
+    known = (feature < n_features)[:, None]
+    one = tl.where(feature == n_features, 1.0, 0.0)[:, None]
+
+    leaf = ()
+    for i in tl.static_range(LEAVES):
+        leaf = leaf + (tl.load(leaves + (tree * n_classes + group) * LEAVES + i),)
+    side = tl.arange(0, SIDE)
+    lines = tl.load(
+        splits + side[:, None] * WIDTH + feature[None, :],
+        mask=(side < BRANCHES)[:, None], other=0.0,
+    )  # fmt: skip
+    sums = tl.zeros((SIDE, WIDTH), dtype=tl.float32)
+    number = tl.arange(0, LEAVES)
+    mass = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
+    table = tl.zeros((ROWS, LEAVES), dtype=tl.float32)
+    value = tl.zeros((ROWS,), dtype=tl.float32)
+    zero = tl.zeros((ROWS,), dtype=tl.float32)
+
+    for begin in range(0, n_rows, ROWS):
+        x = tl.load(features + begin + at, mask=known, other=0.0) + one
+        weight = tl.load(weights + begin + row)
+        scores = tl.trans(tl.dot(lines, x, input_precision="ieee"))
+        columns = (scores,)
+        for i in tl.static_range(DEPTH):
+            columns = _halved(columns, 2**i, LEAVES // 2 ** (i + 1))
+        left, right = (), ()
+        for t in tl.static_range(BRANCHES):
+            p, q = _gates(columns[t])
+            left, right = left + (p,), right + (q,)
+        # Values from the leaves up: before branch t, they are those of nodes t + 1, t + 2, ...
+        values = ()
+        for i in tl.static_range(LEAVES):
+            values = values + (zero + leaf[i],)
+        gains = ()
+        for t in tl.static_range(BRANCHES - 1, -1, -1):
+            gains = (values[t] - values[t + 1],) + gains
+            values = (left[t] * values[t] + right[t] * values[t + 1],) + values
+        mixed = values[0]
+        if OUTER == IS_LOGARITHM:
+            mixed = tl.maximum(mixed, SMALLEST)
+            slope = -1.0 / mixed
+            value -= weight * tl.log(mixed)
+        elif OUTER == IS_SQUARE:
+            slope = 2.0 * mixed
+            value += weight * mixed * mixed
+        else:
+            slope = zero + 1.0
+            value += weight * mixed
+        reach = (weight,)
+        slopes = ()
+        for t in tl.static_range(BRANCHES):
+            going = reach[t] * left[t]
+            slopes = slopes + (going * right[t] * gains[t] * slope,)
+            reach = reach + (going, reach[t] * right[t])
+        arriving, sloped = (), ()
+        for i in tl.static_range(LEAVES):
+            arriving = arriving + (reach[BRANCHES + i],)
+            sloped = sloped + (reach[BRANCHES + i] * slope,)
+        table += _matrix(sloped, DEPTH, ROWS)
+        if MASS:
+            mass += _matrix(arriving, DEPTH, ROWS)
+        matrix = tl.trans(_matrix(slopes + (zero,), DEPTH, ROWS))
+        sums = tl.dot(matrix, tl.trans(x), sums, input_precision="ieee")
+
+    SIZE: tl.constexpr = BRANCHES * WIDTH + 2 * LEAVES + 1
+    found += tl.program_id(0).to(tl.int64) * SIZE
+    inside = (side < BRANCHES)[:, None]
+    tl.store(found + side[:, None] * WIDTH + feature[None, :], sums, mask=inside)
+    tl.store(found + BRANCHES * WIDTH + LEAVES + number, tl.sum(table, axis=0))
+    if MASS:
+        tl.store(found + BRANCHES * WIDTH + number, tl.sum(mass, axis=0))
+    tl.store(found + (SIZE - 1), tl.sum(value))
+
+
+def padded(n_features: int) -> int:
+    """Features of a tile: a power of two, and one more than there are."""
+    return max(16, int(triton.next_power_of_2(n_features + 1)))
+
+
+def launch(
+    pieces: Pieces,
+    trees: Trees,
+    outer: int,
+    found: torch.Tensor,
+    *,
+    mass: bool,
+    plan: Plan | None = None,
+) -> None:
+    """Let the kernel write all its sums to ``found``, (n_trees, n_pieces, size)."""
+    plan = plan or (SHALLOW if trees.depth <= 2 else DEEP)
+    width = padded(pieces.n_features)
+    splits = torch.nn.functional.pad(trees.splits, (0, width - pieces.n_features - 1))
+    rows = max(16, plan.rows * 32 // max(width, 32))
+    _pass[(trees.n_trees * pieces.n_pieces,)](
+        pieces.features, pieces.weights, pieces.classes, pieces.filled,
+        splits.to(torch.float32).contiguous(), trees.leaves.to(torch.float32).contiguous(),
+        trees.tables, trees.weightings, found,
+        pieces.n_features, pieces.width, pieces.n_pieces, pieces.n_classes,
+        DEPTH=trees.depth, WIDTH=width, ROWS=rows, PIECE=pieces.piece_rows, OUTER=outer,
+        MASS=mass, num_warps=plan.warps, num_stages=plan.stages,
+    )  # fmt: skip
+
+
+def fused_sums(pieces: Pieces, trees: Trees, outer: int, *, mass: bool = True) -> BatchSums:
+    """The sums of every tree over its rows; without ``mass`` that part is of no meaning."""
+    width, n_leaves = padded(pieces.n_features), trees.n_branches + 1
+    found = _found(pieces, trees, outer, mass=mass)
+    end = trees.n_branches * width
+    whole = found.sum(dim=1, dtype=torch.float64)
+    by_split = whole[:, :end].view(-1, trees.n_branches, width)
+    by_class = pieces.by_class(found[:, :, end:-1])
+    return BatchSums(
+        whole[:, -1],
+        by_split[:, :, : pieces.n_features + 1],
+        by_class[:, :, :n_leaves],
+        by_class[:, :, n_leaves:],
+    )
+
+
+def fused_parts(pieces: Pieces, trees: Trees) -> Parts:
+    """The sums of every tree over every piece."""
+    width = padded(pieces.n_features)
+    found = _found(pieces, trees, IDENTITY, mass=False)
+    end = trees.n_branches * width
+    by_split = found[:, :, :end].unflatten(2, (trees.n_branches, width))
+    # Where f is the identity, the derivative by the table is the mass.
+    mass = pieces.by_class(found[:, :, end + trees.n_branches + 1 : -1])
+    return Parts(by_split[..., : pieces.n_features + 1], pieces.classes.long(), mass)
+
+
+def _found(pieces: Pieces, trees: Trees, outer: int, *, mass: bool) -> torch.Tensor:
+    """All sums of the kernel, (n_trees, n_pieces, size)."""
+    size = trees.n_branches * padded(pieces.n_features) + 2 * (trees.n_branches + 1) + 1
+    found = torch.empty((trees.n_trees, pieces.n_pieces, size), device=pieces.features.device)
+    launch(pieces, trees, outer, found, mass=mass)
+    return found

@@ -1,0 +1,104 @@
+"""``Samples.from_arrays`` on a device: the same samples, to the bit, of many rows in a moment.
+
+Hashing, sorting, comparing and scaling of ten million rows take a core half a minute. Here the rows
+go to the device and come back grouped by class, ordered by their hashes and scaled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from softsplit.engines.samples import SINGLE_ROWS, Samples
+from softsplit.on_torch.backend import enough_memory
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.scaling import LinearScaling
+
+AT_ONCE = 2**20
+"""Rows that are scaled at a time."""
+
+SEED, FACTOR, SHIFT = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 29
+"""Those of the hash in engines/samples.py."""
+
+SIGN = -(2**63)
+"""The bits of -0.0; as integers with this one turned over, unsigned numbers have their order."""
+
+
+def grouped_samples(
+    X: NDArray[np.floating],
+    y: NDArray[np.int64],
+    n_classes: int,
+    weight: FloatArray,
+    scaling: LinearScaling,
+    device: Any,
+    *,
+    stay_single: bool,
+) -> Samples:
+    """Scaled rows in canonical form; see ``Samples.from_arrays``."""
+    with enough_memory(f"the ordering of {len(X)} rows"):
+        values = torch.from_numpy(np.ascontiguousarray(X)).to(device)
+        classes, weights = torch.from_numpy(y).to(device), torch.from_numpy(weight).to(device)
+        order = canonical_order(values, classes, weights)
+        first = first_of_equal(values, classes, order)
+        rows = order[first]
+        single = stay_single and X.dtype == np.float32 and len(X) > SINGLE_ROWS
+        features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
+        counts = torch.bincount(classes[rows], minlength=n_classes).cpu().numpy()
+        merged = weights[order].cpu().numpy()
+        if len(rows) < len(order):
+            merged = np.add.reduceat(merged, torch.nonzero(first).flatten().cpu().numpy())
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Samples(features, starts, merged, np.add.reduceat(merged, starts[:-1]))
+
+
+def _hashes(values: torch.Tensor) -> torch.Tensor:
+    """64-bit hash of every row; products of integers wrap around."""
+    state = torch.full((len(values),), _signed(SEED), dtype=torch.int64, device=values.device)
+    for j in range(values.shape[1]):
+        bits = values[:, j].to(torch.float64).contiguous().view(torch.int64)
+        bits = torch.where(bits == SIGN, torch.zeros_like(bits), bits)
+        state = (state ^ bits) * _signed(FACTOR)
+        state ^= (state >> SHIFT) & ((1 << (64 - SHIFT)) - 1)
+    return state
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
+
+
+def canonical_order(
+    values: torch.Tensor, classes: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """Rows of positive weight by class, hash and weight."""
+    order = torch.nonzero(weights > 0).flatten()
+    if bool((weights[order] != weights[order[0]]).any()):
+        order = order[torch.sort(weights[order], stable=True).indices]
+    order = order[torch.sort(_hashes(values)[order] ^ SIGN, stable=True).indices]
+    return order[torch.sort(classes[order], stable=True).indices]
+
+
+def first_of_equal(
+    values: torch.Tensor, classes: torch.Tensor, order: torch.Tensor
+) -> torch.Tensor:
+    """Whether a row of the order differs from the row before it."""
+    same = classes[order[1:]] == classes[order[:-1]]
+    for j in range(values.shape[1]):
+        column = values[:, j][order]
+        same &= column[1:] == column[:-1]
+    return torch.cat([torch.ones_like(same[:1]), ~same]) if len(same) else same.new_ones(1)
+
+
+def _scaled(
+    values: torch.Tensor, rows: torch.Tensor, scaling: LinearScaling, dtype: torch.dtype
+) -> Any:
+    """Chosen rows, scaled, one line per feature, in the memory of this process."""
+    low, span = (torch.from_numpy(one).to(values.device) for one in (scaling.low, scaling.span))
+    features = torch.empty((values.shape[1], len(rows)), dtype=dtype)
+    for begin in range(0, len(rows), AT_ONCE):
+        part = values[rows[begin : begin + AT_ONCE]].to(torch.float64)
+        scaled = ((part - low) / span).to(dtype) + 0.0  # -0.0 becomes 0.0
+        features[:, begin : begin + len(part)] = scaled.T.cpu()
+    return features.numpy()

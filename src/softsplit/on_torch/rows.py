@@ -1,0 +1,246 @@
+"""Rows on a device: the engine behind ``device="cuda"``.
+
+The rows are copied to the device once, in slabs of pieces (pieces.py). Slabs that do not fit there
+stay in pinned memory of the host, and pass through two buffers of the device, one of which is
+filled while the other is read. The splits theta of engines/base.py become log-odds,
+
+    s = steepness (x . theta[:-1] / n_features - theta[-1])
+
+and sums over slabs are added in double precision, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from softsplit.engines.base import Sums
+from softsplit.engines.gram import Metric
+from softsplit.engines.samples import OfSamples, Samples
+from softsplit.on_torch.backend import enough_memory
+from softsplit.on_torch.pieces import LARGEST, PIECE, BatchSums, Pieces, Trees
+from softsplit.on_torch.recording import Recorder
+from softsplit.on_torch.sums import batch_sums
+from softsplit.support.arrays import FloatArray
+
+SHARE = 0.8
+"""Part of the free memory of a device that rows may take."""
+
+SLAB = 2**28
+"""Most bytes of a slab that is streamed."""
+
+SINGLE = 3e-7
+"""How exact a value in single precision is, relative to it."""
+
+GRAM_ROWS = 2**20
+"""Rows of which the Gram matrix is added up at a time."""
+
+
+@dataclass(frozen=True)
+class DeviceRows(OfSamples):
+    """Rows on a device, with the samples of the host that they were made of.
+
+    Attributes
+    ----------
+    samples : Samples
+    slabs : tuple of Pieces
+        All rows, class by class.
+    device : torch.device
+    columns : int array, optional
+        Those of the samples that are on the device; all if not given.
+    """
+
+    samples: Samples
+    slabs: tuple[Pieces, ...]
+    device: Any
+    columns: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(
+        cls, samples: Samples, device: Any, *, single: bool = False, room: int | None = None
+    ) -> DeviceRows:
+        """The rows of ``samples`` on a device, in single or in double precision.
+
+        ``room`` is how many bytes rows may take there; what is free if not given.
+        """
+        dtype = torch.float32 if single else torch.float64
+        bytes_of_row = (samples.n_features + 1) * (4 if single else 8)
+        if room is None:
+            room = cls.free(device)
+        streamed = samples.n_rows * bytes_of_row > room
+        most = min(SLAB, room // 3) // bytes_of_row if streamed else LARGEST // samples.n_features
+        slabs = []
+        with enough_memory(f"{samples.n_rows} rows"):
+            # A piece of every class may be filled up with rows of weight zero.
+            size = max(PIECE, most - PIECE * samples.n_classes)
+            for low in range(0, samples.n_rows, size):
+                part = _rows_of(samples, low, min(low + size, samples.n_rows))
+                home = "cpu" if streamed else device
+                slabs.append(_pinned(Pieces.of([part], home, dtype), device))
+        return cls(samples, tuple(slabs), device)
+
+    @staticmethod
+    def free(device: Any) -> int:
+        """Bytes that rows may take on a device."""
+        if device.type != "cuda":
+            return int(1e15)
+        return int(SHARE * torch.cuda.mem_get_info(device)[0])
+
+    @property
+    def n_features(self) -> int:
+        return self.slabs[0].n_features
+
+    @property
+    def rounding(self) -> float:
+        """How exact a value is, relative to it."""
+        return 1e-12 if self.slabs[0].features.dtype == torch.float64 else SINGLE
+
+    @property
+    def quick(self) -> bool:
+        """Whether an evaluation takes a moment, however many rows there are."""
+        return bool(self.device.type == "cuda") and not self._streamed
+
+    def sample(self, limit: int | None = None) -> Samples:
+        found = self.samples if limit is None else self.samples.stratified(limit)
+        if self.columns is None:
+            return found
+        return replace(found, features=np.ascontiguousarray(found.features[self.columns]))
+
+    def of_columns(self, columns: NDArray[np.intp]) -> DeviceRows:
+        """The same rows with some of their columns."""
+        chosen = torch.from_numpy(np.asarray(columns, dtype=np.int64))
+        slabs = []
+        with enough_memory("some columns of all rows"):
+            for slab in self.slabs:
+                features = slab.features.index_select(1, chosen.to(slab.features.device))
+                slabs.append(_pinned(replace(slab, features=features), self.device))
+        of_samples = columns if self.columns is None else self.columns[columns]
+        return replace(self, slabs=tuple(slabs), columns=of_samples)
+
+    def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
+        per_weight = steepness / self.n_features
+        lines = np.column_stack([splits[:, :-1] * per_weight, -steepness * splits[:, -1]])
+        question = torch.from_numpy(np.concatenate([lines.ravel(), table.ravel()]))
+        key = lines.shape, table.shape, outer
+        with enough_memory("an evaluation"):
+            if self._streamed:
+                found = self._answer(*key, question.to(self.device)).cpu().numpy()
+            else:
+                answer = partial(self._answer, *key)
+                found = self._recorder.ask(key, question, answer).numpy()
+        end = 1 + lines.size
+        value, by_line = found[0], found[1:end].reshape(lines.shape)
+        mass, by_table = (part.reshape(table.shape) for part in np.split(found[end:], 2))
+        by_split = np.column_stack([by_line[:, :-1] * per_weight, -steepness * by_line[:, -1]])
+        return Sums(float(value), by_split, mass, by_table)
+
+    def _answer(
+        self, lines: tuple[int, ...], table: tuple[int, ...], outer: int, question: torch.Tensor
+    ) -> torch.Tensor:
+        """All sums in one line, at splits and a table of these shapes in one line."""
+        size = lines[0] * lines[1]
+        splits, leaves = question[:size].view(1, *lines), question[size:].view(1, *table)
+        trees = Trees(splits, leaves, self._none, self._none)
+        whole: BatchSums | None = None
+        for slab in self._on_device():
+            part = batch_sums(slab, trees, outer)
+            whole = part if whole is None else BatchSums(*map(torch.add, whole, part))
+        assert whole is not None
+        return torch.cat([one.reshape(-1) for one in whole])
+
+    @property
+    def _streamed(self) -> bool:
+        """Whether rows come from the host anew for each question."""
+        return bool(self.slabs[0].features.device.type != self.device.type)
+
+    @cached_property
+    def _recorder(self) -> Recorder:
+        return Recorder(self.device)
+
+    @cached_property
+    def _none(self) -> torch.Tensor:
+        """The number of the only table there is."""
+        return torch.zeros(1, dtype=torch.int32, device=self.device)
+
+    def _on_device(self) -> Iterator[Pieces]:
+        """The slabs one after another, where they are read; the next one is under way."""
+        if not self._streamed:
+            yield from self.slabs
+            return
+        copying = torch.cuda.Stream(self.device)
+        reading = torch.cuda.current_stream(self.device)
+        arriving = _sent(self.slabs[0], self.device, copying)
+        for number in range(len(self.slabs)):
+            reading.wait_stream(copying)
+            here = arriving
+            if number + 1 < len(self.slabs):
+                arriving = _sent(self.slabs[number + 1], self.device, copying)
+            for part in (here.features, here.weights, here.classes, here.filled):
+                part.record_stream(reading)
+            yield here
+            # No more than two slabs at a time: the next but one waits until this one is read.
+            copying.wait_stream(reading)
+
+    def metric(self) -> Metric:
+        n_features = self.n_features
+        gram = torch.zeros((n_features + 1,) * 2, dtype=torch.float64, device=self.device)
+        for slab in self._on_device():
+            features, weights = slab.features[0], slab.weights[0]
+            for low in range(0, slab.width, GRAM_ROWS):
+                x = features[:, low : low + GRAM_ROWS].to(torch.float64) / n_features
+                moves = torch.cat([x, -torch.ones_like(x[:1])])
+                gram += (moves * weights[low : low + GRAM_ROWS]) @ moves.T
+        return Metric.of(gram.cpu().numpy())
+
+    def reweighed(self, seed: int, power: float) -> DeviceRows:
+        shares = np.random.default_rng(seed).standard_exponential(self.n_rows)
+        weights = self.samples.weights * shares**power
+        return self._with_weights(self.samples.with_weights(weights))
+
+    def of_class(self, k: int) -> DeviceRows:
+        slabs = tuple(slab.of_class(k) for slab in self.slabs)
+        return replace(self, samples=self.samples.of_class(k), slabs=slabs)
+
+    def _with_weights(self, samples: Samples) -> DeviceRows:
+        """The same rows on the device with the weights of ``samples``."""
+        low, slabs = 0, []
+        for slab in self.slabs:
+            part = _rows_of(samples, low, low + slab.n_rows)
+            slabs.append(_pinned(slab.with_weights(part), self.device))
+            low += slab.n_rows
+        return replace(self, samples=samples, slabs=tuple(slabs))
+
+
+def _rows_of(samples: Samples, low: int, high: int) -> Samples:
+    """Rows from ``low`` on and below ``high``, without copies."""
+    return Samples(
+        samples.features[:, low:high],
+        np.clip(samples.starts - low, 0, high - low),
+        samples.weights[low:high],
+        samples.class_totals,
+    )
+
+
+def _pinned(slab: Pieces, device: Any) -> Pieces:
+    """A slab that can be copied in the background, where it is on the host of a GPU."""
+    if device.type != "cuda" or slab.features.is_cuda:
+        return slab
+    return replace(slab, features=slab.features.pin_memory(), weights=slab.weights.pin_memory())
+
+
+def _sent(slab: Pieces, device: Any, stream: Any) -> Pieces:
+    """A copy of a slab on the device, under way on a stream."""
+    with torch.cuda.stream(stream):
+        return replace(
+            slab,
+            features=slab.features.to(device, non_blocking=True),
+            weights=slab.weights.to(device, non_blocking=True),
+            classes=slab.classes.to(device, non_blocking=True),
+            filled=slab.filled.to(device, non_blocking=True),
+        )

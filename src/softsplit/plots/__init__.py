@@ -1,0 +1,27 @@
+"""Pictures, one module each. They need matplotlib: ``pip install 'softsplit[plots]'``.
+
+Displays follow scikit-learn: ``XDisplay.from_estimator(..., ax=)`` draws and returns the display,
+which holds ``ax_`` and ``figure_`` and can be drawn again with ``plot(ax=)``. Functions take
+``ax=`` and return the axes they drew on.
+"""
+
+from __future__ import annotations
+
+from softsplit.decomposition.plot import decomposition_trace
+from softsplit.plots.coefficients import CoefficientsDisplay
+from softsplit.plots.path import StrengthGridDisplay, StrengthPathDisplay
+from softsplit.plots.regions import DecisionRegionsDisplay
+from softsplit.plots.reliability import ReliabilityDisplay
+from softsplit.plots.starts import StartsDisplay
+from softsplit.plots.tree import TreeDisplay
+
+__all__ = [
+    "CoefficientsDisplay",
+    "DecisionRegionsDisplay",
+    "ReliabilityDisplay",
+    "StartsDisplay",
+    "StrengthGridDisplay",
+    "StrengthPathDisplay",
+    "TreeDisplay",
+    "decomposition_trace",
+]

@@ -1,0 +1,1 @@
+"""Compiled descents on the faces of the penalties: an active-set method."""

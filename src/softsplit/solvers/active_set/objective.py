@@ -1,0 +1,189 @@
+"""The smooth part of what a descent lowers: loss, rate terms and proximal term, each written once.
+
+The minimum class rates enter as an augmented Lagrangian. With the mass right_k that is classified
+correctly, which every engine returns, the total n_k of the class and r_k = right_k / n_k,
+
+    multiplier_k = max(0, m_k + weight (rho_k - r_k))
+    term_k       = (multiplier_k^2 - m_k^2) / (2 weight)
+
+whose derivative is that of the same sums with the price multiplier_k / n_k on a unit of right_k.
+The proximal term is psi / 2 |theta - centre|^2 over the free branches, and the ridge term
+ridge / 2 |weights|^2, thresholds left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.engines.base import RowEngine, Sums
+from softsplit.engines.outer import IDENTITY
+from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
+from softsplit.solvers.active_set.state import largest
+from softsplit.support.arrays import FloatArray
+from softsplit.support.compiling import compiled_uncounted
+
+
+class Terms(NamedTuple):
+    """What is added to the loss; all arrays C-contiguous."""
+
+    class_totals: FloatArray  # (n_classes,)
+    minimum_rates: FloatArray  # (n_classes,)
+    multipliers: FloatArray  # (n_classes,)
+    rate_weight: float  # 0 turns the rate terms off
+    proximal: float  # psi; 0 turns the proximal term off
+    centre: FloatArray  # (n_branches, n_features + 1), or (0, 0) without a proximal term
+    ridge: float = 0.0
+
+
+@compiled_uncounted
+def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[no-untyped-def]
+    """Smooth part at ``theta`` for rows in memory; ``scratch`` (as theta) is overwritten.
+
+    ``passes`` is the named tuple: references to its arrays are not counted. ``active`` becomes
+    the multipliers of the rates.
+    """
+    rated = terms.rate_weight > 0.0
+    score_rows(theta, passes)
+    value = pass_rows(passes.rows, passes, False, rated)
+    if rated:
+        value += rate_terms(passes.right, terms, active, passes.price)
+    return value + _other_terms(theta, terms, free, scratch)
+
+
+@compiled_uncounted
+def smooth_derivative(theta, passes, terms, free, active, gradient):  # type: ignore[no-untyped-def]
+    """Its derivative to ``gradient``, after ``smooth_value`` at the same point.
+
+    Many points are given up for their value: what only the derivative needs is done here.
+    """
+    if terms.rate_weight > 0.0 and largest(active) > 0.0:
+        pass_rows(passes.rows, passes, True, False)
+    gather_gradient(passes, free, gradient)
+    _other_terms(theta, terms, free, gradient)
+
+
+@compiled_uncounted
+def _other_terms(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
+    """What does not depend on rows; the derivative is added."""
+    value = 0.0
+    if terms.proximal > 0.0:
+        value += proximal_term(theta, terms, free, gradient)
+    if terms.ridge > 0.0:
+        value += ridge_term(theta, terms.ridge, free, gradient)
+    return value
+
+
+@compiled_uncounted
+def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
+    """The ridge term over the free branches; its derivative is added."""
+    total = 0.0
+    for t in range(theta.shape[0]):
+        if free[t]:
+            for j in range(theta.shape[1] - 1):
+                total += 0.5 * ridge * theta[t, j] * theta[t, j]
+                gradient[t, j] += ridge * theta[t, j]
+    return total
+
+
+@compiled_uncounted
+def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
+    """The rate terms; their multipliers go to ``active``, prices to ``price``."""
+    total, weight = 0.0, terms.rate_weight
+    for k in range(right.size):
+        m, count = terms.multipliers[k], terms.class_totals[k]
+        multiplier = max(0.0, m + weight * (terms.minimum_rates[k] - right[k] / count))
+        total += (multiplier * multiplier - m * m) / (2.0 * weight)
+        active[k] = multiplier
+        price[k] = multiplier / count
+    return total
+
+
+@compiled_uncounted
+def proximal_term(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
+    """The proximal term over the free branches; its derivative is added."""
+    total, strength = 0.0, terms.proximal
+    for t in range(theta.shape[0]):
+        if not free[t]:
+            continue
+        for j in range(theta.shape[1]):
+            gap = theta[t, j] - terms.centre[t, j]
+            total += 0.5 * strength * gap * gap
+            gradient[t, j] += strength * gap
+    return total
+
+
+class RemoteObjective:
+    """The same for an engine that keeps its rows elsewhere: a tree goes out, and sums come back.
+
+    Attributes
+    ----------
+    last : Sums
+        The sums at the last point.
+    """
+
+    last: Sums
+
+    def __init__(
+        self,
+        rows: RowEngine,
+        table: FloatArray,
+        leaf_classes: FloatArray,
+        outer: int,
+        steepness: float,
+        terms: Terms,
+        free: NDArray[np.bool_],
+    ) -> None:
+        self.rows, self.table, self.leaf_classes = rows, table, leaf_classes
+        self.outer, self.steepness = outer, steepness
+        self.terms, self.free = terms, free
+
+    def __call__(self, theta: FloatArray, gradient: FloatArray, active: FloatArray) -> float:
+        """The smooth part at ``theta``; derivative and multipliers go where told."""
+        found = self.last = self._sums(theta, self.table, self.outer)
+        if not np.isfinite(found.value):
+            raise ValueError(
+                f"the engine {type(self.rows).__name__} gave {found.value} as the sum over its "
+                "rows, which must be a finite number."
+            )
+        value, by_split, terms = found.value, found.splits, self.terms
+        if terms.rate_weight > 0:
+            price = np.zeros_like(terms.class_totals)
+            right = np.sum(found.mass * self.leaf_classes, axis=1)
+            value += rate_terms(right, terms, active, price)
+            prices = -price[:, None] * self.leaf_classes
+            if np.any(price > 0) and self.outer == IDENTITY:
+                by_split = self._sums(theta, self.table + prices, IDENTITY).splits
+            elif np.any(price > 0):
+                by_split = by_split + self._sums(theta, prices, IDENTITY).splits
+        gradient[...] = np.where(self.free[:, None], by_split, 0.0)
+        if terms.proximal > 0:
+            value += proximal_term(theta, terms, self.free, gradient)
+        if terms.ridge > 0:
+            value += ridge_term(theta, terms.ridge, self.free, gradient)
+        return float(value)
+
+    def hessian(self, theta: FloatArray, active: FloatArray) -> FloatArray:
+        """All second derivatives of the smooth part, from an engine that has ``curvature``."""
+        engine: Any = self.rows
+        terms, leaves = self.terms, self.leaf_classes
+        prices = -(active / terms.class_totals)[:, None] * leaves
+        if self.outer == IDENTITY:
+            found = engine.curvature(theta, self.table + prices, IDENTITY, self.steepness)
+        else:
+            found = engine.curvature(theta, self.table, self.outer, self.steepness)
+            if np.any(prices):
+                found = found + engine.curvature(theta, prices, IDENTITY, self.steepness)
+        for k in np.flatnonzero(active > 0):
+            table = np.zeros_like(leaves)
+            table[k] = leaves[k] / terms.class_totals[k]
+            slope = self._sums(theta, table, IDENTITY).splits.ravel()
+            found = found + terms.rate_weight * np.outer(slope, slope)
+        ridged = np.full(theta.shape, terms.ridge)
+        ridged[:, -1] = 0.0
+        return found + np.diag(terms.proximal + ridged.ravel())
+
+    def _sums(self, theta: FloatArray, table: FloatArray, outer: int) -> Sums:
+        return self.rows.evaluate(theta, table, outer, self.steepness)

@@ -1,0 +1,250 @@
+"""Moves: ways to leave the basin of a tree.
+
+What they share is that they change which features or which classes a branch is about, which no
+descent does by itself. A move takes the run, the point, what was drawn for it and the number of its
+turn, and returns another point with the descents that lead in from there, or None if there is
+nothing to move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from softsplit.engines.base import RowEngine
+from softsplit.solvers.active_set.descent import Limits
+from softsplit.solvers.active_set.program import LOOK, Descend, Forget, Program, joined
+from softsplit.solvers.base import Draw
+from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.stages import LEAD_IN, ROUGH, LogWarmUp, lead_in
+from softsplit.solvers.starts.logistic import fitted_split
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.routing import gate_probabilities
+
+Point = tuple[FloatArray, FloatArray]
+"""theta and leaf classes."""
+
+
+NOWHERE = Program()
+"""The program that leaves a point where it is."""
+
+
+class Moved(NamedTuple):
+    """A point that was moved, and the program that leads in from there.
+
+    ``rows`` are for its reweighed descents.
+    """
+
+    theta: FloatArray
+    leaf_classes: FloatArray
+    lead: Program = NOWHERE
+    rows: RowEngine | None = None
+
+
+BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
+"""With Newton steps, enough to tell where a descent will end."""
+
+
+FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
+"""The same as BRIEF without Newton steps."""
+
+
+REFIT_RIDGE = 1e-4
+
+
+REFIT_ROWS = 5000
+"""Most rows a split is refitted to."""
+
+
+def fresh_tree(run: DescentRun, draw: Draw) -> Point:
+    """A greedy tree of any structure."""
+    return run.greedy.fresh(np.random.default_rng(draw.seed))
+
+
+class Move(Protocol):
+    """A way to leave the basin of a tree."""
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        """Another point and how it is led in; ``point`` itself stays as it is."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The freshly drawn tree itself."""
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        return Moved(*fresh_tree(run, draw))
+
+
+@dataclass(frozen=True)
+class Replant:
+    """A fresh tree, led in along weak penalties or gentle splits.
+
+    Where a structure is right and its features are not, it has the classes on the same leaves. Led
+    in by penalties of ``strengths`` times their full size, many features come in at first, and
+    those that do not pay leave; led in at low ``steepness``, splits see rows that are far from
+    them before they settle. ``other`` for a structure drawn anew.
+    """
+
+    strengths: tuple[float, ...] = ()
+    steepness: tuple[float, ...] = ()
+    other: bool = False
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        problem, leaves = run.problem, point[1]
+        if len(point[0]) == 1:
+            return None
+        if self.other:
+            theta, leaves = fresh_tree(run, draw)
+        else:
+            theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
+        gentle = lead_in(self.steepness, problem.steepness)
+        return Moved(theta, leaves, joined(gentle, _weak(self.strengths)))
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """The freshly drawn tree after a warm-up with the log-loss.
+
+    Where all rows must be fitted closely, neither kind of start is always the better one.
+    """
+
+    warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        theta, leaves = fresh_tree(run, draw)
+        return Moved(theta, self.warm_up.apply(run, theta, leaves))
+
+
+@dataclass(frozen=True)
+class Regrow:
+    """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        if len(point[0]) == 1:
+            return None
+        theta, (other, _) = point[0].copy(), fresh_tree(run, draw)
+        below = [turn % len(theta)]
+        for branch in below:
+            if branch < len(theta):
+                theta[branch] = other[branch]
+                below += [2 * branch + 1, 2 * branch + 2]
+        return Moved(theta, point[1])
+
+
+@dataclass(frozen=True)
+class Relabel:
+    """A leaf gets another class, and the branch above it is fitted anew to the rows that care.
+
+    The turn says which of the ``choices`` changes that cost least as the tree stands.
+    """
+
+    choices: int = 4
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        theta, leaves = point
+        n_branches = len(theta)
+        if n_branches == 1:
+            return None
+        run.descend(theta, leaves, LOOK)
+        costs = run.problem.loss.leaf_gradient(run.by_table)
+        regret = costs - np.sum(costs * leaves, axis=0)
+        # Without the leaf every class must still have one.
+        movable = np.all(leaves.sum(axis=1)[:, None] - leaves >= 1, axis=0)
+        movable &= run.problem.free_leaves
+        choices = [
+            (regret[k, leaf], k, leaf)
+            for leaf in np.flatnonzero(movable)
+            for k in np.flatnonzero(leaves[:, leaf] < 1)
+        ]
+        if not choices:
+            return None
+        _, k, leaf = sorted(choices)[turn % min(len(choices), self.choices)]
+        labels = leaves.copy()
+        labels[:, leaf] = 0.0
+        labels[k, leaf] = 1.0
+        above = int(n_branches + leaf - 1) // 2
+        moved = theta.copy()
+        refitted = refit(run, theta, labels, above)
+        if refitted is not None and run.problem.free_branches[above]:
+            moved[above] = refitted
+        return Moved(moved, labels)
+
+
+@dataclass(frozen=True)
+class Reweigh:
+    """A descent with random row weights, and penalties ``strength`` times as strong.
+
+    Another view of the same data: basins that depend on a few rows give way. Weights are
+    exponential random numbers to the given power.
+    """
+
+    strength: float = 1.0
+    power: float = 1.0
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        rows = run.rows.reweighed(draw.seed, self.power)
+        return Moved(point[0].copy(), point[1], _astray(BRIEF, self.strength, True), rows)
+
+
+@dataclass(frozen=True)
+class OtherStrength:
+    """A descent with penalties ``factors`` times as strong, one after the other by turns.
+
+    Too strong ones drop features; too weak ones let others in, which then have to pay.
+    """
+
+    factors: tuple[float, ...]
+    limits: Limits = BRIEF
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+        strength = self.factors[turn % len(self.factors)]
+        return Moved(point[0].copy(), point[1], _astray(self.limits, strength, False))
+
+
+@cache
+def _weak(strengths: tuple[float, ...]) -> Program:
+    """Short descents at growing strengths, and one at full strength."""
+    weak = (Descend(LEAD_IN, strength=strength) for strength in strengths)
+    return Program(Forget(), *weak, Descend(FIRST_ORDER))
+
+
+@cache
+def _astray(limits: Limits, strength: float, reweighed: bool) -> Program:
+    """A descent on another function."""
+    return Program(Forget(), Descend(limits, strength=strength, reweighed=reweighed))
+
+
+def refit(
+    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray, branch: int
+) -> FloatArray | None:
+    """A new split for one branch: rows go where the rest of the tree serves them better.
+
+    With the other branches fixed the loss of a row is affine in the gate of this one, or nearly so;
+    its weight in a ridge logistic regression is what the choice of the side is worth to it. None if
+    no row cares, or all want the same side.
+    """
+    samples, n_branches = run.rows.sample(REFIT_ROWS), len(theta)
+    scores = np.dot(np.ascontiguousarray(theta[:, :-1]) / samples.n_features, samples.features)
+    scores -= theta[:, -1:]
+    left, right = gate_probabilities(scores, run.problem.steepness)
+    table = run.problem.loss.table(leaf_classes)
+    values = np.empty((2 * n_branches + 1, left.shape[1]))
+    values[n_branches:] = table.T[:, samples.labels]
+    for t in range(n_branches - 1, -1, -1):
+        values[t] = left[t] * values[2 * t + 1] + right[t] * values[2 * t + 2]
+    reach, node = np.ones(left.shape[1]), branch
+    while node > 0:
+        above = (node - 1) // 2
+        reach *= left[above] if node == 2 * above + 1 else right[above]
+        node = above
+    worth = reach * samples.weights * (values[2 * branch + 2] - values[2 * branch + 1])
+    weight = np.where(np.abs(worth) > 1e-6 * np.max(np.abs(worth)), np.abs(worth), 0.0)
+    target = (worth > 0).astype(float)
+    if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
+        return None
+    features = samples.features
+    return fitted_split(features, target, weight / weight.sum(), REFIT_RIDGE, run.problem.steepness)

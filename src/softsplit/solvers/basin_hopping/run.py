@@ -1,0 +1,377 @@
+"""Descents on one problem: they ask the engine of its rows, and a clock is looked at in between.
+
+Whole programs of descents (program.py) run in one go where they surely end before the clock has to
+be looked at; the bits are those of their descents one by one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from softsplit.engines.base import RowEngine
+from softsplit.engines.compiled import (
+    CompiledRows,
+    InMemory,
+    Passes,
+    PassesReference,
+    passes_reference,
+)
+from softsplit.engines.gram import Metric
+from softsplit.engines.outer import IDENTITY
+from softsplit.problem.groups import of_single_features
+from softsplit.problem.leaves import ClassAssignment
+from softsplit.problem.loss import ExpectedCost, Loss
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.active_set.descent import NEVER, Limits, descend_elsewhere
+from softsplit.solvers.active_set.faces import Sparse
+from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
+from softsplit.solvers.active_set.program import (
+    ANEW,
+    EVALUATIONS,
+    GIVEN_UP,
+    ITERATIONS,
+    OBJECTIVE,
+    Program,
+    follow,
+    forget,
+    line_of,
+)
+from softsplit.solvers.active_set.state import (
+    CALLS,
+    DONE,
+    ENDED,
+    PAIRS,
+    STEPS,
+    VALUE,
+    State,
+    new_state,
+    state_reference,
+)
+from softsplit.solvers.basin_hopping.meter import Guess, Meter
+from softsplit.solvers.starts.grouping import GreedyTrees
+from softsplit.support.arrays import FloatArray
+
+
+class Outcome(NamedTuple):
+    """Where a program has ended: F, the leaves, and whether it was given up."""
+
+    value: float
+    leaf_classes: FloatArray
+    given_up: bool
+
+
+class DescentRun:
+    """Descents on one problem, over all its rows or those of another engine.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the last descent ended by itself rather than by its iteration limit.
+    rate_weight : float
+        The usual weight of the rate terms.
+    """
+
+    def __init__(
+        self, problem: TrainingProblem, meter: Meter, rows: RowEngine | None = None
+    ) -> None:
+        self.problem = problem
+        self.meter = meter
+        self.rows = problem.rows if rows is None else rows
+        self.ended = False
+        self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
+        self._machine = self.rows if isinstance(self.rows, InMemory) else None
+        self._branches = None if self._machine is None else self._machine.branches
+        self._metric = Metric(*map(np.ascontiguousarray, self.rows.metric()))
+        free, centre = problem.free_branches, np.zeros((0, 0))
+        if problem.proximal is not None:
+            centre = problem.proximal.centre.splits
+        if self._branches is not None:
+            free = np.ones(len(self._branches), dtype=bool)
+            centre = np.ascontiguousarray(centre[self._branches]) if len(centre) else centre
+        self.state = new_state(free, problem.n_classes, problem.global_floor, *self._metric)
+        self._reference = state_reference(self.state)
+        groups = problem.groups or of_single_features(problem.n_features)
+        self._rows_of_weights = groups.places(len(free))
+        self._terms = Terms(
+            problem.rows.class_totals,
+            problem.minimum_rates,
+            np.zeros(problem.n_classes),
+            self.rate_weight,
+            0.0 if problem.proximal is None else problem.proximal.strength,
+            centre,
+            problem.ridge,
+        )
+        self.passes: Passes | None = None
+        self._last: tuple[Passes, PassesReference] | None = None
+        self._penalties: dict[float, Sparse] = {}
+        self._scaled: dict[Limits, Limits] = {}
+        self._others: tuple[Passes, FloatArray, PassesReference] | None = None
+        self._told = np.zeros(4)
+        self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
+        self._costs = _costs_of(problem.loss)
+        known = len(self._costs) > 0 and problem.block is None
+        self._whole = known and isinstance(self.rows, CompiledRows)
+        self._remote: RemoteObjective | None = None
+        self.forget(problem.steepness)
+
+    @cached_property
+    def greedy(self) -> GreedyTrees:
+        """Greedy trees of this problem, from which a search draws."""
+        return GreedyTrees(self.problem)
+
+    def on_few_rows(self, limit: int) -> DescentRun:
+        """Descents over a sample of about ``limit`` rows in this process; itself if that is all."""
+        few = self.rows.sample(limit)
+        if isinstance(self.rows, CompiledRows) and few is self.rows.samples:
+            return self
+        double = replace(few, features=few.features.astype(float, copy=False))
+        return DescentRun(self.problem, self.meter, CompiledRows(double))
+
+    def forget(self, steepness: float) -> None:
+        """Drop the curvature pairs; set the preconditioner for gates of this steepness."""
+        forget(self._reference, self._metric, float(steepness))
+
+    @property
+    def by_table(self) -> FloatArray:
+        """Derivative of the loss by its table at the last evaluation, (n_classes, n_leaves)."""
+        if self._remote is not None:
+            return self._remote.last.table
+        assert self._machine is not None and self.passes is not None
+        return self._machine.mass(self.passes)
+
+    def rates(self, leaf_classes: FloatArray) -> FloatArray:
+        """Class rates at the last evaluation, which had rate terms and these leaf classes."""
+        if self._remote is not None:
+            return np.sum(self.problem.shares(self._remote.last.mass) * leaf_classes, axis=1)
+        assert self.passes is not None
+        if self.passes.outer != IDENTITY:
+            return self.passes.right / self._terms.class_totals
+        return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
+
+    def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
+        """The best leaves for the routing of the last evaluation, by the rule of the loss.
+
+        The minimum rates are left to the rate terms of the descents.
+        """
+        problem, by_table = self.problem, self.by_table
+        mass = by_table if problem.loss.outer == IDENTITY else np.zeros_like(by_table)
+        return problem.leaves_for(problem.loss.leaf_gradient(by_table), mass, leaf_classes)
+
+    def descend(
+        self,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        limits: Limits,
+        *,
+        steepness: float | None = None,
+        strength: float = 1.0,
+        multipliers: FloatArray | None = None,
+        rate_weight: float | None = None,
+        rows: RowEngine | None = None,
+        loss: Loss | None = None,
+    ) -> float:
+        """Lower loss + rate terms + ``strength`` x penalties over ``theta``, in place; F.
+
+        ``rows`` and ``loss`` replace those of the problem; ``rows`` differ in weights only.
+        """
+        loss = self.problem.loss if loss is None else loss
+        steepness = self.problem.steepness if steepness is None else float(steepness)
+        terms = self._terms
+        if multipliers is not None:
+            terms = terms._replace(multipliers=multipliers)
+        if rate_weight is not None:
+            terms = terms._replace(rate_weight=float(rate_weight))
+        table = loss.table(leaf_classes)
+        sparse, engine = self._sparse(strength), self.rows if rows is None else rows
+        if self._machine is None:
+            self._remote = RemoteObjective(
+                engine, table, leaf_classes, loss.outer, steepness, terms, self.state.free
+            )
+            return self._run(theta, None, terms, sparse, limits)
+        assert isinstance(engine, InMemory)
+        self.passes = self._room(
+            engine, loss.outer, terms.rate_weight > 0 or limits.newton_from < NEVER
+        )
+        self.passes = engine.asked(self.passes, table, leaf_classes, steepness)
+        if self._branches is None:
+            return self._run(theta, self.passes, terms, sparse, limits)
+        if len(self._branches) == 0:
+            self.ended = True
+            return self._without_branches(self.passes, terms)
+        part = np.ascontiguousarray(theta[self._branches])
+        try:
+            return self._run(part, self.passes, terms, sparse, limits)
+        finally:
+            theta[self._branches] = part  # a descent that is cut off has come this far
+
+    def in_one_go(
+        self,
+        program: Program,
+        theta: FloatArray,
+        leaf_classes: FloatArray,
+        aim: float,
+        rows: RowEngine | None = None,
+    ) -> Outcome | None:
+        """Where a program leads from ``theta``, which moves in place; see ``program.Descend``.
+
+        None if it has to go through its descents one by one: it may take longer than a slice or
+        more iterations than are left, or the rows or leaves are not such that compiled code knows.
+        """
+        problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
+        lines = program.lines(problem.steepness, problem.cost_unit)
+        short = Guess(theta.size, self.rows.n_rows).within_a_slice(lines.iterations, lines.newton)
+        if not self._whole or not short or not 0 < lines.iterations <= self.meter.left:
+            return None
+        self.meter.check()
+        assert isinstance(self.rows, CompiledRows)
+        self.passes = self.rows.asked(
+            self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
+            problem.steepness,
+        )  # fmt: skip
+        reference = self._referenced(self.passes)
+        others = reference if rows is None else self._reweighed(self.passes, rows)
+        told, began = self._told, time.perf_counter()
+        follow(
+            lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
+            self._terms, self._sparse(1.0), self._reference, told,
+        )  # fmt: skip
+        self.meter.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
+        return Outcome(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
+
+    def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
+        """``passes`` with the row weights of another engine."""
+        assert isinstance(rows, CompiledRows)
+        if self._others is None or self._others[0] is not passes:
+            weights = np.empty(rows.n_rows)
+            other = passes._replace(rows=passes.rows._replace(weights=weights))
+            self._others = passes, weights, passes_reference(other)
+        self._others[1][...] = rows.samples.weights
+        return self._others[2]
+
+    def arguments(self, leaf_classes: FloatArray) -> tuple[Passes, Terms, Sparse, State]:
+        """What the parts of a descent over rows in memory take, with these leaf classes."""
+        assert self._machine is not None
+        problem = self.problem
+        passes = self._room(self._machine, problem.loss.outer, True)
+        table = problem.loss.table(leaf_classes)
+        self.passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
+        return self.passes, self._terms, self._sparse(1.0), self.state
+
+    def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
+        """Arrays for passes with this outer function, those of the last descent if they will do.
+
+        ``curved`` if class rates or Newton steps are asked for, which take more of them.
+        """
+        bent = outer != IDENTITY and curved
+        topology = self.problem.topology
+        if self.passes is None or (bent and len(self.passes.bends) == 0):
+            return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
+        return self.passes if self.passes.outer == outer else self.passes._replace(outer=outer)
+
+    @staticmethod
+    def _without_branches(passes: Passes, terms: Terms) -> float:
+        """Loss and rate terms where no branch is free."""
+        block, value = passes.rows, passes.rows.cost_constant
+        if terms.rate_weight > 0:
+            none = np.zeros_like(terms.class_totals)
+            value += rate_terms(block.rate_constants, terms, none, none.copy())
+        return float(value)
+
+    def _sparse(self, fraction: float) -> Sparse:
+        """Both penalties at a part of their strengths; made once for each."""
+        if fraction not in self._penalties:
+            local, global_ = self.problem.penalties.local, self.problem.penalties.global_
+            one, two = local.surrogate, global_.surrogate
+            self._penalties[fraction] = Sparse(
+                one.kind, one.first, one.second, float(fraction * local.strength),
+                two.kind, two.first, two.second, float(fraction * global_.strength),
+                float(self.problem.bound), *self._rows_of_weights,
+            )  # fmt: skip
+        return self._penalties[fraction]
+
+    def _in_cost_units(self, limits: Limits) -> Limits:
+        """Limits whose tolerances are those of this problem; made once for each."""
+        if limits not in self._scaled:
+            self._scaled[limits] = limits.in_units(self.problem.cost_unit)
+        return self._scaled[limits]
+
+    def _referenced(self, passes: Passes) -> PassesReference:
+        """What compiled functions take of ``passes``; the last one is kept."""
+        if self._last is None or self._last[0] is not passes:
+            self._last = passes, passes_reference(passes)
+        return self._last[1]
+
+    def _run(
+        self,
+        theta: FloatArray,
+        passes: Passes | None,
+        terms: Terms,
+        sparse: Sparse,
+        limits: Limits,
+    ) -> float:
+        """A descent in slices, with a look at the clock between them."""
+        left, limits = limits.max_iter, self._in_cost_units(limits)
+        counters = self.state.counters
+        if passes is None:
+            counters[PAIRS + 1 :] = 0  # it begins anew, with the curvature that is known
+        elif left == 0:
+            self._descend(theta, passes, terms, sparse, limits, anew=True)
+            self.ended = False
+            return float(self.state.numbers[VALUE])
+        n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
+        guess, anew = Guess(theta.size, n_rows), True
+        while True:
+            part = limits
+            if left > 0:
+                before_newton = limits.newton_from - (0 if anew else int(counters[DONE]))
+                part = limits._replace(max_iter=self.meter.allowance(left, guess, before_newton))
+                if self.meter.too_late(guess):
+                    part = part._replace(newton_from=NEVER)
+            began = time.perf_counter()
+            if passes is None:
+                assert self._remote is not None
+                counters[STEPS] = counters[CALLS] = 0
+                descend_elsewhere(
+                    theta, self._remote, sparse, part, self.state,
+                    lambda: self.meter.budget.exhausted,
+                )  # fmt: skip
+            else:
+                self._descend(theta, passes, terms, sparse, part, anew)
+            if limits.max_iter == 0:
+                return float(self.state.numbers[VALUE])
+            anew = False
+            self.meter.record(int(counters[STEPS]), int(counters[CALLS]), began)
+            left -= int(counters[STEPS])
+            if counters[ENDED] or left <= 0:
+                self.ended = bool(counters[ENDED])
+                return float(self.state.numbers[VALUE])
+
+    def _descend(
+        self,
+        theta: FloatArray,
+        passes: Passes,
+        terms: Terms,
+        sparse: Sparse,
+        limits: Limits,
+        anew: bool,
+    ) -> None:
+        """A descent, or more of the last one: a program of one line."""
+        line = np.array([line_of(limits, passes.steepness, outer=passes.outer)])
+        line[0, ANEW] = anew
+        reference = self._referenced(passes)
+        follow(
+            line, theta, self._no_leaves, 0.0, self._costs, self._metric, reference, reference,
+            terms, sparse, self._reference, self._told,
+        )  # fmt: skip
+
+
+def _costs_of(loss: Loss) -> FloatArray:
+    """The costs of the paper's loss, for compiled leaf steps; (0, 0) for any other."""
+    if isinstance(loss, ExpectedCost) and isinstance(loss.leaf_rule, ClassAssignment):
+        return np.array(loss.costs, dtype=float, order="C")
+    return np.zeros((0, 0))

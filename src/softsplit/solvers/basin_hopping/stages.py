@@ -1,0 +1,314 @@
+"""The stages a run of the native solver is made of.
+
+Each stage takes a run and a point (theta, leaf classes), moves theta in place and returns
+the leaf classes it ends with. A recipe is a sequence of stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from softsplit.engines.base import RowEngine
+from softsplit.problem.leaves import RATE_SLACK
+from softsplit.problem.loss import LogLoss
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.active_set.descent import NEVER, Limits
+from softsplit.solvers.active_set.program import (
+    LOOK,
+    Descend,
+    Expect,
+    Far,
+    Forget,
+    Leaves,
+    Program,
+    Slow,
+    Soften,
+    Step,
+    joined,
+)
+from softsplit.solvers.active_set.soft_leaves import expect, soften
+from softsplit.solvers.basin_hopping.meter import OutOfBudget
+from softsplit.solvers.basin_hopping.run import DescentRun, Outcome
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+
+MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
+"""Limits of the rate terms: beyond this weight descents crawl along the constraint."""
+
+RESTORING_STEPS, REPAIRABLE = 40, 1e-2
+
+LOG_LOSS = LogLoss()
+ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
+"""A short first-order descent: enough to tell which of several points leads further."""
+
+GLANCE = ROUGH._replace(max_iter=8)
+"""Enough to see a start that leads nowhere."""
+
+LEAD_IN = ROUGH._replace(max_iter=15)
+"""The descent at each of the strengths or steepnesses that lead a tree in."""
+
+CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
+"""Down to where the objective hardly falls any more: enough to compare trees."""
+
+
+class Stage(Protocol):
+    """One step of a recipe."""
+
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        """Move ``theta`` in place; the leaf classes at the end."""
+
+
+def better_leaves(
+    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray
+) -> tuple[FloatArray, float]:
+    """The cheapest leaves if they lower the objective with its rate terms, else the given ones.
+
+    The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
+    result is the objective with these leaves.
+    """
+    value = run.descend(theta, leaf_classes, LOOK)
+    cheapest = run.cheapest_leaves(leaf_classes)
+    if np.array_equal(cheapest, leaf_classes):
+        return leaf_classes, value
+    other = run.descend(theta, cheapest, LOOK)
+    return (cheapest, other) if other <= value else (leaf_classes, value)
+
+
+def carry_out(
+    run: DescentRun,
+    program: Program,
+    theta: FloatArray,
+    leaf_classes: FloatArray,
+    aim: float = np.inf,
+    rows: RowEngine | None = None,
+) -> Outcome:
+    """Where a program leads from ``theta``, which moves in place; ``rows`` for reweighed descents.
+
+    In one go where that is short, else descent by descent, with the same steps.
+    """
+    found = run.in_one_go(program, theta, leaf_classes, aim, rows)
+    if found is not None:
+        return found
+    problem, leaves, value, before = run.problem, leaf_classes, np.inf, np.inf
+    for step in program.steps:
+        if isinstance(step, Forget):
+            run.forget(step.steepness or problem.steepness)
+        elif isinstance(step, Leaves):
+            leaves, value = better_leaves(run, theta, leaves)
+            before = value
+        elif isinstance(step, Soften):
+            leaves = leaves.copy()
+            soften(leaves)
+        elif isinstance(step, Expect):
+            leaves = leaves.copy()
+            expect(run.by_table, leaves)
+        elif isinstance(step, Descend):
+            value = run.descend(
+                theta, leaves, step.limits, steepness=step.steepness, strength=step.strength,
+                rows=rows if step.reweighed else None, loss=LOG_LOSS if step.log else None,
+                rate_weight=0.0 if step.log else None,
+            )  # fmt: skip
+        elif isinstance(step, Slow) and run.ended:
+            break
+        else:
+            if isinstance(step, Far):
+                give_up = value > aim + step.part * abs(aim)
+            else:
+                give_up = value - aim > step.times * (before - value)
+            if give_up:
+                return Outcome(value, leaves, True)
+    return Outcome(value, leaves, False)
+
+
+def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
+    """The tree moved as little as need be for its class rates to meet their minimum.
+
+    Least-norm Newton steps on the rates that fall short, over thresholds and nonzero weights. Meant
+    for the last hair that multiplier rounds leave; a tree that is far off is returned unchanged.
+    """
+    moved = tree
+    for _ in range(RESTORING_STEPS):
+        shortfall = problem.minimum_rates - problem.rates(moved)
+        if np.max(shortfall) <= RATE_SLACK:
+            return moved
+        if np.max(shortfall) > REPAIRABLE:
+            return tree
+        short = np.flatnonzero(shortfall > 0)
+        base, used = problem.evaluate_cost(moved), moved.weights != 0
+        units = np.eye(problem.n_classes)[short]
+        slopes = [problem.evaluate_cost(moved, unit) for unit in units]
+        rows = [
+            np.append((base.weights - s.weights)[used], base.thresholds - s.thresholds)
+            for s in slopes
+        ]
+        step = np.linalg.lstsq(np.array(rows), shortfall[short] + 1e-9, rcond=None)[0]
+        weights = moved.weights.copy()
+        weights[used] += step[: np.sum(used)]
+        thresholds = moved.thresholds + step[np.sum(used) :]
+        box = problem.bound
+        moved = replace(
+            moved, weights=np.clip(weights, -box, box), thresholds=np.clip(thresholds, -box, box)
+        )
+    return tree
+
+
+@dataclass(frozen=True)
+class LogWarmUp:
+    """Log-loss with soft leaves at growing steepness, on a subset of the rows.
+
+    Far from a solution the expected cost at full steepness is flat; the log-loss is not. Leaf
+    classes follow by expectation steps: c_kl in proportion to the responsibility of leaf l for
+    the samples of class k.
+    """
+
+    steepness: tuple[float, ...] = (4.0, 16.0, 64.0, 256.0)
+    rounds: int = 3
+    max_iter: int = 5
+    rows: int = 1000
+
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        problem, small = run.problem, run.on_few_rows(self.rows)
+        leaves = carry_out(
+            small, _warming(self, problem.steepness), theta, leaf_classes
+        ).leaf_classes
+        return np.where(problem.free_leaves, leaves, leaf_classes)
+
+
+@cache
+def _warming(warm_up: LogWarmUp, steepness: float) -> Program:
+    """Descents on the log-loss alone: neither penalties nor class rates."""
+    steps: list[Step] = [Soften()]
+    limits = Limits(warm_up.max_iter, 1e-3, 1e-4, 2, NEVER)
+    for gentle in warm_up.steepness:
+        if gentle > steepness:
+            break
+        steps.append(Forget(gentle))
+        for _ in range(warm_up.rounds):
+            steps += [Descend(limits, gentle, strength=0.0, log=True), Expect()]
+    return Program(*steps)
+
+
+@cache
+def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
+    """Short descents at growing steepness: splits see rows far from them before they settle."""
+    steps: list[Step] = []
+    for low in gentle:
+        if low < steepness:
+            steps += [Forget(low), Descend(LEAD_IN, low)]
+    return Program(*steps)
+
+
+@cache
+def _lane(limits: Limits) -> Program:
+    """A short descent of a race."""
+    return Program(Leaves(), Forget(), Descend(limits))
+
+
+@cache
+def _approaching(limits: Limits) -> Program:
+    return Program(Forget(), Leaves(), Descend(limits))
+
+
+@dataclass(frozen=True)
+class Race:
+    """Short descents from several trees; the one with the lowest objective wins.
+
+    With ``steepness`` a tree of several branches runs twice, as it is and led in at each of them.
+    """
+
+    limits: Limits = GLANCE
+    steepness: tuple[float, ...] = ()
+
+    def winner(
+        self, run: DescentRun, trees: Sequence[TreeParameters]
+    ) -> tuple[FloatArray, FloatArray]:
+        """theta and leaf classes of the tree that got furthest, within the budget."""
+        runs: list[tuple[float, FloatArray, FloatArray]] = []
+        lanes = [_lane(self.limits)]
+        if self.steepness and run.problem.topology.depth > 1:
+            lanes.append(joined(lead_in(self.steepness, run.problem.steepness), lanes[0]))
+        with suppress(OutOfBudget):
+            for lane in lanes:
+                for tree in trees:
+                    theta, leaves = tree.splits, tree.leaf_classes
+                    runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
+                    end = carry_out(run, lane, theta, leaves)
+                    runs[-1] = (end.value, theta, end.leaf_classes)
+        _, theta, leaves = min(runs, key=lambda run: run[0])
+        return theta, leaves
+
+
+@dataclass(frozen=True)
+class Approach:
+    """A rough descent at full steepness and full strength: first-order, then Newton steps."""
+
+    limits: Limits = CLOSE
+
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        return carry_out(run, _approaching(self.limits), theta, leaf_classes).leaf_classes
+
+
+@dataclass(frozen=True)
+class Polish:
+    """Tight descents, with multiplier rounds until the class rates hold and leaves agree.
+
+    The rates aim a little above their minimum, more so in every round that fails, so that the end
+    point is feasible and not only nearly so.
+    """
+
+    max_iter: int = 300
+    rounds: int = 12
+    newton_from: int = 0
+    margin: float = 1e-7
+
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        problem, leaves = run.problem, leaf_classes
+        margin = self.margin
+        multipliers = np.zeros(problem.n_classes)
+        weight, last_shortfall = run.rate_weight, np.inf
+        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, self.newton_from)
+        look = limits._replace(max_iter=0)
+        for _ in range(self.rounds):
+            value = run.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
+            if not run.ended:
+                continue
+            rates = run.rates(leaves)
+            # Other leaves only if they are better with the rate terms too: the cheapest leaves
+            # may starve a class, and the next round would change them back.
+            better = run.cheapest_leaves(leaves)
+            if not np.array_equal(better, leaves):
+                other = run.descend(
+                    theta, better, look, multipliers=multipliers, rate_weight=weight
+                )
+                if other < value:
+                    leaves = better
+                    continue
+            if np.all(rates >= problem.minimum_rates - RATE_SLACK):
+                return leaves
+            target = np.minimum(problem.minimum_rates + margin, 1.0)
+            multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
+            shortfall = float(np.max(target - rates))
+            if shortfall > 0.1 * last_shortfall:
+                weight = min(10.0 * weight, MOST_WEIGHT * run.rate_weight)
+            last_shortfall, margin = shortfall, min(4.0 * margin, MOST_MARGIN)
+        theta[:] = restore_rates(problem, TreeParameters.from_splits(theta, leaves)).splits
+        return leaves
+
+
+@dataclass(frozen=True)
+class FixedLeaves:
+    """A tight descent with the leaf classes as they are, mixed or not."""
+
+    max_iter: int = 100
+
+    def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
+        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, 0)
+        weight = 100.0 * run.rate_weight
+        run.descend(theta, leaf_classes, limits, rate_weight=weight)
+        return leaf_classes

@@ -1,5 +1,0 @@
-"""The paper's formulations as nonlinear programs, solved by IPOPT."""
-
-from softsplit.solvers.ipopt.solver import IpoptSolver
-
-__all__ = ["IpoptSolver"]
