@@ -6,7 +6,8 @@ For every tree, with f smooth (batch.py) and g its penalties (penalty.py),
 
 as in solvers/elimination/penalised.py. One evaluation serves all trees: those whose step is
 accepted go on, the others shorten theirs and try again with the next. Trees that have ended leave
-the batch. On a GPU a round of steps is recorded once as a graph, and played again without a word from Python.
+the batch. On a GPU a round of steps is recorded once as a graph, and played again without a word
+from Python.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Steps of limited memory along the faces of the penalties, for many trees at once.
 
-Each tree goes its own way as in solvers/active_set/descent.py: the direction is
-- P H P subgradient, with P the projection on its face and H made of its last steps and changes of
-the gradient, begun from the inverse Gram matrix of its rows. One evaluation serves all trees: those whose step lowers
-the objective enough take it, the others shorten theirs and try again with the next. All that a
-tree knows is in its lines of ``State``, so that trees can leave, and steps be recorded.
+Each tree goes its own way as in solvers/active_set/descent.py: the direction is - P H P
+subgradient, with P the projection on its face and H made of its last steps and changes of the
+gradient, begun from the inverse Gram matrix of its rows. One evaluation serves all trees: those
+whose step lowers the objective enough take it, the others shorten theirs and try again with the
+next. All that a tree knows is in its lines of ``State``, so that trees can leave, and steps be
+recorded.
 """
 
 from __future__ import annotations
