@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -39,6 +39,9 @@ bench-ipopt: $(VENV)/.test ## IPOPT against the reference objectives
 
 bench: $(VENV)/.test ## native solver: PART=objective, ablation, speed, path, growth or first-use
 	$(BIN)/python benchmarks/solvers.py $(or $(PART),objective) $(ARGS)
+
+golden: $(VENV)/.test ## compare with golden results: ARGS=...
+	$(BIN)/python benchmarks/golden.py check $(ARGS)
 
 bench-versions: $(VENV)/.test ## is this version slower than another: BEFORE=path/to/its/src
 	$(BIN)/python benchmarks/versions.py $(BEFORE) src $(ARGS)

@@ -1,0 +1,118 @@
+"""Golden results: trees are those of former versions, and a check notices where they are not."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
+QUICK = "log-no-penalty"
+
+
+@pytest.fixture(scope="module")
+def golden():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return importlib.import_module("golden")
+    finally:
+        sys.path.pop(0)
+
+
+@pytest.fixture(scope="module")
+def stored(golden):
+    return json.loads(golden.REFERENCE.read_text())
+
+
+def test_small_cases_are_as_stored(golden, stored):
+    """Bits on the machine the file was written on, else objectives within ``OTHER_MACHINE``."""
+    bits = not golden.unlike(golden.machine(), stored["machine"])
+    names = [name for name, case in golden.CASES.items() if case.small]
+    assert len(names) >= 8
+    for name in names:
+        verdict = golden.compare(golden.run_case(name), stored["cases"][name], bits=bits)
+        assert verdict.good, f"{name}: {verdict.text}"
+
+
+def test_every_case_is_stored(golden, stored):
+    assert list(stored["cases"]) == list(golden.CASES)
+
+
+def altered(stored, name, **values):
+    changed = copy.deepcopy(stored)
+    changed["cases"][name]["trees"][0].update(values)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("parameters", "0" * 64, "same objective; parameters have other bits"),
+        ("probabilities", "0" * 64, "same objective; probabilities differ by up to 0"),
+        ("n_iter", -1, "n_iter [0-9]+, was -1"),
+        ("status", "FAILED", "status [A-Z]+, was FAILED"),
+        ("nonzeros", -1, "nonzeros [0-9]+, was -1"),
+    ],
+)
+def test_altered_bits_are_noticed(golden, stored, field, value, said):
+    known = stored["cases"][QUICK]
+    assert golden.compare(known, known).text == "same bits"
+    other = altered(stored, QUICK, **{field: value})["cases"][QUICK]
+    verdict = golden.compare(known, other)
+    assert not verdict.good
+    assert re.search(said, verdict.text), verdict.text
+    assert golden.compare(known, other, tolerance=1e-9).good
+    assert golden.compare(known, other, bits=False).good
+
+
+def test_only_higher_objectives_matter_with_a_tolerance(golden, stored):
+    known = stored["cases"][QUICK]
+    objective = known["trees"][0]["objective"]
+    for factor, word, good in ((1 - 1e-5, "higher", False), (1 + 1e-5, "lower", True)):
+        other = altered(stored, QUICK, objective=factor * objective)["cases"][QUICK]
+        assert not golden.compare(known, other).good
+        verdict = golden.compare(known, other, tolerance=1e-9)
+        assert verdict.good == good
+        assert verdict.text.startswith(f"objective {word} by ")
+        assert "(relative 1.0e-05)" in verdict.text
+        assert golden.compare(known, other, tolerance=1e-4).good
+    infinite = altered(stored, QUICK, objective=float("nan"))["cases"][QUICK]
+    assert not golden.compare(infinite, known, tolerance=1e-4).good
+
+
+def test_missing_results_are_said(golden, stored):
+    known = stored["cases"][QUICK]
+    assert not golden.compare(known, None).good
+    assert not golden.compare(known, {"trees": 2 * known["trees"]}, tolerance=1.0).good
+    verdict = golden.compare({"skipped": "torch is not installed"}, known)
+    assert verdict.good and verdict.text == "skipped: torch is not installed"
+
+
+def test_the_command_fails_if_the_file_was_altered(golden, stored, tmp_path, capsys):
+    here = {**stored, "machine": golden.machine()}
+    trees = golden.run_case(QUICK)["trees"]
+    here["cases"] = {**stored["cases"], QUICK: {"trees": trees}}
+    place = tmp_path / "golden.json"
+    objective = trees[0]["objective"]
+    for values, code, said in (
+        ({}, 0, "same bits"),
+        ({"parameters": "0" * 64}, 1, "parameters have other bits"),
+        ({"objective": 0.99 * objective}, 1, "objective higher by"),
+    ):
+        place.write_text(json.dumps(altered(here, QUICK, **values)))
+        with pytest.raises(SystemExit) as end:
+            golden.main(["check", str(place), "--only", QUICK])
+        assert end.value.code == code
+        assert said in capsys.readouterr().out
+    other = {**here, "machine": {**here["machine"], "numba": "0.1"}}
+    place.write_text(json.dumps(altered(other, QUICK, parameters="0" * 64)))
+    with pytest.raises(SystemExit) as end:
+        golden.main(["check", str(place), "--only", QUICK])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert "written on another machine: numba" in printed and "[by objective]" in printed
