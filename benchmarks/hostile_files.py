@@ -53,7 +53,6 @@ document["classes"] = {"type": "integer", "values": [0, 1]}
 branch = {"threshold": 0, "features": [], "weights": []}
 document["tree"] = {"depth": 16, "steepness": 1, "zero_threshold": 0,
                     "branches": [branch] * (2**16 - 1), "leaves": [[1, 0]] * 2**16}
-document.pop("input", None)
 text = json.dumps(document)
 loads_model(text)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -96,7 +96,7 @@ def test_protocol_depends_on_settings_and_not_on_axes():
     assert tree_protocol(small(seed=1), WHOLE) != base
     assert tree_protocol(small(folds={"seed": 1}), WHOLE) != base
     assert tree_protocol(small(training={"steepness": 256.0}), WHOLE) != base
-    assert base == "d7d34eb6b9dcf9d2"  # stores of former versions hold rows under it
+    assert base == "d7d34eb6b9dcf9d2"  # stores keep rows under it
     by_likelihood = tree_protocol(small(training={"loss": "log"}), WHOLE)
     assert by_likelihood != base
     assert tree_protocol(small(training={"loss": "log", "ridge": 2.0}), WHOLE) != by_likelihood

@@ -116,19 +116,6 @@ def test_changed_rows_give_no_tables(change, sentence, whole, tmp_path):
         store.check_versions({})
 
 
-def test_a_store_of_an_older_version_is_read(whole, tmp_path):
-    path = tmp_path / "old.sqlite"
-    path.write_bytes(whole[0].read_bytes())
-    with sqlite3.connect(path) as base:
-        base.execute("ALTER TABLE cells DROP COLUMN sum")
-        base.execute("DELETE FROM cells WHERE rowid > 90")
-    base.close()
-    with Store(path) as store:
-        run_experiment(small(), store)
-    kept = [row[:-1] for row in contents(path)]
-    assert kept == [row[:-1] for row in whole[1]]
-
-
 def test_two_runs_on_one_store(whole, tmp_path):
     path = tmp_path / "shared.sqlite"
     runs = [start_run(path), start_run(path)]

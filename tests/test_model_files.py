@@ -247,11 +247,11 @@ def test_saving_keeps_links_permissions_and_pipes(tmp_path):
         save_model(tree, tmp_path)
 
 
-# --- files of earlier versions ------------------------------------------------------------------
+# --- files of version 1, kept -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("model-v1-*.json")), ids=lambda path: path.stem)
-def test_old_model_files_still_predict_what_they_did(path):
+def test_kept_model_files_predict_what_they_did(path):
     recorded = json.loads(path.with_suffix(".expected").read_text())
     tree = load_model(path)
     X = np.array(recorded["X"])
@@ -259,11 +259,11 @@ def test_old_model_files_still_predict_what_they_did(path):
         X = pd.DataFrame(X, columns=tree.feature_names_in_)
     np.testing.assert_allclose(tree.predict_proba(X), recorded["probabilities"], atol=1e-12)
     assert tree.predict(X).tolist() == recorded["labels"]
-    assert tree.loss == "cost"  # there was no other
+    assert tree.loss == "cost"
     SCHEMA.validate(json.loads(path.read_text()))
 
 
-def test_there_are_old_model_files_of_every_scaling():
+def test_there_are_kept_model_files_of_every_scaling():
     kinds = {json.loads(p.read_text())["scaling"]["kind"] for p in DATA.glob("model-v1-*.json")}
     assert kinds == set(KINDS)
 

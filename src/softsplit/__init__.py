@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from softsplit import former_names
 from softsplit.support.version import __version__
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from softsplit.on_dask.classifiers import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
     from softsplit.reading.export import export_markdown, export_text
-
-former_names.answer()
 
 __all__ = [
     "DaskSoftTreeClassifier",

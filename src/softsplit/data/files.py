@@ -1,7 +1,7 @@
 """Reading tables: CSV of any common kind, Parquet, Feather, Excel, standard input.
 
 Fields of a text file stay text here, so that a level "010" is the same in every file; which
-columns hold numbers is decided where the table is coded (``schema.py``).
+columns hold numbers is decided where the table is coded (``learning.py``).
 """
 
 from __future__ import annotations

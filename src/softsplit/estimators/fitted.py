@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,13 +14,13 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from softsplit.estimators.pickles import map_solutions, present_state, with_status
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.holder import TreeHolder, holder_of, tree_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.solvers import Status
 from softsplit.support.arguments import precision
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -267,28 +267,34 @@ class FittedTree(TreeHolder, BaseEstimator):
     def _repr_html_(self) -> str | None:
         return self._repr_mimebundle_().get("text/html")
 
-    def _check(self, X: Any) -> FloatArray:
-        """As ``checked_rows``; plain trees in older pickles name it."""
-        return checked_rows(self, X)
-
     def __getstate__(self) -> dict[str, Any]:
         """The status of a solution by its name: skops knows no enums."""
         state: dict[str, Any] = super().__getstate__()
-        return map_solutions(state, lambda s: replace(s, status=s.status.name))
+        return _map_solutions(state, lambda s: replace(s, status=s.status.name))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        known = inspect.signature(type(self)).parameters.values()
-        defaults = {one.name: one.default for one in known}  # of parameters that came later
-        state = present_state(map_solutions(state, with_status), FittedTree)
-        schema = state.pop("input_schema_", None)
-        super().__setstate__({**defaults, "loss": "cost", **state})  # once there was no other
-        if schema is not None:  # of a former version: columns of its table were coded before
-            coding = schema.table_coding()
-            names = self.tree_.feature_names if coding is None else coding.column_names
-            self.tree_ = replace(
-                self.tree_, coding=coding, feature_names=names, target=schema.target
-            )
-            know_table(self, self.tree_, named=True)
+        super().__setstate__(_map_solutions(state, _with_status))
+
+
+def _map_solutions(state: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a copy of the state of an estimator with ``change`` applied to its solutions."""
+    changed = dict(state)
+    if "solution_" in state:
+        changed["solution_"] = change(state["solution_"])
+    if "starts_" in state:
+        changed["starts_"] = [change(solution) for solution in state["starts_"]]
+    return changed
+
+
+def _with_status(solution: Any) -> Any:
+    """Return a solution of a pickle with its ``Status`` instead of the name of the status."""
+    try:
+        return replace(solution, status=Status[solution.status])
+    except (KeyError, AttributeError, TypeError):
+        raise ValueError(
+            "this pickle was made by another version of softsplit and cannot be read by this one; "
+            "use save_model and load_model for files that last."
+        ) from None
 
 
 def _as_rows(x: Any) -> NDArray[Any]:

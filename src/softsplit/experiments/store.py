@@ -104,7 +104,7 @@ class Store:
         if self._execute("PRAGMA integrity_check(1)")[0][0] != "ok":
             raise StoreError(_damaged(self.path, "its pages do not fit together"))
         for *values, known in self._execute(f"SELECT {', '.join(SUMMED)}, sum FROM cells"):
-            if known is not None and known != _sum(values):
+            if known != _sum(values):
                 cell = ", ".join(str(value) for value in values[1 : len(KEY)])
                 raise StoreError(_damaged(self.path, f"the row of {cell} was changed"))
 
@@ -120,8 +120,6 @@ class Store:
             f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, "
             f"PRIMARY KEY ({', '.join(KEY)}))"
         )
-        if "sum" not in {row[1] for row in self._execute("PRAGMA table_info(cells)")}:
-            self._execute("ALTER TABLE cells ADD COLUMN sum INTEGER")  # a store of an older version
         for table in ("specs", "versions", "datasets", "skipped", "runs"):
             self._execute(
                 f"CREATE TABLE IF NOT EXISTS {table} (name TEXT PRIMARY KEY, content TEXT NOT NULL)"

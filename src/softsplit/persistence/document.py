@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.persistence.input_section import read_input
 from softsplit.persistence.reader import (
     ModelFileError,
     entries,
@@ -107,7 +106,7 @@ def from_document(document: Any) -> Stored:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("input", "table"))
+    entries(document, "the top level", parts, ("table",))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -120,9 +119,6 @@ def from_document(document: Any) -> Stored:
     coding = None
     if "table" in document:
         coding, known["target"] = read_table_section(document["table"])
-    elif "input" in document:
-        schema = read_input(document["input"], names)
-        coding, known["target"] = schema.table_coding(), schema.target
     if coding is not None:
         if len(coding.column_names) != len(names):
             raise ModelFileError("table of the model file does not fit the features of its tree.")
@@ -299,8 +295,6 @@ def _read_training(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
                 f"training.omitted of the model file has an unknown name {shown(name)}."
             )
     read = {n: _read_plain(v, f"training.parameters.{n}") for n, v in parameters.items()}
-    if "loss" not in found["omitted"]:
-        read.setdefault("loss", "cost")  # files of former versions: there was no other
     known: dict[str, Any] = {}
     if "objective" in found:
         known["objective"] = real(found["objective"], "training.objective")

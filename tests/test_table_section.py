@@ -1,11 +1,9 @@
-"""Tables in model files: the section of today, and that of former versions, checked when read."""
+"""The section "table" of model files: written, read and checked."""
 
 from __future__ import annotations
 
 import json
-import pickle
 from importlib.resources import files
-from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -16,14 +14,11 @@ from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn, read_table
-from softsplit.data.schema import Column, InputSchema
 from softsplit.persistence import ModelFileError
 from softsplit.variables.contents import text_of
 from tables import people
 
-DATA = Path(__file__).parent / "data"
 SCHEMA = json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
-FORMER = ["onehot", "drop-first"]
 
 
 @pytest.fixture(scope="module")
@@ -71,54 +66,6 @@ def test_a_table_that_does_not_hold_is_refused(document, change, message):
     with pytest.raises(ModelFileError) as error:
         loads_model(json.dumps(broken))
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("coding", FORMER)
-def test_files_of_former_versions_speak_of_their_table(coding):
-    """They were made from ``people()`` with ``softsplit fit --coding``."""
-    text = (DATA / f"table-{coding}.json").read_text()
-    jsonschema.validate(json.loads(text), SCHEMA)
-    tree, frame = loads_model(text), people()
-    assert tree.feature_names_in_.tolist() == ["age", "town", "height", "smoker"]
-    assert tree.tree_.target == "risk"
-    expected = pd.read_csv(DATA / f"table-{coding}.expected")
-    X = frame.drop(columns="risk")
-    np.testing.assert_allclose(tree.predict_proba(X), expected.iloc[:, 2:], atol=2e-6)
-    assert tree.predict(X).tolist() == expected["prediction"].tolist()
-    again = loads_model(dumps_model(tree))
-    np.testing.assert_array_equal(again.predict_proba(X), tree.predict_proba(X))
-    assert "town is Oslo" in tree.coding_.column_names
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda d: d.update(coding="none"), "input.coding of the model file is unknown: 'none'"),
-        (lambda d: d.update(missing="guess"), "input.missing of the model file is unknown"),
-        (lambda d: d.update(target="age"), "input of the model file names a column twice"),
-        (lambda d: d["columns"].pop(), "does not fit the features of its tree"),
-        (lambda d: d["columns"][1].update(levels=[]), "must be distinct, at least one"),
-        (lambda d: d["columns"][1].update(fill="Rome"), "fill of the model file is none of"),
-    ],
-)
-def test_a_former_table_that_does_not_hold_is_refused(change, message):
-    broken = json.loads((DATA / "table-onehot.json").read_text())
-    change(broken["input"])
-    with pytest.raises(ModelFileError) as error:
-        loads_model(json.dumps(broken))
-    assert message in str(error.value)
-
-
-def test_a_pickle_with_a_former_table_is_read():
-    town = people()["town"]
-    coded = pd.DataFrame({"town=Bern": town == "Bern", "town=Oslo": town == "Oslo"}, dtype=float)
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(coded, town)
-    columns = (Column("town", ("Bern", "Oslo"), "Bern"),)
-    tree.input_schema_ = InputSchema("home", columns)
-    again = pickle.loads(pickle.dumps(tree))
-    frame = pd.DataFrame({"town": ["Bern", "Oslo"]})
-    assert again.predict(frame).tolist() == ["Bern", "Oslo"]
-    assert again.tree_.target == "home" and not hasattr(again, "input_schema_")
 
 
 def test_coding_again_gives_the_same_rows():
