@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softsplit import SoftTreeClassifier, report
-from softsplit.reading.answers import answers, leanings
+from softsplit.reading.outline import answer_words, side_classes
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from softsplit.reading.answers import answers, leanings
     ],
 )
 def test_no_answer_is_called_like_a_class(labels, words):
-    assert answers(labels) == words
+    assert answer_words(labels) == words
 
 
 def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
@@ -27,7 +27,7 @@ def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
     X = rng.normal(size=(120, 2))
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=120) > 0, "yes", "no")
     tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
-    left, right = leanings(tree.tree_, 0)
+    left, right = side_classes(tree.tree_, 0)
     shares = tree.tree_.leaf_shares
     assert shares[left, 0] > shares[left, 1] and shares[right, 1] > shares[right, 0]
     report(tree, X, y, path=tmp_path / "page.html")

@@ -29,7 +29,7 @@ from softsplit.data import learn
 from softsplit.data.files import read_table
 from softsplit.experiments.documents import latex, markdown
 from softsplit.plots.canvas import plain
-from softsplit.reading.equations import common_label
+from softsplit.reading.outline import outline
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import element, rendered
 from softsplit.report.flow import rows_flow
@@ -162,7 +162,7 @@ def test_two_classes_that_are_shown_alike_are_two_classes():
         parameters=replace(model.parameters, leaf_classes=np.eye(2)),
         classes=np.array(["a\n", r"a\n"]),
     )
-    assert common_label(model, 0) is None
+    assert outline(model).split is not None
 
 
 def test_drawings_and_the_page_show_escapes(tree):

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsplit import SoftTreeClassifier
+from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.intervals import difference, share
-from softsplit.report.labels import COLOURS, ink_on, shortened
+from softsplit.report.labels import shortened
 from softsplit.report.words import GLOSSARY
 from softsplit.solvers import Budget
 

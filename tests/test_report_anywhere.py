@@ -19,7 +19,7 @@ import softsplit
 from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
 from softsplit.cli import app
-from softsplit.reading.sides import oriented
+from softsplit.reading.outline import oriented
 from softsplit.report import rivals
 from softsplit.report.drawing import tree_svg
 from softsplit.report.flow import rows_flow

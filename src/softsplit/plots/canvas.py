@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.reading.palette import COLOURS
 from softsplit.support.messages import visible
 
-# Okabe and Ito's colours, which people with any common colour blindness can tell apart.
-COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#7F7F7F",
-)  # fmt: skip
 INK, PALE = "#25292e", "#8a8f96"
 DIVERGING, SEQUENTIAL = "PuOr", "cividis"
 
@@ -50,21 +47,17 @@ def stacked_axes(given: Any, heights: list[float], size: tuple[float, float]) ->
 
 
 def class_colours(n_classes: int) -> list[Any]:
-    """A colour per class; beyond eight they come from a colour map and are only nearly distinct."""
+    """A colour per class, those of the page up to eight classes.
+
+    With more classes the page repeats colours and writes names beside them. Legends and regions
+    have colours alone, so that here they come from a colour map and are nearly distinct.
+    """
     if n_classes <= len(COLOURS):
         return list(COLOURS[:n_classes])
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     return [to_hex(colour) for colour in colormaps[SEQUENTIAL](np.linspace(0, 1, n_classes))]
-
-
-def ink_on(colour: Any) -> str:
-    """Black or white, whichever can be read on the colour."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(colour)
-    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.55 else INK
 
 
 def plain(text: Any, length: int | None = None) -> str:

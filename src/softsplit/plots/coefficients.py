@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from softsplit.plots.canvas import DIVERGING, INK, axes, minus, plain
-from softsplit.reading.equations import common_label
 from softsplit.reading.holder import holder_of
-from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 
 WRITTEN = 40
@@ -46,7 +45,7 @@ class CoefficientsDisplay:
         """Draw the weights of a fitted tree, the most important features first."""
         tree = holder_of(estimator)
         model = tree.tree_.with_names(feature_names)
-        splits = _deciding(model, 0)
+        splits = [found.node for found in outline(model).questions()]
         weights = model.parameters.weights[:, splits]
         used = np.flatnonzero(np.any(np.abs(weights) > model.zero_threshold, axis=1))
         if not len(used):
@@ -91,10 +90,3 @@ class CoefficientsDisplay:
                 ink = "white" if abs(weight) > 0.7 * self._largest else INK
                 text = minus(f"{weight:.2f}")
                 self.ax_.text(t, i, text, ha="center", va="center", color=ink, fontsize=8)
-
-
-def _deciding(model: TreeModel, node: int) -> list[int]:
-    """Branches that decide something, in the order in which reports number them."""
-    if common_label(model, node) is not None:
-        return []
-    return [node, *_deciding(model, 2 * node + 1), *_deciding(model, 2 * node + 2)]

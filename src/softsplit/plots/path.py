@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from softsplit.estimators.path import StrengthPathResult
-from softsplit.plots.canvas import COLOURS, INK, SEQUENTIAL, axes, plain, stacked_axes
+from softsplit.plots.canvas import INK, SEQUENTIAL, axes, plain, stacked_axes
+from softsplit.reading.palette import COLOURS
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 

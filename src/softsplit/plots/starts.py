@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.plots.canvas import COLOURS, INK, PALE, axes, plain
+from softsplit.plots.canvas import INK, PALE, axes, plain
 from softsplit.reading.holder import holder_of
+from softsplit.reading.palette import COLOURS
 from softsplit.support.arrays import FloatArray
 
 BLUE, VERMILLION = COLOURS[0], COLOURS[5]

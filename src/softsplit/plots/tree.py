@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from softsplit.plots.canvas import INK, PALE, class_colours, ink_on, matplotlib_pyplot
-from softsplit.reading.answers import answers
+from softsplit.plots.canvas import (
+    INK,
+    PALE,
+    class_colours,
+    matplotlib_pyplot,
+    minus,
+    plain,
+)
+from softsplit.reading.equations import Split, number, rank_places
 from softsplit.reading.holder import holder_of
+from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
-from softsplit.report.tree_layout import LINE, PAD, TYPE, Box, Layout, lay_out
+from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
+from softsplit.reading.palette import ink_on
+from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import node_reach
 
+TYPE = 8.0
+"""Points."""
+LINE = TYPE * 1.35 / 72
+PAD = 0.07
+SIDE_GAP, LEVEL_GAP = 0.16, 0.62
+LONGEST_NAME = 26
+LOOSE, BOLD = 1.06, 1.12
+"""Type on a screen is wider than its outlines, and bold type wider still."""
+CLASSES_OF_LEAF = 3
+MOST_FOOTNOTES = 16
 WIDEST = 0.9
 """Inches of the band of all rows."""
 THIN = 0.004
 """Share of all rows below which a band is not drawn."""
 MARGIN = 0.12
+
+
+@dataclass(frozen=True)
+class TreeSheet:
+    """A placed tree, the size of the sheet, and lines that go below the tree; in inches."""
+
+    root: NodeBox
+    width: float
+    height: float
+    footnotes: list[str]
+
+    def up(self, y: float) -> float:
+        """A height counted from the foot of the sheet, as axes have it, of one from its top."""
+        return self.height - y
 
 
 class TreeDisplay:
@@ -80,105 +116,100 @@ class TreeDisplay:
     ) -> TreeDisplay:
         """Draw on ``ax`` or on a new figure."""
         pyplot = matplotlib_pyplot()
-        layout = lay_out(self.model, self._notes(), max_terms, precision)
+        sheet = self._sheet(max_terms, precision)
         if ax is None:
-            size = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
+            size = sheet.width + 2 * MARGIN, sheet.height + 2 * MARGIN
             figure = pyplot.figure(figsize=size)
             ax = figure.add_axes((0, 0, 1, 1))
         self.ax_, self.figure_ = ax, ax.figure
-        scale = _prepared(ax, layout)
+        scale = _prepared(ax, sheet)
         colours = class_colours(len(self.model.classes))
-        for box in layout.root.walk():
-            for child, word in zip(box.children, answers(self.model.labels), strict=False):
-                self._edge(box, child, word, colours, scale)
-        for box in layout.root.walk():
-            self._box(box, colours, scale)
-        for i, line in enumerate(reversed(layout.footnotes)):
+        words = answer_words(self.model.labels)
+        for box in sheet.root.walk():
+            for child, word in zip(box.children, words, strict=False):
+                self._edge(sheet, box, child, word, colours, scale)
+        for box in sheet.root.walk():
+            self._box(sheet, box, colours, scale)
+        for i, line in enumerate(reversed(sheet.footnotes)):
             place = {"ha": "left", "va": "center_baseline", "fontsize": TYPE * scale}
             ax.text(0.0, (i + 0.5) * LINE, line, color=PALE, **place)
         return self
 
-    def _notes(self) -> dict[int, str]:
-        """Rows that end in each leaf, and how many of them are of its class."""
+    def _sheet(self, max_terms: int | None, precision: int) -> TreeSheet:
+        """Boxes of all nodes, and the lines below the tree."""
+
+        def box_of(node: OutlineNode) -> NodeBox:
+            if node.split is None:
+                return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
+            return _sized(node, _condition_lines(node.number, node.split, max_terms, precision))
+
+        root = outline(self.model, lambda name: plain(name, LONGEST_NAME))
+        placed, width, height = lay_out(root, box_of, SIDE_GAP, LEVEL_GAP)
+        footnotes = _footnotes(self.model, ranked_features(root), precision)
+        below = LINE * (len(footnotes) + 1) if footnotes else 0.0
+        width = max([width, *map(text_width, footnotes)])
+        return TreeSheet(placed, width, height + below, footnotes)
+
+    def _note(self, end: OutlineNode) -> list[str]:
+        """How many rows end in a leaf, and how many of them are of its class."""
         if self.flow is None:
-            return {}
-        notes = {}
-        for node in range(self.flow.shape[1]):
-            total = self.flow[:, node].sum()
-            own = self._class(node)
-            if len(self.flow) > 1:
-                notes[node] = f"{self.flow[own, node]:.0f} of {total:.0f} rows"
-            else:
-                notes[node] = f"{total:.0f} rows"
-        return notes
+            return []
+        total = self.flow[:, end.node].sum()
+        if len(self.flow) == 1:
+            return [f"{total:.0f} rows"]
+        return [f"{self.flow[end.classes[0][0], end.node]:.0f} of {total:.0f} rows"]
 
-    def _class(self, node: int) -> int:
-        leaves = list(self.model.topology.leaves_below(node))
-        return int(np.argmax(self.model.leaf_votes[:, leaves].sum(axis=1)))
-
-    def _box(self, box: Box, colours: list[Any], scale: float) -> None:
+    def _box(self, sheet: TreeSheet, box: NodeBox, colours: list[Any], scale: float) -> None:
         from matplotlib.patches import FancyBboxPatch
 
-        fill = colours[self._class(box.node)] if box.is_leaf else "white"
-        ink = ink_on(fill) if box.is_leaf else INK
+        fill = colours[box.node.classes[0][0]] if box.is_end else "white"
+        ink = ink_on(fill) if box.is_end else INK
         rounded = "round,pad=0,rounding_size=0.06"
-        shape = FancyBboxPatch((box.x, box.y), box.width, box.height, rounded)
+        corner = box.x, sheet.up(box.foot)
+        shape = FancyBboxPatch(corner, box.width, box.height, rounded)
         shape.set(facecolor=fill, edgecolor=INK, linewidth=0.8 * scale, zorder=3)
         self.ax_.add_patch(shape)
         for i, line in enumerate(box.lines):
-            small = not box.is_leaf and i in (0, len(box.lines) - 1)
+            small = not box.is_end and i in (0, len(box.lines) - 1)
             self.ax_.text(
-                box.middle, box.top - PAD - (i + 0.5) * LINE, line, ha="center",
+                box.middle, sheet.up(box.y) - PAD - (i + 0.5) * LINE, line, ha="center",
                 va="center_baseline", color=PALE if small else ink, zorder=4,
-                fontsize=TYPE * scale, weight="bold" if box.is_leaf and i == 0 else "normal",
+                fontsize=TYPE * scale, weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
 
-    def _edge(self, box: Box, child: Box, word: str, colours: list[Any], scale: float) -> None:
+    def _edge(
+        self, sheet: TreeSheet, box: NodeBox, child: NodeBox, word: str, colours: list[Any],
+        scale: float,
+    ) -> None:  # fmt: skip
+        """The way from a box to its child, and the answer that leads there."""
+        start, end = sheet.up(box.foot), sheet.up(child.y)
         if self.flow is None:
-            ends = [box.middle, child.middle], [box.y, child.top]
-            self.ax_.plot(*ends, color=PALE, lw=1.2 * scale, zorder=1)
+            line = [box.middle, child.middle], [start, end]
+            self.ax_.plot(*line, color=PALE, lw=1.2 * scale, zorder=1)
         else:
-            self._bands(box, child, colours)
-        side = -1 if child is box.children[0] else 1
-        x = 0.5 * (box.middle + child.middle) + 0.06 * side
-        y = 0.5 * (box.y + child.top)
+            shades = colours if len(self.flow) > 1 else [PALE]
+            for band in bands(box, child, self.flow, WIDEST, THIN):
+                corners = (band.start, start), (band.end, end)
+                self.ax_.add_patch(_band(*corners, band.width, shades[band.group]))
+        x = 0.5 * (box.middle + child.middle) + 0.06 * (1 if child.node.side else -1)
         pale = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
         self.ax_.text(
-            x, y, word, ha="center", va="center", style="italic", color=INK,
+            x, 0.5 * (start + end), word, ha="center", va="center", style="italic", color=INK,
             fontsize=TYPE * scale, zorder=2, bbox=pale,
         )  # fmt: skip
 
-    def _bands(self, box: Box, child: Box, colours: list[Any]) -> None:
-        """A band per class from the bottom of a box to the top of its child."""
-        assert self.flow is not None
-        total = self.flow[:, 0].sum()
-        unit = WIDEST / total if total > 0 else 0.0
-        left = 2 * box.node + 1
-        # Bands leave a box side by side: first all that go left, then all that go right.
-        departs = box.middle - unit * self.flow[:, box.node].sum() / 2
-        if child.node != left:
-            departs += unit * self.flow[:, left].sum()
-        arrives = child.middle - unit * self.flow[:, child.node].sum() / 2
-        shades = colours if len(self.flow) > 1 else [PALE]
-        for rows, colour in zip(self.flow[:, child.node], shades, strict=True):
-            width = unit * float(rows)
-            if rows >= THIN * total:
-                ends = (departs, box.y), (arrives, child.top)
-                self.ax_.add_patch(_band(*ends, width, colour))
-            departs, arrives = departs + width, arrives + width
 
-
-def _prepared(ax: Any, layout: Layout) -> float:
+def _prepared(ax: Any, sheet: TreeSheet) -> float:
     """Set the limits of the axes to the sheet; how much smaller than planned it is drawn."""
-    ax.set_xlim(-MARGIN, layout.width + MARGIN)
-    ax.set_ylim(-MARGIN, layout.height + MARGIN)
+    ax.set_xlim(-MARGIN, sheet.width + MARGIN)
+    ax.set_ylim(-MARGIN, sheet.height + MARGIN)
     ax.set_aspect("equal")
     ax.axis("off")
     inches = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
     return float(
         min(
-            inches.width / (layout.width + 2 * MARGIN),
-            inches.height / (layout.height + 2 * MARGIN),
+            inches.width / (sheet.width + 2 * MARGIN),
+            inches.height / (sheet.height + 2 * MARGIN),
             1.5,
         )
     )
@@ -208,4 +239,64 @@ def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
     labels = np.asarray(y)
     if labels.shape != (gates.shape[1],):
         raise ValueError(f"y must hold {gates.shape[1]} labels, one per row of X.")
-    return np.array([reach[:, labels == label].sum(axis=1) for label in tree.classes_])
+    return class_counts(reach, labels, tree.classes_)
+
+
+# --- what is written in boxes ------------------------------------------------------------------
+
+
+def _sized(node: OutlineNode, lines: list[str]) -> NodeBox:
+    """A box that is as large as its lines need."""
+    first = text_width(lines[0]) * (BOLD if node.split is None else 1.0)
+    width = max([first, *map(text_width, lines)]) + 2 * PAD
+    return NodeBox(node, lines, width, len(lines) * LINE + 2 * PAD)
+
+
+def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
+    """The class of a leaf, or its classes with their shares, a line each."""
+    lines = [plain(model.labels[k], LONGEST_NAME) + share for k, share in end.classes]
+    more = len(lines) - CLASSES_OF_LEAF
+    return lines if more <= 0 else [*lines[:CLASSES_OF_LEAF], f"and {more} more"]
+
+
+def _condition_lines(place: int, split: Split, max_terms: int | None, precision: int) -> list[str]:
+    """Number of the split, a term to a line, the threshold, and how sharp it is."""
+    if not split.features:
+        return [f"split {place}", f"left with probability {split.left_share:.{precision}g}"]
+    terms = [_signed(term) for term in split.terms(precision, max_terms)]
+    if split.lefts is not None:
+        return [f"split {place}", *terms, split.certainty()]
+    if split.sure is not None:
+        low, high = (minus(number(value, precision)) for value in split.sure)
+        sure = f"sure outside {low} to {high}"
+    else:
+        sure = f"sure when more than {number(split.width, 2)} away"
+    return [f"split {place}", *terms, minus(split.bound(precision + 1)), sure]
+
+
+def _signed(term: str) -> str:
+    """A term whose sign is a minus; a hyphen inside a name stays."""
+    return minus(term[:1]) + term[1:] if term.startswith("- ") else term
+
+
+def _footnotes(model: TreeModel, ranked: list[int], precision: int) -> list[str]:
+    """What ranks mean, for splits that are written with them."""
+    lines = []
+    for j in ranked[:MOST_FOOTNOTES]:
+        places = ", ".join(
+            f"{rank:g} at {minus(value)}" for rank, value in rank_places(model, j, precision)
+        )
+        lines.append(f"rank({plain(model.feature_names[j], LONGEST_NAME)}): {places}")
+    left_out = len(ranked) - len(lines)
+    return [*lines, f"and {left_out} more ranks"] if left_out else lines
+
+
+@cache
+def text_width(text: str) -> float:
+    """Width of a line in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=TYPE)
+    bare = text.replace(r"\$", "$")
+    return LOOSE * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72

@@ -29,7 +29,7 @@ SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PURE_LEAF = 0.995
 """From this share on a leaf is of one class to a reader."""
 
-TOLD = 0.02
+LISTED = 0.02
 """Class shares of a leaf below this are not worth a reader's time."""
 
 
@@ -141,7 +141,7 @@ def finite(value: float) -> float:
 
 def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = visible) -> Split:
     """The split of one branch; ``written`` says how a name is put."""
-    coef, intercept = model.scaling.splits(model.parameters)
+    coef, intercept = model.splits
     row, offset = coef[branch], float(intercept[branch])
     # A coefficient may vanish in original units: that of a constant column, or by underflow.
     used = [int(j) for j in model.used(branch) if row[j] != 0]
@@ -253,10 +253,10 @@ def _gap_notes(model: TreeModel) -> list[str]:
 def leaf_label(model: TreeModel, leaf: int) -> str:
     """The class of a leaf, or its classes with their shares, as text; first the one it calls."""
     labels = model.labels
-    return ", ".join(visible(labels[k]) + share for k, share in told_classes(model, leaf))
+    return ", ".join(visible(labels[k]) + share for k, share in listed_classes(model, leaf))
 
 
-def told_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
+def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     """Positions of the classes of a leaf that are told, each with its share as text.
 
     The class that a row there is called stands first, whatever its share.
@@ -264,16 +264,6 @@ def told_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     shares, called = model.leaf_shares[:, leaf], int(model.leaf_calls[leaf])
     if shares[called] >= PURE_LEAF:
         return ((called, ""),)
-    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= TOLD)
+    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LISTED)
     told = [called, *(k for k in others if k != called)]
     return tuple((k, f" {100 * shares[k]:.0f} %") for k in told)
-
-
-def common_label(model: TreeModel, node: int) -> str | None:
-    """The label that all leaves below a node share: then its branches decide nothing.
-
-    Leaves are told apart by their classes and not by texts, which two classes may share.
-    """
-    leaves = model.topology.leaves_below(node)
-    told = {told_classes(model, leaf) for leaf in leaves}
-    return leaf_label(model, leaves[0]) if len(told) == 1 else None

@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from softsplit.reading.changes import Change, class_changes
-from softsplit.reading.equations import (
-    Split,
-    common_label,
-    finite,
-    leaf_label,
-    number,
-    read_split,
-)
+from softsplit.reading.equations import Split, finite, leaf_label, number
 from softsplit.reading.joint_changes import joint_change
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 from softsplit.support.late import late
 from softsplit.support.messages import cut, visible
-from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.variables import Cells
 
 NO_PULL = 1e-6
@@ -176,12 +169,11 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
     """
     row = x[None, :]
     scores = model.scores(row)[:, 0]
-    gates = gate_probabilities(scores[:, None], model.steepness)[0]
-    reach = node_reach(gates, 1.0 - gates)[:, 0]
+    gates, reach = model.gates(row)[:, 0], model.reach(row)[:, 0]
     leaves = model.leaf_proba(row)[0]
     leaf = int(np.argmax(leaves))
-    deciding = [t for t in range(len(scores)) if common_label(model, t) is None]
-    path = [step.branch for step in model.topology.path(leaf) if step.branch in set(deciding)]
+    splits = {found.node: found.split for found in outline(model).questions() if found.split}
+    path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
     told = _told(model, x, cells)
     changes, undecided = class_changes(model, x, told)
@@ -190,7 +182,8 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         label=model.labels[called],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
         branches=tuple(
-            _reading(model, x, t, scores[t], gates[t, 0], reach[t], told) for t in deciding
+            _reading(model, x, splits[t], scores[t], gates[t], reach[t], told)
+            for t in sorted(splits)
         ),
         path=tuple(path),
         leaf=leaf,
@@ -240,13 +233,13 @@ def _below(model: TreeModel, path: list[int], leaf: int) -> range:
 def _reading(
     model: TreeModel,
     x: FloatArray,
-    branch: int,
+    split: Split,
     score: float,
     left: float,
     reach: float,
     told: list[float | str],
 ) -> BranchReading:
-    split = read_split(model, branch)
+    branch = split.branch
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
     scaled = model.scaled(x[None, :])[0]
     pulls = model.steepness * weights * (scaled - model.summary.scaled_mean)

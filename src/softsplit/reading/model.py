@@ -22,7 +22,7 @@ from softsplit.reading.row_plan import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
-from softsplit.tree.routing import gate_probabilities
+from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.tree.scaling import Scaling, scaled_rows
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.variables import Coding
@@ -226,6 +226,11 @@ class TreeModel:
     def gates(self, X: FloatArray) -> FloatArray:
         """Probability of going left, (n_branches, n_rows)."""
         return gate_probabilities(self.scores(X), self.steepness)[0]
+
+    def reach(self, X: FloatArray) -> FloatArray:
+        """Probability of getting to each node, branches and then leaves, (n_nodes, n_rows)."""
+        gates = self.gates(X)
+        return node_reach(gates, 1.0 - gates)
 
     def leaf_proba(self, X: FloatArray) -> FloatArray:
         """Probability of ending in each leaf, (n_rows, n_leaves)."""

@@ -24,7 +24,6 @@ from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import node_reach
 from softsplit.variables import Cells, Coding
 from softsplit.variables import Variable as TableVariable
 
@@ -126,9 +125,7 @@ def question_card(model: TreeModel, branch: int, X: FloatArray | None, points: i
         ends = model.summary.low, model.summary.high
         return _rounded(model, branch, ends, points, 1.0)
     odds = model.steepness * model.scores(X)[branch]
-    gates = model.gates(X)
-    reach = node_reach(gates, 1.0 - gates)[branch]
-    target = gates[branch]
+    reach, target = model.reach(X)[branch], model.gates(X)[branch]
     best: tuple[float, QuestionCard] | None = None
     for tail in TAILS:
         ends = (np.quantile(X, tail, axis=0), np.quantile(X, 1 - tail, axis=0))

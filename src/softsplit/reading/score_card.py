@@ -16,11 +16,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.reading.answers import answers
-from softsplit.reading.equations import common_label
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import answer_words, oriented, outline
 from softsplit.reading.question_card import QuestionCard, question_card, sigmoid
-from softsplit.reading.sides import oriented
 from softsplit.support.arrays import FloatArray
 from softsplit.support.late import late
 from softsplit.support.messages import shown, visible
@@ -97,7 +95,7 @@ class ScoreCard:
         if self.decides:
             writer.writerows([1, f"class {label} from", "", total] for total, label in self.turns)
         else:
-            yes = answers(self.model.labels)[0]
+            yes = answer_words(self.model.labels)[0]
             for place, card in enumerate(self.questions, start=1):
                 writer.writerow([place, f"{yes} from", "", card.limit])
         text = out.getvalue()
@@ -115,24 +113,17 @@ class ScoreCard:
 
     def __str__(self) -> str:
         lines: list[str] = []
-        yes, no = answers(self.model.labels)
-
-        def write(node: int, indent: str, lead: str) -> None:
-            label = common_label(self.model, node)
-            if label is not None:
-                lines.append(f"{indent}{lead}class {label}")
-                return
-            place = [card.branch for card in self.questions].index(node)
-            card = self.questions[place]
-            said = f"question {place + 1}, {card.limit} points or more of {card.most}?"
-            lines.append(f"{indent}{lead}{said}")
-            write(2 * node + 1, indent + "    ", f"{yes}: ")
-            write(2 * node + 2, indent + "    ", f"{no}: ")
-
+        words = answer_words(self.model.labels)
         if self.decides:
             lines.append(self.rule(1))
         else:
-            write(0, "", "")
+            for found in outline(self.model).walk():
+                lead = "" if found.side is None else f"{words[found.side]}: "
+                text = f"class {found.label}"
+                if found.split is not None:
+                    card = self.questions[found.number - 1]
+                    text = f"question {found.number}, {card.limit} points or more of {card.most}?"
+                lines.append("    " * found.depth + lead + text)
         for place, card in enumerate(self.questions, start=1):
             lines += ["", f"question {place}: add the points; {self.rule(place)}"]
             for variable in card.variables:
@@ -140,7 +131,7 @@ class ScoreCard:
                 lines += [f"        {p:>4}  {values}" for values, p in variable.bands()]
             told = self.chances(card)
             chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in told)
-            lines.append(f"    probability of the answer {yes}: {chances}")
+            lines.append(f"    probability of the answer {words[0]}: {chances}")
             for total, shares, called in self.outcomes():
                 each = zip(self.model.labels, shares, strict=True)
                 parts = ", ".join(f"{visible(label)} {100 * p:.3g} %" for label, p in each)
@@ -171,7 +162,7 @@ class ScoreCard:
     def rule(self, place: int) -> str:
         """From how many points on the answer is yes; or a class is called, if costs decide."""
         if not self.decides:
-            return f"{answers(self.model.labels)[0]} from {self.questions[place - 1].limit} on"
+            return f"{answer_words(self.model.labels)[0]} from {self.questions[place - 1].limit} on"
         return ", ".join(f"class {label} from {total} points on" for total, label in self.turns)
 
     def chances(self, card: QuestionCard) -> list[tuple[int, float]]:
@@ -225,8 +216,8 @@ def make_card(
     if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points <= MOST_POINTS:
         raise ValueError(f"points must be an integer from 1 to {MOST_POINTS}, got {shown(points)}.")
     model = oriented(model, *_known_rows(model, X, y))
-    asking = _asking(model)
-    cards = tuple(question_card(model, t, X, points) for t in asking)
+    questions = outline(model).questions()
+    cards = tuple(question_card(model, found.node, X, points) for found in questions)
     card = ScoreCard(model, cards)
     if X is None or y is None:
         return card
@@ -248,17 +239,3 @@ def _known_rows(model: TreeModel, X: FloatArray | None, y: Any) -> tuple[Any, An
             f"{', '.join(map(shown, model.classes.tolist()[:5]))}); give labels of that kind."
         )
     return X[known], np.searchsorted(model.classes, labels[known])
-
-
-def _asking(model: TreeModel) -> list[int]:
-    """Questions with features that decide something, from the top down, left first."""
-    found: list[int] = []
-
-    def walk(node: int) -> None:
-        if common_label(model, node) is None:
-            found.append(node)
-            walk(2 * node + 1)
-            walk(2 * node + 2)
-
-    walk(0)
-    return found

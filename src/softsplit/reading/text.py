@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import re
 
-from softsplit.reading.answers import answers
-from softsplit.reading.equations import (
-    Split,
-    common_label,
-    number,
-    rank_places,
-    read_split,
-    tree_notes,
-)
+from softsplit.reading.equations import Split, number, rank_places, tree_notes
 from softsplit.reading.model import TreeModel
-from softsplit.support.arrays import FloatArray
+from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.support.messages import visible
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
@@ -25,22 +17,16 @@ def tree_text(
 ) -> str:
     """Nested "if ... else" lines; ``hard`` leaves out how sure a split is."""
     lines: list[str] = []
-    ranked: set[int] = set()
-
-    def write(node: int, indent: str) -> None:
-        label = common_label(model, node)
-        if label is not None:
-            lines.append(f"{indent}class {label}")
-            return
-        split = read_split(model, node)
-        ranked.update(split.ranked_features)
-        lines.append(indent + _condition(split, max_terms, precision, hard))
-        write(2 * node + 1, indent + "|   ")
-        lines.append(f"{indent}else")
-        write(2 * node + 2, indent + "|   ")
-
-    write(0, "")
-    for j in sorted(ranked):
+    root = outline(model)
+    for found in root.walk():
+        if found.side == 1:
+            lines.append("|   " * (found.depth - 1) + "else")
+        indent = "|   " * found.depth
+        if found.split is None:
+            lines.append(f"{indent}class {found.label}")
+        else:
+            lines.append(indent + _condition(found.split, max_terms, precision, hard))
+    for j in ranked_features(root):
         places = ", ".join(
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision)
         )
@@ -60,56 +46,58 @@ def _condition(split: Split, max_terms: int | None, precision: int, hard: bool) 
 def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int = 4) -> str:
     """Nested list of the splits, a table of coefficients, and one of ranks if there are any."""
     items: list[str] = []
-    splits: list[Split] = []
-    yes, no = answers(model.labels)
+    root = outline(model)
 
-    def write(node: int, indent: str, lead: str) -> None:
-        label = common_label(model, node)
-        if label is not None:
-            items.append(f"{indent}- {lead}class **{escape(label)}**")
+    def write(found: OutlineNode, lead: str) -> None:
+        start, split = "  " * found.depth + f"- {lead}", found.split
+        if split is None:
+            items.append(f"{start}class **{escape(found.label)}**")
             return
-        split = read_split(model, node)
-        if not split.features:
-            items.append(
-                f"{indent}- {lead}left with probability {split.left_share:.{precision}g}, always"
-            )
-        else:
-            splits.append(split)
+        if split.features:
             text = escape(split.condition(precision, max_terms))
             sure = split.certainty(precision)
-            items.append(f"{indent}- {lead}**split {len(splits)}:** {text} ({sure})?")
-        write(2 * node + 1, indent + "  ", f"{yes}: " if split.features else "left: ")
-        write(2 * node + 2, indent + "  ", f"{no}: " if split.features else "right: ")
+            items.append(f"{start}**split {found.number}:** {text} ({sure})?")
+        else:
+            share = f"{split.left_share:.{precision}g}"
+            items.append(f"{start}**split {found.number}:** left with probability {share}, always")
+        words = answer_words(model.labels) if split.features else ("left", "right")
+        for child, word in zip(found.children, words, strict=True):
+            write(child, f"{word}: ")
 
-    write(0, "", "")
+    write(root, "")
     parts = ["\n".join(items)]
+    splits = {q.number: q.split for q in root.questions() if q.split and q.split.features}
     if splits:
-        parts.append(_coefficient_table(model, splits, model.importances, precision))
-    ranked = sorted({j for split in splits for j in split.ranked_features})
-    if ranked:
+        parts.append(_coefficient_table(model, splits, precision))
+    if ranked := ranked_features(root):
         parts.append(_rank_table(model, ranked, precision))
     if notes := tree_notes(model):
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
-def _coefficient_table(
-    model: TreeModel, splits: list[Split], importances: FloatArray | None, precision: int
-) -> str:
-    found = {j for split in splits for j in split.features}
-    order = sorted(found, key=lambda j: (0.0 if importances is None else -importances[j], j))
-    head = ["feature", *(f"split {i + 1}" for i in range(len(splits)))]
+def ranked_features(root: OutlineNode) -> list[int]:
+    """Features of whose ranks the conditions of an outline speak."""
+    return sorted({j for found in root.walk() if found.split for j in found.split.ranked_features})
+
+
+def _coefficient_table(model: TreeModel, splits: dict[int, Split], precision: int) -> str:
+    """A line per feature and a column per question that looks at features, by its number."""
+    importances = model.importances
+    used = {j for split in splits.values() for j in split.features}
+    order = sorted(used, key=lambda j: (0.0 if importances is None else -importances[j], j))
+    head = ["feature", *(f"split {place}" for place in splits)]
     if importances is not None:
         head.append("importance")
     rows = []
     for j in order:
-        cells = [dict(zip(s.features, s.coefficients, strict=True)).get(j) for s in splits]
+        cells = [dict(zip(s.features, s.coefficients, strict=True)).get(j) for s in splits.values()]
         row = [escape(model.feature_names[j])]
         row += ["" if cell is None else number(cell, precision) for cell in cells]
         rows.append(row if importances is None else [*row, f"{importances[j]:.3f}"])
-    bounds = [rf"\{split.sign} {number(split.threshold, precision)}" for split in splits]
+    bounds = [rf"\{split.sign} {number(split.threshold, precision)}" for split in splits.values()]
     rows.append(
-        [f"**{answers(model.labels)[0]} if the sum is**", *bounds]
+        [f"**{answer_words(model.labels)[0]} if the sum is**", *bounds]
         + ([""] if importances is not None else [])
     )
     return _table(head, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from softsplit.reading.answers import answers
+from softsplit.reading.outline import answer_words
 from softsplit.reading.question_card import QuestionCard
 from softsplit.reading.score_card import ScoreCard
 from softsplit.report.elements import add, add_table
@@ -25,7 +25,7 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
     if card.accuracy is not None:
         told = f"With these whole points it is {card.told_loss()} (training rows)."
         add(parent, "p", {"id": "card-loss"}, told)
-    yes = answers(card.model.labels)[0]
+    yes = answer_words(card.model.labels)[0]
     for place, question in enumerate(card.questions, start=1):
         _question(parent, place, question, card.rule(place))
         chances = card.chances(question)

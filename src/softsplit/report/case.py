@@ -12,14 +12,14 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.answers import answers, told_sides
 from softsplit.reading.equations import call_notes, number
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import answer_words, described_sides, outline
+from softsplit.reading.palette import class_colour
 from softsplit.reading.summary import BINARY, INTEGER
-from softsplit.report.drawing import question_nodes
 from softsplit.report.elements import add
-from softsplit.report.labels import class_colour, shortened
+from softsplit.report.labels import shortened
 from softsplit.report.subject import Subject
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import FAR, QuantileScaling
@@ -48,9 +48,9 @@ def case_values(subject: Subject) -> dict[str, Any] | None:
         "weights": (parameters.weights[used].T / parameters.n_features).tolist(),
         "thresholds": parameters.thresholds.tolist(),
         "steepness": float(model.steepness),
-        "questions": question_nodes(model),
-        "answers": answers(model.labels),
-        "sides": [told_sides(model, t) for t in range(len(parameters.thresholds))],
+        "questions": [found.node for found in outline(model).questions()],
+        "answers": answer_words(model.labels),
+        "sides": [described_sides(model, t) for t in range(len(parameters.thresholds))],
         "shares": model.leaf_shares.T.tolist(),
         "votes": model.leaf_votes.T.tolist(),
         "unsure": model.largest_unsure if model.levels else None,

@@ -8,26 +8,18 @@ without a browser: a box is as wide as its longest line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.answers import answers
-from softsplit.reading.boxes import levels, spread
-from softsplit.reading.equations import (
-    Split,
-    common_label,
-    leaf_label,
-    number,
-    read_split,
-    told_classes,
-)
+from softsplit.reading.equations import Split, number, read_split
+from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import OutlineNode, answer_words, outline
+from softsplit.reading.palette import class_colour, ink_on
 from softsplit.report.elements import add, element
 from softsplit.report.flow import BINS, SPAN, Flow
-from softsplit.report.labels import class_colour, counted, ink_on, shortened, text_width
+from softsplit.report.labels import counted, shortened, text_width
 from softsplit.support.arrays import FloatArray
 
 LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
@@ -44,44 +36,20 @@ SURE = float(np.log(0.95 / 0.05))
 """Log-odds from which on an answer is sure: 95 in 100."""
 
 
-@dataclass
-class Box:
-    """One node: its lines, its place (upper left corner) and size, and the nodes below."""
-
-    node: int
-    lines: list[str]
-    colour: str | None
-    title: str
-    place: int = 0
-    extra: float = 0.0
-    x: float = 0.0
-    y: float = 0.0
-    children: list[Box] = field(default_factory=list)
-
-    @property
-    def width(self) -> float:
-        widest = max(map(text_width, self.lines))
-        return max(widest, SPREAD_WIDTH if self.extra > LINE else 0.0) + 2 * PAD_X
-
-    @property
-    def height(self) -> float:
-        return len(self.lines) * LINE + 2 * PAD_Y + self.extra
-
-    @property
-    def middle(self) -> float:
-        return self.x + self.width / 2
-
-    def walk(self) -> list[Box]:
-        return [self, *(box for child in self.children for box in child.walk())]
-
-
 def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") -> ET.Element:
     """The tree as an SVG element of its natural size.
 
-    With ``anchor``, questions link to what is said of them further down, at anchor plus number.
+    With ``anchor``, questions link to their details further down, at anchor plus number.
     """
-    root = _box(model, flow, 0, iter(range(1, len(model.parameters.thresholds) + 1)))
-    width, height = _place(root)
+    words = answer_words(model.labels)
+
+    def box_of(node: OutlineNode) -> NodeBox:
+        if node.split is None:
+            return _sized(node, _end_lines(model, flow, node))
+        lines = [f"question {node.number}", *_terms(node.split, words[0])]
+        return _sized(node, lines, SPREAD_HEIGHT + LINE if flow else 0.0)
+
+    root, width, height = lay_out(outline(model, shortened), box_of, SIDE_GAP, LEVEL_GAP, MARGIN)
     svg = element(
         "svg",
         {
@@ -92,29 +60,18 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
         },
     )  # fmt: skip
     for box in root.walk():
-        for child, word in zip(box.children, answers(model.labels), strict=False):
+        for child, word in zip(box.children, words, strict=False):
             _edge(svg, box, child, word, flow)
     for box in root.walk():
         _draw(svg, model, box, flow, anchor)
     return svg
 
 
-def question_nodes(model: TreeModel) -> list[int]:
-    """Nodes that ask something, in the order of their numbers in the drawing."""
-    root = _box(model, None, 0, iter(range(1, len(model.parameters.thresholds) + 1)))
-    return [box.node for box in root.walk() if box.colour is None]
-
-
-def _box(model: TreeModel, flow: Flow | None, node: int, numbers: Iterator[int]) -> Box:
-    if common_label(model, node) is not None:
-        return _leaf(model, flow, node)
-    split = read_split(model, node, shortened)
-    place = next(numbers)
-    lines = [f"question {place}", *_terms(split, answers(model.labels)[0])]
-    title = read_split(model, node).condition() if split.features else lines[1]
-    box = Box(node, lines, None, title, place, SPREAD_HEIGHT + LINE if flow else 0.0)
-    box.children = [_box(model, flow, 2 * node + side, numbers) for side in (1, 2)]
-    return box
+def _sized(node: OutlineNode, lines: list[str], extra: float = 0.0) -> NodeBox:
+    """A box as wide as its longest line, with ``extra`` height for the spread of its rows."""
+    widest = max(map(text_width, lines))
+    width = max(widest, SPREAD_WIDTH if extra > LINE else 0.0) + 2 * PAD_X
+    return NodeBox(node, lines, width, len(lines) * LINE + 2 * PAD_Y + extra)
 
 
 def _terms(split: Split, yes: str) -> list[str]:
@@ -145,17 +102,15 @@ def _pull(name: str, upwards: bool) -> str:
     return f"{'high' if upwards else 'low'} {name}"
 
 
-def _leaf(model: TreeModel, flow: Flow | None, node: int) -> Box:
-    below = list(model.topology.leaves_below(node))
-    told = told_classes(model, below[0])
-    called = told[0][0]
-    if flow is None:
-        lines = [_told(model.labels[k], share) for k, share in told[:SHOWN_CLASSES]]
-        if len(told) > SHOWN_CLASSES:
-            lines.append(f"and {len(told) - SHOWN_CLASSES} more")
-    else:
-        lines = [shortened(model.labels[called]), *_rows_notes(model, flow, below, called)]
-    return Box(node, lines, class_colour(called), leaf_label(model, below[0]))
+def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[str]:
+    """The predicted class of an end, and its other classes or the rows that end there."""
+    predicted = end.classes[0][0]
+    if flow is not None:
+        notes = _rows_notes(model, flow, list(end.leaves), predicted)
+        return [shortened(model.labels[predicted]), *notes]
+    lines = [_told(model.labels[k], share) for k, share in end.classes[:SHOWN_CLASSES]]
+    more = len(end.classes) - SHOWN_CLASSES
+    return [*lines, f"and {more} more"] if more > 0 else lines
 
 
 def _told(label: object, share: str) -> str:
@@ -184,23 +139,12 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], called: int) ->
     ]
 
 
-def _place(root: Box) -> tuple[float, float]:
-    """Set the corners of all boxes; the size of the sheet."""
-    width = spread(root, MARGIN, SIDE_GAP)
-    y = MARGIN
-    for level in levels(root):
-        for box in level:
-            box.y = y
-        y += max(box.height for box in level) + LEVEL_GAP
-    return width + MARGIN, y - LEVEL_GAP + MARGIN
-
-
 # --- what is between boxes ----------------------------------------------------------------------
 
 
-def _edge(svg: ET.Element, box: Box, child: Box, word: str, flow: Flow | None) -> None:
-    group = add(svg, "g", {"class": "edge", "data-child": str(child.node)})
-    y0, y1 = box.y + box.height, child.y
+def _edge(svg: ET.Element, box: NodeBox, child: NodeBox, word: str, flow: Flow | None) -> None:
+    group = add(svg, "g", {"class": "edge", "data-child": str(child.node.node)})
+    y0, y1 = box.foot, child.y
     bend = (y0 + y1) / 2
     if flow is None:
         x0, x1 = box.middle, child.middle
@@ -215,60 +159,54 @@ def _edge(svg: ET.Element, box: Box, child: Box, word: str, flow: Flow | None) -
     add(group, "text", {"class": "word", "x": f"{x:.1f}", "y": f"{bend + 4.5:.1f}"}, word)
 
 
-def _bands(group: ET.Element, box: Box, child: Box, counts: FloatArray) -> None:
+def _bands(group: ET.Element, box: NodeBox, child: NodeBox, counts: FloatArray) -> None:
     """A band per class from the bottom of a box to the top of its child."""
-    total = counts[:, 0].sum()
-    unit = WIDEST / total if total > 0 else 0.0
-    left = 2 * box.node + 1
-    # Bands leave a box side by side: first all that go left, then all that go right.
-    departs = box.middle - unit * counts[:, box.node].sum() / 2
-    if child.node != left:
-        departs += unit * counts[:, left].sum()
-    arrives = child.middle - unit * counts[:, child.node].sum() / 2
-    y0, y1 = box.y + box.height, child.y
+    y0, y1 = box.foot, child.y
     m = (y0 + y1) / 2
-    for k, rows in enumerate(counts[:, child.node]):
-        width = unit * float(rows)
-        if rows >= THIN * total:
-            a, b, c, d = departs, arrives, arrives + width, departs + width
-            shape = (
-                f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
-                f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
-            )
-            add(group, "path", {"class": "band", "d": shape, "fill": class_colour(k)})
-        departs, arrives = departs + width, arrives + width
+    for band in bands(box, child, counts, WIDEST, THIN):
+        a, b, c, d = band.start, band.end, band.end + band.width, band.start + band.width
+        shape = (
+            f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
+            f"H{c:.1f}C{c:.1f} {m:.1f} {d:.1f} {m:.1f} {d:.1f} {y0:.1f}Z"
+        )
+        add(group, "path", {"class": "band", "d": shape, "fill": class_colour(band.group)})
 
 
 # --- boxes --------------------------------------------------------------------------------------
 
 
-def _draw(svg: ET.Element, model: TreeModel, box: Box, flow: Flow | None, anchor: str) -> None:
-    kind = "leaf" if box.colour else "split"
+def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, anchor: str) -> None:
+    node, colour = box.node, None
+    if node.split is None:
+        kind, title, colour = "leaf", node.label, class_colour(node.classes[0][0])
+    else:
+        kind = "split"
+        title = read_split(model, node.node).condition() if node.split.features else box.lines[1]
     parent = svg
-    if anchor and not box.colour:
-        said = f"Question {box.place}: {box.title}"
-        parent = add(svg, "a", {"href": f"#{anchor}{box.place}", "aria-label": said})
-    group = add(parent, "g", {"class": kind, "data-node": str(box.node)})
-    add(group, "title", {}, box.title)
+    if anchor and not box.is_end:
+        link = {"href": f"#{anchor}{node.number}", "aria-label": f"Question {node.number}: {title}"}
+        parent = add(svg, "a", link)
+    group = add(parent, "g", {"class": kind, "data-node": str(node.node)})
+    add(group, "title", {}, title)
     shape = {
         "x": f"{box.x:.1f}", "y": f"{box.y:.1f}", "rx": "8",
         "width": f"{box.width:.1f}", "height": f"{box.height:.1f}",
     }  # fmt: skip
-    if box.colour:
-        shape["fill"] = box.colour
+    if colour:
+        shape["fill"] = colour
     add(group, "rect", shape)
     for i, line in enumerate(box.lines):
         place = {"x": f"{box.middle:.1f}", "y": f"{box.y + PAD_Y + (i + 0.74) * LINE:.1f}"}
-        if box.colour:
-            place |= {"fill": ink_on(box.colour), "class": "name" if i == 0 else "note"}
+        if colour:
+            place |= {"fill": ink_on(colour), "class": "name" if i == 0 else "note"}
         elif i == 0:
             place["class"] = "note"
         add(group, "text", place, line)
-    if flow is not None and not box.colour:
-        _spread(group, box, flow.scores[box.node], answers(model.labels))
+    if flow is not None and not box.is_end:
+        _spread(group, box, flow.scores[node.node], answer_words(model.labels))
 
 
-def _spread(group: ET.Element, box: Box, scores: FloatArray, words: tuple[str, str]) -> None:
+def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[str, str]) -> None:
     """How the rows at a question are spread over its answers, by class; left is surely yes."""
     left = box.middle - SPREAD_WIDTH / 2
     foot = box.y + PAD_Y + len(box.lines) * LINE + SPREAD_HEIGHT

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import class_counts
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import gate_probabilities, node_reach
 
 BINS = 24
 SPAN = 6.0
@@ -45,10 +45,8 @@ class Flow:
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     """Where these rows, with classes by position, go."""
     scores = model.scores(X)
-    gates = gate_probabilities(scores, model.steepness)[0]
-    reach = node_reach(gates, 1.0 - gates)
-    n_classes = len(model.classes)
-    counts = np.array([reach[:, labels == k].sum(axis=1) for k in range(n_classes)])
+    reach, n_classes = model.reach(X), len(model.classes)
+    counts = class_counts(reach, labels, range(n_classes))
     odds = np.clip(model.steepness * scores, -SPAN, SPAN)
     places = np.minimum(((SPAN - odds) / (2 * SPAN) * BINS).astype(np.int64), BINS - 1)
     spread = np.zeros((len(scores), n_classes, BINS))

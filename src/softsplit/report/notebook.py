@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.answers import answers
 from softsplit.reading.equations import number
 from softsplit.reading.explanation import BranchReading, Explanation
 from softsplit.reading.holder import holder_of
+from softsplit.reading.outline import answer_words
 from softsplit.reading.score_card import ScoreCard
 from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
@@ -67,7 +67,7 @@ def explanation_html(explanation: Explanation) -> str:
     _bars(box, [(label, share) for label, share in chances[:MOST_BARS]])
     by_branch = {reading.branch: reading for reading in explanation.branches}
     for place, branch in enumerate(explanation.path, start=1):
-        _question(box, place, by_branch[branch], answers(explanation.probabilities))
+        _question(box, place, by_branch[branch], answer_words(explanation.probabilities))
     add(box, "p", {}, f"So it ends at: {explanation.leaf_label}.")
     changes = explanation.changes or explanation.together
     if changes:

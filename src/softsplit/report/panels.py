@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.answers import direction
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import direction
 from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element
 from softsplit.report.flow import rows_flow

@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.answers import answers, told_sides
-from softsplit.reading.equations import Split, number, read_split
+from softsplit.reading.equations import Split, number
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
-from softsplit.report.drawing import question_nodes, threshold_text
+from softsplit.report.drawing import threshold_text
 from softsplit.report.elements import add, add_table
 from softsplit.report.labels import counted, shortened
 from softsplit.support.arrays import FloatArray
@@ -30,11 +30,13 @@ NEAREST = 46.0
 
 def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
     """What each question of a tree weighs, to unfold; ``anchor`` plus its number is its name."""
-    yes = answers(model.labels)[0]
-    for place, node in enumerate(question_nodes(model), start=1):
-        split = read_split(model, node)
-        part = add(parent, "details", {"id": f"{anchor}{place}", "class": "question"})
-        said = f"Question {place}: {counted(len(split.features), 'term')}"
+    yes = answer_words(model.labels)[0]
+    for found in outline(model).questions():
+        split = found.split
+        assert split is not None
+        name = f"{anchor}{found.number}"
+        part = add(parent, "details", {"id": name, "class": "question"})
+        said = f"Question {found.number}: {counted(len(split.features), 'term')}"
         add(part, "summary", {}, said)
         if not split.features:
             said = f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row."
@@ -88,7 +90,7 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
             "aria-label": f"Scales of {counted(len(shown), 'term')}, also as a table below",
         },
     )  # fmt: skip
-    sides = [shortened(side, 44) for side in told_sides(model, split.branch)]
+    sides = [shortened(side, 44) for side in described_sides(model, split.branch)]
     middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
     half = (WIDTH - LEFT - RIGHT) / 2
 
@@ -115,7 +117,8 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
     add(
         parent, "p", {"class": "quiet"},
         "Read off where each value lies, and add the average row: left of the line in sum the "
-        f"answer is {answers(model.labels)[0]}. A value counts as much as it lies off the line.",
+        f"answer is {answer_words(model.labels)[0]}. A value counts as much as it lies off the "
+        "line.",
     )  # fmt: skip
     _as_table(parent, model, split)
 
@@ -167,7 +170,7 @@ def tick_values(model: TreeModel, feature: int) -> list[float]:
 
 def _as_table(parent: ET.Element, model: TreeModel, split: Split) -> None:
     """All features of a question, however many."""
-    rows, sides = [], told_sides(model, split.branch)
+    rows, sides = [], described_sides(model, split.branch)
     for j in split.features:
         low, high = model.summary.low[j], model.summary.high[j]
         at_low, at_high = _ends(model, split.branch, j)

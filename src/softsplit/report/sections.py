@@ -8,10 +8,11 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from softsplit.reading.equations import number
+from softsplit.reading.outline import outline
+from softsplit.reading.palette import class_colour
 from softsplit.report.chart import path_chart
-from softsplit.report.drawing import question_nodes
 from softsplit.report.elements import add, add_table
-from softsplit.report.labels import class_colour, counted, percent, shortened, with_interval
+from softsplit.report.labels import counted, percent, shortened, with_interval
 from softsplit.report.measures import (
     add_curves,
     add_figures,
@@ -58,7 +59,7 @@ def add_summary(parent: ET.Element, subject: Subject) -> None:
         ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
         _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
     used = f"{len(tree.selected_features_)} of {subject.n_variables}"
-    questions = len(question_nodes(tree.tree_))
+    questions = len(outline(tree.tree_).questions())
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
     told = rare_sentence(subject, subject.chosen)
     if told is not None:

@@ -15,8 +15,8 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import oriented
 from softsplit.reading.score_card import ScoreCard, make_card
-from softsplit.reading.sides import oriented
 from softsplit.report.intervals import Interval, balanced_difference, difference
 from softsplit.report.merits import ClassMerits, Merits, class_merits, merits, rare_class
 from softsplit.selection.assessment import Assessment, Judged

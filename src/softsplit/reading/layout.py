@@ -1,0 +1,152 @@
+"""Where the boxes and bands of a drawn tree go, whatever draws them.
+
+Every node is as wide as its own box or as its children side by side, whichever is more, and stands
+above the middle between its children. Boxes hang from the top of their level, which is as high as
+its highest box. x counts from the left and y from the top, in the units in which boxes are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from softsplit.reading.outline import OutlineNode
+from softsplit.support.arrays import FloatArray
+
+
+@dataclass
+class NodeBox:
+    """The box of one node: what is written in it, its size, and its upper left corner (x, y)."""
+
+    node: OutlineNode
+    lines: list[str]
+    width: float
+    height: float
+    x: float = 0.0
+    y: float = 0.0
+    children: list[NodeBox] = field(default_factory=list)
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    @property
+    def foot(self) -> float:
+        return self.y + self.height
+
+    @property
+    def is_end(self) -> bool:
+        return self.node.split is None
+
+    def walk(self) -> Iterator[NodeBox]:
+        """This box and all below it, the left side first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def lay_out(
+    root: OutlineNode,
+    box_of: Callable[[OutlineNode], NodeBox],
+    side_gap: float,
+    level_gap: float,
+    margin: float = 0.0,
+) -> tuple[NodeBox, float, float]:
+    """The placed boxes of an outline, and width and height of the sheet with its margins.
+
+    Parameters
+    ----------
+    root : OutlineNode
+    box_of : callable
+        Makes the box of one node, without its place.
+    side_gap, level_gap, margin : float
+        Distances between boxes side by side, between levels, and from the edge of the sheet.
+    """
+    placed = _boxes(root, box_of)
+    right = _spread(placed, margin, side_gap)
+    y = margin
+    for level in _levels(placed):
+        for box in level:
+            box.y = y
+        y += max(box.height for box in level) + level_gap
+    return placed, right + margin, y - level_gap + margin
+
+
+def _boxes(node: OutlineNode, box_of: Callable[[OutlineNode], NodeBox]) -> NodeBox:
+    box = box_of(node)
+    box.children = [_boxes(child, box_of) for child in node.children]
+    return box
+
+
+def _spread(box: NodeBox, left: float, gap: float) -> float:
+    """Place a subtree with its left edge at ``left``; returns its right edge."""
+    if not box.children:
+        box.x = left
+        return left + box.width
+    right = left
+    for i, child in enumerate(box.children):
+        right = _spread(child, right + (gap if i else 0.0), gap)
+    middles = [child.x + child.width / 2 for child in box.children]
+    box.x = sum(middles) / 2 - box.width / 2
+    overhang = left - box.x
+    if overhang > 0:
+        for other in box.walk():
+            other.x += overhang
+        right += overhang
+    return max(right, box.x + box.width)
+
+
+def _levels(root: NodeBox) -> list[list[NodeBox]]:
+    """The boxes by their depth."""
+    found: list[list[NodeBox]] = []
+    here = [root]
+    while here:
+        found.append(here)
+        here = [child for box in here for child in box.children]
+    return found
+
+
+@dataclass(frozen=True)
+class Band:
+    """The rows of one group on their way from a box to its child.
+
+    ``start`` and ``end`` are the left edges of the band at the foot of the box and at the top of
+    the child.
+    """
+
+    group: int
+    start: float
+    end: float
+    width: float
+
+
+def bands(
+    box: NodeBox, child: NodeBox, counts: FloatArray, widest: float, thinnest: float
+) -> list[Band]:
+    """Bands as wide as the expected rows of each group, side by side.
+
+    Parameters
+    ----------
+    box, child : NodeBox
+    counts : array of shape (n_groups, n_nodes)
+        Expected rows of each group at every node of the complete tree.
+    widest : float
+        Width of all rows together.
+    thinnest : float
+        Share of all rows below which a band is left out.
+    """
+    total = counts[:, 0].sum()
+    unit = widest / total if total > 0 else 0.0
+    left, end_node = 2 * box.node.node + 1, child.node.node
+    # Bands leave a box side by side: first all that go left, then all that go right.
+    start = box.middle - unit * counts[:, box.node.node].sum() / 2
+    if end_node != left:
+        start += unit * counts[:, left].sum()
+    end = child.middle - unit * counts[:, end_node].sum() / 2
+    found = []
+    for group, rows in enumerate(counts[:, end_node]):
+        width = unit * float(rows)
+        if rows >= thinnest * total:
+            found.append(Band(group, start, end, width))
+        start, end = start + width, end + width
+    return found
