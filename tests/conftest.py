@@ -4,10 +4,12 @@ import multiprocessing
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from browser import chromium_path
+from clocks import Clock
 from first_fits import FIRST_FITS, first_fits
+from softsplit.solvers.base import Budget
 
 # Each worker has a core: threads of libraries, which wait for one another, would take it from the
 # others. Matrix products of OpenBLAS, the loops of scikit-learn.
@@ -15,8 +17,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# The first call of a compiled function takes seconds, so that no deadline can be kept.
-settings.register_profile("softsplit", deadline=None, derandomize=True, max_examples=40)
+# The first call of a compiled function takes seconds, so that no deadline can be kept; how long
+# examples take to draw says how busy the machine is.
+settings.register_profile(
+    "softsplit",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("softsplit")
 
 
@@ -32,6 +41,14 @@ def pytest_sessionstart(session):
             process.start()
         for process in processes:
             process.join()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of every budget, which only the test moves."""
+    clock = Clock()
+    monkeypatch.setattr(Budget, "now", staticmethod(clock))
+    return clock
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
+import threading
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softsplit.cli import app, class_rules
+from softsplit.cli.console import say
 from softsplit.cli.heartbeat import signs_of_life
 from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
@@ -89,15 +90,22 @@ def test_rules_in_the_order_of_the_classes():
 
 
 def test_silence_is_broken(capsys, monkeypatch):
-    monkeypatch.setattr("softsplit.cli.heartbeat.SILENCE", 0.1)
-    before = sys.stderr
+    monkeypatch.setattr("softsplit.cli.heartbeat.SILENCE", 0.01)
+    before, n_threads = sys.stderr, threading.active_count()
+    said = threading.Semaphore(0)
+
+    def heard(text):
+        say(text)
+        said.release()
+
+    monkeypatch.setattr("softsplit.cli.heartbeat.say", heard)
     with signs_of_life(quiet=False):
-        time.sleep(0.5)
+        assert said.acquire(timeout=60) and said.acquire(timeout=60)
     with signs_of_life(quiet=True):
-        time.sleep(0.2)
+        assert threading.active_count() == n_threads, "somebody watches"
     assert sys.stderr is before
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) >= 2 and all(line.startswith("softsplit: at work, ") for line in said)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2 and all(line.startswith("softsplit: at work, ") for line in lines)
 
 
 def test_info_shows_names_as_they_are(table):

@@ -469,5 +469,5 @@ def test_answers_go_into_a_pipe_and_keep_private_files_private(model, expected, 
     reader = threading.Thread(target=lambda: heard.append(pipe.read_text()), daemon=True)
     reader.start()
     works(invoke("predict", model, path, "--proba", "-o", pipe, "-q"))
-    reader.join(10)
+    reader.join(300)
     assert heard == [expected] and pipe.is_fifo()

@@ -159,7 +159,7 @@ def test_a_package_that_nobody_may_write_into(tmp_path):
     command = [*prefix, sys.executable, "-c", code]
     try:
         done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600
         )
     finally:
         for folder in folders:

@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Barrier
 from types import SimpleNamespace
 
 import pytest
@@ -142,8 +143,14 @@ def test_an_interruption_that_a_destructor_swallows_counts(usual_interruptions, 
 def test_threads_compile_once(recorder, monkeypatch):
     calls = []
     monkeypatch.setattr(module, "_compile", lambda *_: calls.append(time.sleep(0.05)))
+    together = Barrier(8)
+
+    def one(_):
+        together.wait()
+        compile_together("log")
+
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: compile_together("log"), range(8)))
+        list(pool.map(one, range(8)))
     assert len(calls) == 1
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -142,7 +140,7 @@ def test_strength_multiplies_the_penalties_alone():
     assert values[2] - values[0] == pytest.approx(3 * (values[1] - values[0]))
 
 
-def test_a_meter_stops_at_its_iterations_its_time_and_on_request():
+def test_a_meter_stops_at_its_iterations_its_time_and_on_request(clock):
     assert Meter(Budget(), 10).allowance(50, Guess(1, 1), NEVER) == 10
     spent = Meter(Budget(), 10, iterations=10)
     late = Meter(Budget(time_limit=0.0), 10)
@@ -154,9 +152,7 @@ def test_a_meter_stops_at_its_iterations_its_time_and_on_request():
     assert cancelled.budget.verdict is Status.INTERRUPTED
     assert spent.budget.verdict is Status.MAX_ITER
     slow = Meter(Budget(), 1000)
-    slow.record(
-        10, 12, time.perf_counter() - 5.0
-    )  # half a second an iteration: look at the clock after each
+    slow.record(10, 12, clock() - 5.0)  # half a second an iteration: look at the clock after each
     assert slow.allowance(100, Guess(1, 1), NEVER) == 1
     assert (slow.iterations, slow.calls) == (10, 12)
 

@@ -157,6 +157,6 @@ def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
 
 def test_ctrl_c_keeps_the_path_so_far():
     """Fits are in test_training.py, and the choice of a tree in test_cli_fit.py."""
-    end, said, _ = interrupt("path", 2.0)
+    end, said, _ = interrupt("path", 0.0, after="start 2")
     assert end == "kept", said
     assert "interrupted" in said and "Traceback" not in said

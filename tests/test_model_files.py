@@ -241,7 +241,7 @@ def test_saving_keeps_links_permissions_and_pipes(tmp_path):
     reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
     reader.start()
     save_model(tree, pipe)
-    reader.join(10)
+    reader.join(300)
     assert heard == [path.read_bytes()] and stat.S_ISFIFO(pipe.stat().st_mode)
     with pytest.raises(IsADirectoryError, match=r"is a folder; name another file\.$"):
         save_model(tree, tmp_path)

@@ -307,6 +307,7 @@ def test_restoring_rates_mends_a_hair_and_leaves_what_is_far_off():
 
 
 @pytest.mark.parametrize(("rows", "cut"), [(400, True), (40, False)])
+@pytest.mark.usefixtures("clock")
 def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut, monkeypatch):
     """Steps before it say nothing of what it costs; a slice of many would outlast a time limit."""
     problem = make_problem(rows=rows, depth=4, global_=0.05)
@@ -330,7 +331,7 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
 
 
 @pytest.mark.parametrize(("limit", "first_order"), [(0.05, True), (1000.0, False), (None, False)])
-def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, monkeypatch):
+def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, clock, monkeypatch):
     problem = make_problem(features=60, depth=5)  # one step takes about a second
     engine = engine_module.DescentRun(problem, engine_module.Meter(Budget(time_limit=limit), 1))
     seen, real = [], engine_module.follow

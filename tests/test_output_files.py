@@ -121,7 +121,7 @@ def test_a_pipe_is_written_into(tmp_path, linked):
     reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_file(link if linked else pipe, NEW)
-    reader.join(10)
+    reader.join(300)
     assert heard == [NEW]
     assert stat.S_ISFIFO(pipe.stat().st_mode) and link.is_symlink()
     assert names(tmp_path) == ["link", "pipe"]

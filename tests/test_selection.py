@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.selection.strengths import fraction_grid, long_grid
 from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.training import walk as walking
 from softsplit.training.defaults import LOCAL_PART
 from softsplit.training.preparation import prepare
 from softsplit.training.tiny_problems import tiny_likelihoods
@@ -159,8 +159,9 @@ def test_rates_without_a_bound_fall_back_on_the_papers_grid():
     assert len(path) == 14
 
 
-def test_a_time_limit_covers_the_whole_path():
+def test_a_time_limit_covers_the_whole_path(clock, monkeypatch):
     X, y = load_wine(return_X_y=True)
+    monkeypatch.setattr(walking, "numbered_start", clock.after(3, walking.numbered_start))
     with pytest.warns(ConvergenceWarning, match=r"the time limit was reached; \d+ of 196 points"):
         path = strength_path(X, y, estimator=quick(time_limit=0.3), strengths="paper", scope="both")
     assert 1 <= len(path) < 196
@@ -216,8 +217,8 @@ def test_of_several_paths_the_best_at_a_strength_are_finished(n_starts, finished
     assert [solution.message for solution in found].count("not measured") == 0
 
 
-def test_no_start_is_begun_in_the_second_half_of_a_time_limit():
-    late = Budget(time_limit=1000.0, began=time.perf_counter() - 501.0)
+def test_no_start_is_begun_in_the_second_half_of_a_time_limit(clock):
+    late = Budget(time_limit=1000.0, began=clock() - 501.0)
     _, found, asked = follow_paths(3, late)
     assert [number for number, last, _ in asked if not last] == [0]
     assert len(found) == 3 and all(solution.status is Status.TIME_LIMIT for solution in found)

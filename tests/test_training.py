@@ -219,7 +219,7 @@ except KeyboardInterrupt:
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert any(line.startswith("start 1 ") for line in child.stdout)
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=300)
     assert out.splitlines()[-1] == "fitted True True"
 
 

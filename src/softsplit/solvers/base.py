@@ -189,14 +189,21 @@ class Budget:
     """Limits of one run; ``None`` means the solver's own default.
 
     A ``rough`` run leads to a tree that is compared with others and finished by another run.
+    All times are those of ``now``, the one clock that decides when a run ends and how long it
+    works before it looks again.
     """
 
     max_iter: int | None = None
     tol: float = 1e-6
     time_limit: float | None = None
     rough: bool = False
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=lambda: Budget.now())
     cancel: Cancel = field(default_factory=Cancel)
+
+    @staticmethod
+    def now() -> float:
+        """Seconds of the clock that budgets are held against."""
+        return time.perf_counter()
 
     def stop(self) -> None:
         """End all runs of this budget at their next look at it, as Ctrl-C does."""
@@ -209,7 +216,7 @@ class Budget:
 
     @property
     def elapsed(self) -> float:
-        return time.perf_counter() - self.began
+        return self.now() - self.began
 
     @property
     def remaining(self) -> float:

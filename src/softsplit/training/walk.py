@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -140,8 +139,8 @@ def _follow(
         ended = np.inf
         for at, problem in enumerate(problems[:length]):
             if budget.exhausted:  # who has pressed Ctrl-C does not wait for thousands of points
-                ended = min(ended, time.perf_counter())
-                if time.perf_counter() - ended > LATE:
+                ended = min(ended, budget.now())
+                if budget.now() - ended > LATE:
                     break
             ranked = sorted(whole, key=lambda pair: pair[1][at].objective)
             some = [(path, trees[at]) for path, trees in ranked[: 1 + len(paths) // FOR_ANOTHER]]

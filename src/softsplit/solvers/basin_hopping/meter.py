@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from softsplit.solvers.base import Budget
@@ -91,4 +90,4 @@ class Meter:
         """So much was done since ``began`` of the clock."""
         self.iterations += iterations
         self.calls += calls
-        self.seconds_per_iteration = (time.perf_counter() - began) / max(iterations, 1)
+        self.seconds_per_iteration = (self.budget.now() - began) / max(iterations, 1)

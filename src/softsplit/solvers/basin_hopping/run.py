@@ -6,7 +6,6 @@ be looked at; the bits are those of their descents one by one.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -235,7 +234,7 @@ class DescentRun:
         )  # fmt: skip
         reference = self._referenced(self.passes)
         others = reference if rows is None else self._reweighed(self.passes, rows)
-        told, began = self._told, time.perf_counter()
+        told, began = self._told, self.meter.budget.now()
         follow(
             lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
             self._terms, self._sparse(1.0), self._reference, told,
@@ -332,7 +331,7 @@ class DescentRun:
                 part = limits._replace(max_iter=self.meter.allowance(left, guess, before_newton))
                 if self.meter.too_late(guess):
                     part = part._replace(newton_from=NEVER)
-            began = time.perf_counter()
+            began = self.meter.budget.now()
             if passes is None:
                 assert self._remote is not None
                 counters[STEPS] = counters[CALLS] = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -170,13 +169,13 @@ class Descents:
             done = steps_of(memory)
             size = field.features.shape[1] * len(draft.splits)
             part = min(allowed - done, max(1, int(SLICE_SECONDS / (self._pace or PACE * size))))
-            began = time.perf_counter()
+            began = self.budget.now()
             value = descend(
                 vector, field, smoothing, free, draft.shape, memory, part, decrease, tol
             )
             made = steps_of(memory) - done
             self.steps += made
-            self._pace = (time.perf_counter() - began) / max(made, 1) if size > 1e5 else 0.0
+            self._pace = (self.budget.now() - began) / max(made, 1) if size > 1e5 else 0.0
             if ended(memory) or steps_of(memory) >= allowed:
                 return draft.moved_to(vector), float(value), ended(memory)
 
