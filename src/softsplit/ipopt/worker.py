@@ -34,7 +34,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start, Status
 from softsplit.tree.parameters import TreeParameters
 
-CHILD = f"from {__name__} import main; main()"
+CHILD = f"import softsplit.solvers; from {__name__} import main; main()"
 
 GRACE = 0.5
 """Seconds a run gets to hand over its result after IPOPT itself has seen the limit."""
@@ -145,7 +145,7 @@ def _stop_idle() -> None:
 
 def _launch() -> subprocess.Popen[bytes]:
     # The child must find the same softsplit, however this process came to it.
-    folder = str(Path(__file__).resolve().parents[3])
+    folder = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, "-c", CHILD],
