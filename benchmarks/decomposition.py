@@ -43,9 +43,10 @@ from softsplit.decomposition import (
 )
 from softsplit.decomposition.nodes import BLOCK_SOLVER
 from softsplit.engines.block import GateCache
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Solver, Start
+from softsplit.solvers import Budget, NativeSolver, Solver, Start
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 

@@ -16,8 +16,9 @@ from softsplit import (
     strength_path,
 )
 from softsplit.estimators.base import training_run
+from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.penalties import counting
-from softsplit.solvers import IpoptSolver, NativeSolver
+from softsplit.solvers import NativeSolver
 from softsplit.training import run as running
 from softsplit.training import warm_up as first_use
 from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem

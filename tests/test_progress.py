@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from helpers import random_case
 from softsplit import SoftTreeClassifier, strength_path
-from softsplit.solvers import Budget, IpoptSolver, NativeSolver, Status
+from softsplit.ipopt.solver import IpoptSolver
+from softsplit.solvers import Budget, NativeSolver, Status
 from softsplit.training import progress
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer

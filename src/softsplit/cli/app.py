@@ -1,20 +1,55 @@
-"""The root command. A new command is a module beside this one and a line at the end."""
+"""The root command. A new command is a module beside this one and a line at the end.
+
+Options provide commands of their own (``support/options.py``), loaded when they are called or
+listed.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command, get_group
 
-from softsplit.capacity import command as vc
 from softsplit.cli import compile, demo, explain, fit, info, path, predict, report
 from softsplit.cli.console import EXIT_CODES, PlainErrors
-from softsplit.experiments import command as experiment
+from softsplit.support import options
 from softsplit.support.version import __version__
+
+
+class Commands(PlainErrors):
+    """The commands of the core, then those of options."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._add_options()
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            self._add_options()
+        return super().get_command(ctx, cmd_name)
+
+    def _add_options(self) -> None:
+        for name in options.provided("commands"):
+            if name not in self.commands:
+                self.commands[name] = _command(name)
+
+
+def _command(name: str) -> Any:
+    """The command or group that an option provides, as Click has them."""
+    loaded = options.load("commands", name)
+    if isinstance(loaded, typer.Typer):
+        made: Any = get_group(loaded)
+        made.name = name
+        return made
+    alone = typer.Typer(add_completion=False)
+    alone.command(name=name)(loaded)
+    return get_command(alone)
+
 
 app = typer.Typer(
     name="softsplit",
-    cls=PlainErrors,
+    cls=Commands,
     help="Sparse multivariate randomized classification trees.",
     epilog="Begin with: softsplit fit data.csv --target y --model tree.json --report tree.html. "
     + EXIT_CODES,
@@ -58,5 +93,3 @@ app.command(name="path", epilog=path.EPILOG)(path.path)
 app.command(name="demo", epilog=demo.EPILOG)(demo.demo)
 app.command(name="info", epilog=info.EPILOG)(info.info)
 app.command(name="compile", epilog=compile.EPILOG)(compile.compile_code)
-app.command(name="vc")(vc.vc)
-app.add_typer(experiment.app, name="experiment")

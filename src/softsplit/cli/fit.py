@@ -20,7 +20,7 @@ from softsplit.cli.outputs import (
     write_report,
     write_text,
 )
-from softsplit.on_dask.command import exit_code, fit_dask, refuse
+from softsplit.support.options import service
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
@@ -78,7 +78,8 @@ def fit(
     began = time.perf_counter()
     check_files({"--model": model, "--report": report}, table=data)
     if dask is not None:
-        refuse(
+        cluster = service("dask", "--dask", "leave it out, and give one table")
+        cluster.refuse(
             {
                 "--report": report,  "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--min-rate": min_rate, "--loss cost": loss is options.Loss.cost,
@@ -87,7 +88,7 @@ def fit(
         )  # fmt: skip
         source = context.get_parameter_source("time_limit")
         usual = source is not None and source.name == "DEFAULT"  # no limit that was not asked for
-        interrupted = fit_dask(
+        interrupted = cluster.fit_dask(
             data,
             target,
             dask,
@@ -108,7 +109,7 @@ def fit(
             quiet=quiet,
             as_json=as_json,
         )
-        raise typer.Exit(exit_code(interrupted))
+        raise typer.Exit(cluster.exit_code(interrupted))
     table = read(data, encoding, quiet)
     rows = training_rows(
         table, target, quiet, drop=drop, keep=keep, category=categorical, date=date

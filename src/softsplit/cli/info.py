@@ -14,19 +14,14 @@ from softsplit.cli import options
 from softsplit.cli.console import echo, print_json
 from softsplit.cli.inputs import read
 from softsplit.support.messages import visible
+from softsplit.support.options import provided
 from softsplit.support.version import __version__
 
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
-OPTIONAL = {
-    "casadi": "ipopt",
-    "matplotlib": "plots",
-    "pyarrow": "parquet",
-    "openpyxl": "excel",
-    "onnx": "onnx",
-    "pydantic": "experiments",
-    "distributed": "dask",
-}
+OPTIONAL = {"pyarrow": "parquet", "openpyxl": "excel", "onnx": "onnx"}
+"""Distributions that the core can use, and their extras; options name theirs themselves."""
+
 SHOWN = 12
 TITLES = {
     "selected_features": "features used",
@@ -69,11 +64,12 @@ def _installation() -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
     }
-    for name in (*NEEDED, *OPTIONAL):
+    optional = OPTIONAL | provided("requires")
+    for name in (*NEEDED, *optional):
         try:
             facts[name] = version(name)
         except PackageNotFoundError:
-            extra = f"; pip install 'softsplit[{OPTIONAL[name]}]'" if name in OPTIONAL else ""
+            extra = f"; pip install 'softsplit[{optional[name]}]'" if name in optional else ""
             facts[name] = f"not installed{extra}"
     return facts
 

@@ -7,27 +7,32 @@ protocols, ``View`` and ``History`` what they are handed.
 
 from __future__ import annotations
 
-from softsplit.decomposition.evaluation import EvaluationSet
-from softsplit.decomposition.nodes import NodeDecomposition
-from softsplit.decomposition.stopping import (
-    Chooser,
-    History,
-    MacroIterations,
-    ProcessorTime,
-    Residual,
-    StoppingRule,
-    ValidationAccuracy,
-)
-from softsplit.decomposition.trace import DecompositionTrace, TracedSolution, TraceRow
-from softsplit.decomposition.working_sets import (
-    Alternating,
-    LargestViolation,
-    SingleBranches,
-    Subtrees,
-    View,
-    WorkingSets,
-)
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
 from softsplit.tree.parameters import Block
+
+if TYPE_CHECKING:
+    from softsplit.decomposition.evaluation import EvaluationSet
+    from softsplit.decomposition.nodes import NodeDecomposition
+    from softsplit.decomposition.stopping import (
+        Chooser,
+        History,
+        MacroIterations,
+        ProcessorTime,
+        Residual,
+        StoppingRule,
+        ValidationAccuracy,
+    )
+    from softsplit.decomposition.trace import DecompositionTrace, TracedSolution, TraceRow
+    from softsplit.decomposition.working_sets import (
+        Alternating,
+        LargestViolation,
+        SingleBranches,
+        Subtrees,
+        View,
+        WorkingSets,
+    )
 
 __all__ = [
     "Alternating",
@@ -50,3 +55,26 @@ __all__ = [
     "View",
     "WorkingSets",
 ]
+
+_HOMES = {
+    "Alternating": "working_sets",
+    "Chooser": "stopping",
+    "DecompositionTrace": "trace",
+    "EvaluationSet": "evaluation",
+    "History": "stopping",
+    "LargestViolation": "working_sets",
+    "MacroIterations": "stopping",
+    "NodeDecomposition": "nodes",
+    "ProcessorTime": "stopping",
+    "Residual": "stopping",
+    "SingleBranches": "working_sets",
+    "StoppingRule": "stopping",
+    "Subtrees": "working_sets",
+    "TraceRow": "trace",
+    "TracedSolution": "trace",
+    "ValidationAccuracy": "stopping",
+    "View": "working_sets",
+    "WorkingSets": "working_sets",
+}
+
+__getattr__, __dir__ = late_names(__name__, _HOMES)

@@ -137,10 +137,10 @@ class NodeDecomposition(BaseEstimator):
         return (self._whole_solver(),)
 
     def _whole_solver(self) -> Solver:
-        return make_solver(self.inner)
+        return make_solver(self.inner, excluded=("decomposition",))
 
     def _block_solver(self) -> Solver:
-        return BLOCK_SOLVER if self.inner == "native" else make_solver(self.inner)
+        return BLOCK_SOLVER if self.inner == "native" else self._whole_solver()
 
     def adapted(
         self, transform: Callable[[Any], FloatArray], classes: NDArray[Any]
@@ -157,7 +157,7 @@ class NodeDecomposition(BaseEstimator):
 
     def check(self) -> None:
         """Refuse parameters that make no sense, in one sentence."""
-        make_solver(self.inner)
+        self._whole_solver()
         positive_integer("macro_iterations", self.macro_iterations)
         positive_integer("inner_iter", self.inner_iter)
         positive_number("proximal", self.proximal, zero=True)

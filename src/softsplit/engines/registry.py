@@ -1,10 +1,8 @@
-"""Engines by name."""
+"""Engines by name, and engines of rows on a device, which an option provides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from softsplit.engines.base import RowEngine
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.on_torch.backend import find_device
+from softsplit.support import options
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.scaling import LinearScaling, Scaling
@@ -46,7 +44,8 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
                 f"device {shown(device)} and engine {shown(engine)} both say where rows are kept; "
                 "give one of them."
             )
-        return _row_maker(find_device(device), single)
+        made: EngineMaker = _devices(device).row_maker(device, single)
+        return made
     if isinstance(engine, str) and engine in ENGINES:
         return ENGINES[engine]
     if callable(engine):
@@ -73,9 +72,8 @@ def make_samples(
     Those are the same samples, to the bit.
     """
     if device is not None and len(X) > MANY and isinstance(scaling, LinearScaling):
-        make = _sample_maker()
-        made: Samples = make(
-            X, y, n_classes, weight, scaling, find_device(device), stay_single=stay_single
+        made: Samples = _devices(device).make_samples(
+            X, y, n_classes, weight, scaling, device=device, stay_single=stay_single
         )
         return made
     return Samples.from_arrays(X, y, n_classes, weight, scaling.transform, stay_single=stay_single)
@@ -91,14 +89,13 @@ def arrived(
     device: Any,
     counts: FloatArray,
 ) -> Any:
-    """Many rows on a device, measured and scaled there (device/arrival.py); None where they are few
-    or do not fit, or where the scaling is none for that."""
+    """Many rows on a device, measured and scaled there.
+
+    None if they are few or do not fit, or if that kind of scaling cannot be measured on a device.
+    """
     if device is None or len(X) <= MANY:
         return None
-    place = import_module("softsplit.on_torch.arrival")
-    if kind not in place.KINDS:
-        return None
-    return place.arrive(X, y, n_classes, weight, kind, find_device(device), counts=counts)
+    return _devices(device).arrived(X, y, n_classes, weight, kind, device=device, counts=counts)
 
 
 def check_engine(rows: RowEngine, n_branches: int) -> None:
@@ -129,12 +126,6 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
         raise ValueError(f"metric of the engine {name} must return a Metric.")
 
 
-def _row_maker(device: Any, single: bool) -> Any:
-    """The function that brings samples to a device, in single or in double precision."""
-    rows: Any = import_module("softsplit.on_torch.rows").DeviceRows
-    return partial(rows.of, device=device, single=single)
-
-
-def _sample_maker() -> Any:
-    """The function that makes samples of many rows on a device."""
-    return import_module("softsplit.on_torch.grouping").grouped_samples
+def _devices(device: Any) -> Any:
+    """The option that keeps rows on a device."""
+    return options.service("devices", f"device {shown(device)}", "leave device at None")

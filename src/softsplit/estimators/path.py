@@ -23,6 +23,7 @@ from softsplit.selection.strengths import (
     grid_pairs,
 )
 from softsplit.solvers import Solution
+from softsplit.support import options
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
@@ -32,7 +33,6 @@ from softsplit.training import settings
 from softsplit.training.defaults import LOCAL_PART, is_auto
 from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
-from softsplit.training.together import can_train_together, train_together
 from softsplit.training.walk import walk
 
 
@@ -162,8 +162,9 @@ def strength_path(
     wanted = sum(map(len, pairs))
     on_device = prepared.settings.device
     if on_device is not None:
+        lockstep = options.service("lockstep", f"device {shown(on_device)}", "leave device at None")
         at_once = [prepared.with_strengths(*pair).problem for row in pairs for pair in row]
-        if can_train_together(at_once):
+        if lockstep.can_train_together(at_once):
             pairs = [[pair for row in pairs for pair in row]]
         else:
             on_device = None
@@ -177,7 +178,7 @@ def strength_path(
                 "n_starts": run.n_starts, "seed": run.seed, "budget": run.budget,
             }  # fmt: skip
             if on_device is not None:
-                found = train_together(problems, run.solver, on_device, **common)
+                found = lockstep.train_together(problems, run.solver, on_device, **common)
             else:
                 found = walk(
                     problems, run.solver, keep=keep, n_jobs=run.n_jobs, observer=observer, **common

@@ -14,10 +14,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
-
 from softsplit.experiments.models import MODELS, RegularisedModel, Scope
 from softsplit.support.messages import shown
+
+try:
+    from pydantic import (
+        AfterValidator,
+        BaseModel,
+        ConfigDict,
+        Field,
+        ValidationError,
+        model_validator,
+    )
+except ImportError as error:
+    raise ImportError(
+        "experiments need pydantic; install it with: pip install 'softsplit[experiments]'."
+    ) from error
 
 MAX_BYTES = 65_536
 """Larger files are refused before they are parsed: the shipped specs take a hundredth of that."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -28,11 +29,11 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
 from softsplit.solvers.abilities import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
+from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.multistart import start_rule
 from softsplit.training.settings import make_solver
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
-from softsplit.training.together import lockstep, measured
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
@@ -104,7 +105,7 @@ def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
     processes of this machine.
     """
     spec, solver = context.spec, solver_named("native")
-    lock, tasks = lockstep(), []
+    lock, tasks = _lockstep(spec).lockstep(), []
     drawn = time.perf_counter()
     folds = [context.prepared(job.chain) for job in jobs]
     for job, prepared in zip(jobs, folds, strict=True):
@@ -138,11 +139,17 @@ def _judged(
     with one_blas_thread():
         for index, (tree, status) in zip(job.missing, trees, strict=True):
             problem = _penalised(job.chain, index, prepared.problem, spec)
-            found = measured(problem, tree, status, solver, Budget(), seconds)
+            found = _lockstep(spec).measured(problem, tree, status, solver, Budget(), seconds)
             outcome = _measure(found, solver, prepared)
             outcome = replace(outcome, seconds=found.seconds, start_seconds=start_seconds)
             rows.append(Row(job.chain.cell(index), index, outcome))
     return rows
+
+
+def _lockstep(spec: Spec) -> Any:
+    """The option that trains many trees at once."""
+    wanted = f"training.device {spec.training.device!r} of an experiment"
+    return options.service("lockstep", wanted, "leave it out of the specification")
 
 
 def _penalised(chain: Chain, index: int, problem: TrainingProblem, spec: Spec) -> TrainingProblem:

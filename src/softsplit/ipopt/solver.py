@@ -204,3 +204,8 @@ def conclude(
 def _finite(parameters: TreeParameters) -> bool:
     arrays = (parameters.weights, parameters.thresholds, parameters.leaf_classes)
     return all(bool(np.all(np.isfinite(array))) for array in arrays)
+
+
+def explicit_solver() -> IpoptSolver:
+    """IPOPT with the leaf probabilities as variables."""
+    return IpoptSolver(strategy="explicit")

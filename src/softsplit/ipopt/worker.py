@@ -34,7 +34,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start, Status
 from softsplit.tree.parameters import TreeParameters
 
-CHILD = f"import softsplit.solvers; from {__name__} import main; main()"
+CHILD = f"from {__name__} import main; main()"
 
 GRACE = 0.5
 """Seconds a run gets to hand over its result after IPOPT itself has seen the limit."""

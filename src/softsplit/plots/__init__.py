@@ -7,13 +7,18 @@ which holds ``ax_`` and ``figure_`` and can be drawn again with ``plot(ax=)``. F
 
 from __future__ import annotations
 
-from softsplit.decomposition.plot import decomposition_trace
-from softsplit.plots.coefficients import CoefficientsDisplay
-from softsplit.plots.path import StrengthGridDisplay, StrengthPathDisplay
-from softsplit.plots.regions import DecisionRegionsDisplay
-from softsplit.plots.reliability import ReliabilityDisplay
-from softsplit.plots.starts import StartsDisplay
-from softsplit.plots.tree import TreeDisplay
+from typing import TYPE_CHECKING
+
+from softsplit.support.late import late_names
+
+if TYPE_CHECKING:
+    from softsplit.plots.coefficients import CoefficientsDisplay
+    from softsplit.plots.decomposition import decomposition_trace
+    from softsplit.plots.path import StrengthGridDisplay, StrengthPathDisplay
+    from softsplit.plots.regions import DecisionRegionsDisplay
+    from softsplit.plots.reliability import ReliabilityDisplay
+    from softsplit.plots.starts import StartsDisplay
+    from softsplit.plots.tree import TreeDisplay
 
 __all__ = [
     "CoefficientsDisplay",
@@ -25,3 +30,16 @@ __all__ = [
     "TreeDisplay",
     "decomposition_trace",
 ]
+
+_HOMES = {
+    "CoefficientsDisplay": "coefficients",
+    "DecisionRegionsDisplay": "regions",
+    "ReliabilityDisplay": "reliability",
+    "StartsDisplay": "starts",
+    "StrengthGridDisplay": "path",
+    "StrengthPathDisplay": "path",
+    "TreeDisplay": "tree",
+    "decomposition_trace": "decomposition",
+}
+
+__getattr__, __dir__ = late_names(__name__, _HOMES)

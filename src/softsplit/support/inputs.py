@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.support.options import provided
 
 MANY_LABELS = 100_000
 """Integer labels beyond which they are counted; none of them lies that far from another."""
@@ -135,9 +136,11 @@ def on_host(values: Any) -> Any:
 
 
 def device_of(values: Any) -> str | None:
-    """The accelerator that a tensor of PyTorch lies on, if it does."""
+    """The accelerator that a tensor lies on; None if no option keeps rows there."""
     device = getattr(values, "device", None)
-    return str(device) if getattr(device, "type", None) == "cuda" else None
+    if getattr(device, "type", None) != "cuda" or "devices" not in provided("services"):
+        return None
+    return str(device)
 
 
 def is_plain_tensor(X: Any) -> bool:

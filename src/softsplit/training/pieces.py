@@ -19,7 +19,8 @@ from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
 from softsplit.reading.row_plan import RowPlan
-from softsplit.solvers import Budget, NativeSolver, Start
+from softsplit.solvers import Budget, NativeSolver, Start, make_solver
+from softsplit.solvers.abilities import Composed
 from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.run import DescentRun
@@ -31,6 +32,7 @@ from softsplit.solvers.elimination.path import moves
 from softsplit.solvers.elimination.race import Descents, class_shares
 from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.solvers.starts.rules import draw_start
+from softsplit.support import options
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.tiny_problems import (
     tiny_likelihood,
@@ -56,11 +58,11 @@ def train_tiny(problems: list[TrainingProblem]) -> None:
 
 
 def train_tiny_blocks() -> None:
-    """The same for a decomposition."""
-    from softsplit.solvers import NodeDecomposition
-
-    for problem in tiny_problems():
-        multistart(problem, NodeDecomposition(), n_starts=1, budget=Budget(max_iter=3))
+    """The same with solvers of options that call the native solver on parts of a problem."""
+    solvers = map(make_solver, options.provided("solvers"))
+    for solver in [solver for solver in solvers if isinstance(solver, Composed)]:
+        for problem in tiny_problems():
+            multistart(problem, solver, n_starts=1, budget=Budget(max_iter=3))
 
 
 def _order(kind: type[np.floating[Any]]) -> None:

@@ -20,7 +20,7 @@ from softsplit.problem.penalties import (
     logarithmic,
     power,
 )
-from softsplit.solvers import SOLVERS, Solver, registry
+from softsplit.solvers import Solver, registry
 from softsplit.solvers.abilities import Adjustable, Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
@@ -82,7 +82,7 @@ def make_scale(scale: Any, *, auto: bool = False) -> str:
 
 def make_solver(solver: Any) -> Solver:
     """The solver of that name, or the solver object itself."""
-    made = registry.make_solver(solver, SOLVERS)
+    made = registry.make_solver(solver)
     if isinstance(made, Checked):
         made.check()
     return made

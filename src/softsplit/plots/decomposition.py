@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from softsplit.decomposition import DecompositionTrace
 from softsplit.plots.canvas import axes
 from softsplit.support.messages import shown
 
 GREEN, BLUE, YELLOW, INK = "#3f8f4f", "#3b6fb6", "#f2c230", "#333333"
 
 
+class Trace(Protocol):
+    """Rows of a run, one per macro-iteration: a ``DecompositionTrace``."""
+
+    @property
+    def initialised(self) -> bool:
+        """Whether row 0 comes after an initialisation."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
 def decomposition_trace(
-    traces: DecompositionTrace | Sequence[DecompositionTrace],
+    traces: Trace | Sequence[Trace],
     *,
     baseline_accuracy: float | None = None,
     baseline_seconds: float | None = None,
@@ -43,7 +54,7 @@ def decomposition_trace(
     -------
     The axes with the accuracy. The axes with the bars share their x axis.
     """
-    runs = [traces] if isinstance(traces, DecompositionTrace) else list(traces)
+    runs: list[Any] = [traces] if hasattr(traces, "initialised") else list(traces)
     if not runs or any(len(run) == 0 for run in runs):
         raise ValueError("decomposition_trace needs at least one trace with a row.")
     if accuracy not in ("test_accuracy", "train_accuracy"):
@@ -99,7 +110,7 @@ def _bars(ax: Any, steps: Any, saved: Any) -> None:
     ax.patch.set_visible(False)
 
 
-def _mean(runs: Sequence[DecompositionTrace], name: str) -> Any:
+def _mean(runs: Sequence[Trace], name: str) -> Any:
     longest = max(len(run) for run in runs)
     values = [[getattr(run[min(m, len(run) - 1)], name) for m in range(longest)] for run in runs]
     return np.mean(values, axis=0)
