@@ -30,7 +30,7 @@ from softsplit.experiments.measure import accuracy, tree_probabilities
 from softsplit.experiments.spec import Folds, Grid, Spec, Training
 from softsplit.experiments.tables import paper_figures
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import NativeSolver, Solution, Solver, make_solver
+from softsplit.solvers import BasinHoppingSolver, Solution, Solver, make_solver
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
@@ -63,7 +63,7 @@ class Setting:
     scaling_fit: str = "all"
     fold_seed: int = 23
     seed: int = 0
-    solver: Solver = field(default_factory=NativeSolver)
+    solver: Solver = field(default_factory=BasinHoppingSolver)
 
 
 def main() -> None:

@@ -200,8 +200,8 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
     import distributed
 
     from softsplit.engines.outer import LOGARITHM
+    from softsplit.formulations.model_settings import ModelSettings
     from softsplit.on_dask.table_input import collections, stored_table
-    from softsplit.training.model_settings import ModelSettings
 
     data = folder / "million"
     if not data.exists():
@@ -214,7 +214,7 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
             names = [f"x{j}" for j in range(N_FEATURES)]
             found, asked = collections(frame[names], frame["y"], None), Asked()
             with asked, stored_table(client, found, None, None, weighted=False) as table:
-                placed = table.placed("standard", ModelSettings(loss="log"), likelihood=True)
+                placed = table.placed("standard", ModelSettings(loss="log"))
                 rows = placed.engine.of_columns(np.arange(10))
                 before = client.run(time.process_time)
                 for _ in range(10):

@@ -46,7 +46,7 @@ from softsplit.engines.block import GateCache
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver, Solver, Start
+from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Start
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 
@@ -249,7 +249,7 @@ def native_variants(args: argparse.Namespace) -> Callable[[Setting], dict[str, S
             return NodeDecomposition(**{"macro_iterations": args.macro_iterations, **more})
 
         starts = {"": 0, ", init 20": 20, ", neutral": "neutral"}
-        chosen: dict[str, Solver] = {ALONE: NativeSolver()}
+        chosen: dict[str, Solver] = {ALONE: BasinHoppingSolver()}
         for name, first in starts.items():
             chosen[f"S-NB-DEC{name}"] = decomposition(initialisation=first)
             chosen[f"S-NB-DEC{name}, proximal"] = decomposition(

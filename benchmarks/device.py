@@ -26,6 +26,7 @@ from softsplit import SoftTreeClassifier, load_dataset
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
+from softsplit.formulations.likelihood import UNITS
 from softsplit.on_torch.backend import find_device
 from softsplit.on_torch.lockstep.solver import solve_together
 from softsplit.on_torch.lockstep.tasks import Task
@@ -34,12 +35,11 @@ from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start
-from softsplit.solvers.basin_hopping import NativeSolver
+from softsplit.solvers.basin_hopping import BasinHoppingSolver
 from softsplit.solvers.elimination.penalised import Penalised
 from softsplit.solvers.elimination.race import Descents
 from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.defaults import UNITS
 from softsplit.tree.parameters import Topology
 
 N_FEATURES, N_CLASSES = 30, 4
@@ -202,7 +202,7 @@ def compiled_objective(task: Task) -> float:
     problem = task.problem
     if not problem.by_likelihood:
         start = Start(task.start, "groups", task.rivals)
-        return NativeSolver().solve(problem, start, Budget()).objective
+        return BasinHoppingSolver().solve(problem, start, Budget()).objective
     steps = Penalised(
         Descents(problem, Budget(), problem.samples),
         Draft.of(task.start, problem),

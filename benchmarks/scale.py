@@ -142,8 +142,8 @@ def fit_one(method: str, n_rows: int, dtype: str = "float64", n_jobs: int | None
 def every_start(n_rows: int) -> dict[str, Any]:
     """Ten starts, each of which descends on all rows; the least objective."""
     from softsplit import SoftTreeClassifier
-    from softsplit.solvers import NativeSolver
-    from softsplit.training.model_settings import ModelSettings
+    from softsplit.formulations.model_settings import ModelSettings
+    from softsplit.solvers import EliminationSolver
     from softsplit.training.multistart import multistart
     from softsplit.training.preparation import Rows, prepare
 
@@ -151,7 +151,7 @@ def every_start(n_rows: int) -> dict[str, Any]:
     rows = Rows(X, y, np.ones(n_rows), np.arange(N_CLASSES))
     settings = ModelSettings.of(SoftTreeClassifier(depth=DEPTH).get_params(deep=False))
     problem = prepare(settings, rows).problem
-    ends, found = timed(lambda: multistart(problem, NativeSolver(), n_starts=10, seed=0))
+    ends, found = timed(lambda: multistart(problem, EliminationSolver(), n_starts=10, seed=0))
     return found | {"objective": min(one.objective for one in ends)}
 
 

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver, Solution, Solver, make_solver
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, make_solver
 from softsplit.solvers.active_set.descent import NEVER
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
@@ -111,7 +111,7 @@ def known(args: argparse.Namespace) -> None:
     path = OWN_TABLES / f"best_known_fold{args.fold}.csv"
     before = {row_label(row): row for row in read_rows(path)} if path.exists() else {}
     rows = read_rows(reference_folder(args.reference) / "best_known.csv")
-    solver = NativeSolver().with_effort(5.0)
+    solver = BasinHoppingSolver().with_effort(5.0)
     for row in rows:
         row |= {"fold": str(args.fold), "found_by": f"search, effort 5, seed {args.seed}"}
         problem, there = row_problem(row), before.get(row_label(row))
@@ -132,7 +132,7 @@ def known(args: argparse.Namespace) -> None:
 
 def ablation(args: argparse.Namespace) -> None:
     """Geometric means over the rows of best_known.csv, ratios to the best known objective."""
-    full = NativeSolver()
+    full = BasinHoppingSolver()
     first_order = CLOSE._replace(newton_from=NEVER, max_iter=300)
     moves = full.search.moves
     variants = {

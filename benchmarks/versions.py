@@ -36,13 +36,16 @@ import json, sys, time, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.solvers import NativeSolver
+try:
+    from softsplit.solvers import BasinHoppingSolver
+except ImportError:  # the former name
+    from softsplit.solvers import NativeSolver as BasinHoppingSolver
 
 def without_search():
     try:
-        return NativeSolver(effort=0.0)
+        return BasinHoppingSolver(effort=0.0)
     except TypeError:  # before there was an effort
-        return NativeSolver(most_hops=0)
+        return BasinHoppingSolver(most_hops=0)
 
 def model(asked):
     if asked["kind"] == "cross-validation":

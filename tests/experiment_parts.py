@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from softsplit.experiments.rows import TIMES
 from softsplit.experiments.spec import Spec, parse_spec
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Solution, Start, Status
 
 SMALL = """
@@ -52,7 +52,7 @@ def is_strong(problem: object) -> bool:
 
 
 @dataclass(frozen=True)
-class RaisingSolver(NativeSolver):
+class RaisingSolver(BasinHoppingSolver):
     """Raises at the middle strength."""
 
     def solve(self, problem: object, start: Start, budget: Budget) -> Solution:
@@ -63,7 +63,7 @@ class RaisingSolver(NativeSolver):
 
 
 @dataclass(frozen=True)
-class DyingSolver(NativeSolver):
+class DyingSolver(BasinHoppingSolver):
     """Takes its process down at the strongest strength."""
 
     def solve(self, problem: object, start: Start, budget: Budget) -> Solution:
@@ -73,7 +73,7 @@ class DyingSolver(NativeSolver):
 
 
 @dataclass(frozen=True)
-class InterruptedSolver(NativeSolver):
+class InterruptedSolver(BasinHoppingSolver):
     """Behaves as if the user pressed Ctrl-C at the strongest strength."""
 
     def solve(self, problem: object, start: Start, budget: Budget) -> Solution:

@@ -8,7 +8,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver
+from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.run import DescentRun
@@ -46,7 +46,7 @@ def make_engine(problem):
 
 def solve(problem, seed=0, rule="groups", **budget):
     start = draw_start(rule, problem, np.random.default_rng(seed))
-    return NativeSolver().solve(problem, start, Budget(**budget))
+    return BasinHoppingSolver().solve(problem, start, Budget(**budget))
 
 
 def cheapest_leaves(problem, theta, leaf_classes):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from softsplit import SoftTreeClassifier
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import NoFeasibleTreeError
 
 X, Y = load_iris(return_X_y=True)
@@ -60,7 +60,7 @@ WRONG = {
     "unknown penalty": ({"penalty": "l2"}, "penalty 'l2' is unknown; choose one of"),
     "unknown solver": ({"solver": "magic"}, "solver 'magic' is unknown; choose one of"),
     "solver object": ({"solver": 3}, "an object with solve"),
-    "solver class": ({"solver": NativeSolver}, r"pass NativeSolver\(\)"),
+    "solver class": ({"solver": BasinHoppingSolver}, r"pass BasinHoppingSolver\(\)"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
     "device": ({"device": "tpu"}, "device must be None, 'cuda' or 'cpu', got 'tpu'"),
     "scale": ({"scale": "no"}, "scale must be 'auto', one of 'minmax'"),

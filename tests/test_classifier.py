@@ -22,9 +22,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from readings import alter
 from softsplit import SoftTreeClassifier
+from softsplit.formulations.settings import PENALTIES
 from softsplit.solvers import Status
 from softsplit.training import multistart, preparation
-from softsplit.training.settings import PENALTIES
 
 
 def quick(**parameters):

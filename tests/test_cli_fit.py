@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from softsplit import load_model
 from softsplit.cli import app
 from softsplit.data.sampling import sample_rows
+from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report import rivals as reporting
 from softsplit.report import study as fitting
 from tables import people, written
@@ -24,6 +26,12 @@ from tables import people, written
 COMMANDS = [
     "fit", "predict", "explain", "report", "path", "demo", "info", "compile", "vc", "experiment",
 ]  # fmt: skip
+
+
+def compare_cells(monkeypatch, count):
+    """Let ``softsplit fit`` compare settings on so many cells of a table."""
+    changed = replace(LikelihoodFormulation.choice, compared_cells=count)
+    monkeypatch.setattr(LikelihoodFormulation, "choice", changed)
 
 
 def invoke(*arguments: object):
@@ -66,7 +74,7 @@ def test_the_papers_model_is_an_option_away(tmp_path):
 
 
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "COMPARED_CELLS", {"log": 300})
+    compare_cells(monkeypatch, 300)
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 50)
     path = tmp_path / "t.csv"
     people(200).to_csv(path, index=False)
@@ -168,7 +176,7 @@ def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "COMPARED_CELLS", {"log": 120})
+    compare_cells(monkeypatch, 120)
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 30)
     monkeypatch.setattr(fitting, "_on_all_rows", interrupted)
     model = tmp_path / "m.json"

@@ -15,7 +15,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import best_solution, multistart
 from softsplit.tree.parameters import Topology
 
@@ -214,6 +214,6 @@ def test_a_reference_problem_on_iris_is_solved():
         PenaltyPair.of(exponential(), global_strength=1.0),
         np.full(3, 0.1),
     )
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=4))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=4))
     assert best.violation <= 1e-6
     assert best.objective <= 1.05 * 3.7535

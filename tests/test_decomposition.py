@@ -33,7 +33,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import branch_stationarity, kkt
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.proximal import Proximal
-from softsplit.solvers import Budget, NativeSolver, Solution, Start, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Start, Status
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 
@@ -205,7 +205,7 @@ def test_a_run_lowers_the_objective_a_lot(rule):
 def test_single_branches_come_close_to_the_solver_without_decomposition():
     problem = make_problem(depth=2, rows=200, local=0.2)
     start = a_start(problem)
-    alone = NativeSolver().solve(problem, start, Budget())
+    alone = BasinHoppingSolver().solve(problem, start, Budget())
     found = run(problem, start=start, macro_iterations=20)
     assert found.objective < 1.1 * alone.objective
 
@@ -310,7 +310,7 @@ class OnTheWhole(Careless):
 def test_an_infeasible_start_is_mended_on_the_whole_problem():
     """No leaves are feasible where all rows take the same way, and no block moves here."""
     problem = make_problem(depth=2, rate=0.5, global_=0.2)
-    feasible = NativeSolver().solve(problem, a_start(problem), Budget()).parameters
+    feasible = BasinHoppingSolver().solve(problem, a_start(problem), Budget()).parameters
     neutral = TreeParameters.neutral(4, 3, problem.topology)
     assert problem.violation(neutral).largest > 0.1
     found = run(problem, start=Start(neutral), inner=OnTheWhole(answer=feasible))
@@ -321,7 +321,7 @@ def test_an_infeasible_start_is_mended_on_the_whole_problem():
 def test_feasibility_comes_first():
     """A feasible tree replaces an infeasible one that is cheaper, and not the other way round."""
     problem = make_problem(depth=2, rate=0.3, global_=5.0)
-    good = NativeSolver().solve(problem, a_start(problem), Budget())
+    good = BasinHoppingSolver().solve(problem, a_start(problem), Budget())
     cheap = one_class_for_all(TreeParameters.neutral(4, 3, problem.topology))
     dear = replace(good.parameters, weights=np.where(good.parameters.weights < 0, -1.0, 1.0))
     dear = problem.best_leaves(dear)
@@ -467,7 +467,7 @@ def test_the_iterations_of_a_run_are_limited():
 
 
 @dataclass(frozen=True)
-class Counted(NativeSolver):
+class Counted(BasinHoppingSolver):
     """Counts its calls; after some of them something happens."""
 
     calls: dict = field(default_factory=dict)

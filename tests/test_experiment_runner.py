@@ -26,7 +26,7 @@ from softsplit.experiments.spec import Folds, Grid
 from softsplit.experiments.store import Store, StoreError
 from softsplit.experiments.versions import versions
 from softsplit.experiments.work import solver_named
-from softsplit.training.model_settings import ModelSettings
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from softsplit.tree.parameters import TreeParameters
 
@@ -285,7 +285,9 @@ def test_by_likelihood_the_problem_is_that_of_the_estimators(tmp_path):
     fold = make_fold(load_data(spec)["iris"], spec.folds, 0)
     X = 3.0 * fold.X + 1.0  # scaled to what it was
     train = Rows(X, fold.y, np.ones(len(X)), np.array(["a", "b", "c"]))
-    settings = ModelSettings(loss="log", penalty="count", ridge=0.5, min_class_rate=0.0)
+    settings = ModelSettings(
+        penalty="count", local_strength=0.0, global_strength=0.0, ridge=0.5, scale="minmax"
+    )
     settings = replace(settings, steepness="auto")
     for status, objective, tree, strength in rows:
         assert status in ("OPTIMAL", "ACCEPTABLE")

@@ -18,7 +18,7 @@ from softsplit import (
 from softsplit.estimators.base import training_run
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.penalties import counting
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.training import run as running
 from softsplit.training import warm_up as first_use
 from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem
@@ -106,11 +106,11 @@ def calls(monkeypatch):
 @pytest.mark.parametrize(
     ("solver", "timed", "expected"),
     [
-        (NativeSolver(), False, ["compile_together"]),
-        (NativeSolver(), True, ["compile_together", "warm_up"]),
+        (BasinHoppingSolver(), False, ["compile_together"]),
+        (BasinHoppingSolver(), True, ["compile_together", "warm_up"]),
         (NodeDecomposition(), False, ["compile_together"]),
         (NodeDecomposition(), True, ["compile_together", "warm_up", "warm_up_blocks"]),
-        (NodeDecomposition(NativeSolver()), False, ["compile_together"]),
+        (NodeDecomposition(BasinHoppingSolver()), False, ["compile_together"]),
         (NodeDecomposition("ipopt"), True, []),
         (IpoptSolver(), True, []),
     ],
@@ -124,9 +124,9 @@ def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(calls, monkeypatch):
     problem = tiny_likelihood(2, 1, counting())
     asked: list[str] = []
     monkeypatch.setattr(first_use, "compile_together", asked.append)
-    make_ready(NativeSolver(), problem, timed=False)
+    make_ready(EliminationSolver(), problem, timed=False)
     assert calls == []
-    make_ready(NativeSolver(), problem, timed=True)
+    make_ready(EliminationSolver(), problem, timed=True)
     assert calls == ["warm_up_likelihood"] and asked == ["log", "log"]
 
 

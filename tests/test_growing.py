@@ -9,7 +9,7 @@ import pytest
 
 from likelihood_cases import learnable_rows, problem_of
 from softsplit.problem.penalties import PenaltyPair, counting
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.training import growing
 
 SIZES = (60, 300)
@@ -54,7 +54,7 @@ def test_trees_of_different_samples_are_compared_on_the_same_rows(monkeypatch, p
     budget = Budget()
     told = cut_in_stage(monkeypatch, 1, budget, n_made=2)
     best, starts = growing.grow(
-        problem, NativeSolver(), SIZES, n_starts=6, seed=0, budget=budget, n_jobs=1
+        problem, EliminationSolver(), SIZES, n_starts=6, seed=0, budget=budget, n_jobs=1
     )
     few, last = told["few"], told["last"]
     assert few.rows.n_rows < problem.rows.n_rows and len(last) == growing.PROMOTED[0]

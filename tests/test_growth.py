@@ -13,7 +13,7 @@ from softsplit import SoftTreeClassifierCV
 from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.selection.cross_validation import FoldMemory
 from softsplit.selection.scoreboard import Candidate
-from softsplit.solvers import Budget, NativeSolver
+from softsplit.solvers import Budget, EliminationSolver
 from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.growth import featureless_draft, grown
 from softsplit.solvers.elimination.race import Descents
@@ -109,13 +109,13 @@ def test_the_deepest_of_the_shallower_candidates_is_the_stem():
 
 
 def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):
-    seen, follow = [], NativeSolver.follow
+    seen, follow = [], EliminationSolver.path
 
     def watched(self, problem, start, budget, **others):
         seen.append((problem.topology.depth, start.stem))
         return follow(self, problem, start, budget, **others)
 
-    monkeypatch.setattr(NativeSolver, "follow", watched)
+    monkeypatch.setattr(EliminationSolver, "path", watched)
     X, y = corners(n_features=3)
     settings = {"depths": (1, 2), "scales": ("standard",), "ridges": (1.0,), "n_strengths": 2}
     SoftTreeClassifierCV(cv=3, random_state=0, n_jobs=1, **settings).fit(X, y)

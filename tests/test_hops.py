@@ -11,7 +11,7 @@ from native_cases import SoMany, make_draws, make_engine, make_problem, solve, s
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
 from softsplit.solvers.active_set.descent import NEVER
 from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.base import Draw
@@ -243,20 +243,20 @@ def sized(rows, features=30, depth=3):
 
 
 def test_the_larger_a_problem_the_more_a_hop_must_promise():
-    solver = NativeSolver()
-    least = [solver.worthwhile(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
+    solver = BasinHoppingSolver()
+    least = [solver.least_chance(sized(rows)) for rows in (10, 150, 1000, 10_000, 1_000_000)]
     assert least[0] < 0.05
     assert least[-1] > 1.0  # no hop at all
     assert least == sorted(least)
-    assert solver.worthwhile(sized(150, depth=8)) > solver.worthwhile(sized(150, depth=2))
+    assert solver.least_chance(sized(150, depth=8)) > solver.least_chance(sized(150, depth=2))
     fast = solver.with_effort(0.2)
-    assert fast.worthwhile(sized(10)) == pytest.approx(5 * least[0])
-    assert replace(solver, effort=0.0).worthwhile(sized(10)) == np.inf
+    assert fast.least_chance(sized(10)) == pytest.approx(5 * least[0])
+    assert replace(solver, effort=0.0).least_chance(sized(10)) == np.inf
 
 
 def test_the_search_of_the_solver_hops_from_its_front_and_finishes():
     problem = make_problem(global_=0.2, rows=120, features=6)
-    solver = NativeSolver()
+    solver = BasinHoppingSolver()
     front = [solve(problem, seed, rule="points") for seed in range(2)]
     front.sort(key=lambda s: s.objective)
     found = solver.improve(problem, front, make_draws(), SoMany(40), Budget())
@@ -281,7 +281,7 @@ def test_a_search_cut_in_its_last_descent_keeps_the_best_and_says_so(error, stat
     problem = make_problem(global_=0.2)
     bad = solve(problem, rule="uniform", max_iter=1)
     budget = Budget()
-    solver = NativeSolver(finish=stopping_finish(error))
+    solver = BasinHoppingSolver(finish=stopping_finish(error))
     found = solver.improve(problem, [bad], make_draws(), SoMany(16), budget)
     assert found.objective < bad.objective
     assert found.violation <= 1e-6
@@ -293,7 +293,7 @@ def test_the_search_ends_no_worse_than_the_all_zero_tree():
     """Slopes at zero are so large that no descent finds the way there by itself."""
     problem = make_problem(41, 57, 5, 3, 3, inverse_power(), 0.0, 0.01)
     zero = problem.objective(all_zero_tree(problem))
-    solver = NativeSolver(effort=0.0)
+    solver = BasinHoppingSolver(effort=0.0)
     starts = multistart(problem, solver, n_starts=4, seed=41)
     assert min(s.objective for s in starts) > zero + 1.0
     best = hop(problem, solver, starts, seed=41)
@@ -306,13 +306,18 @@ def test_the_search_ends_no_worse_than_the_all_zero_tree():
 
 
 @dataclass
-class Recorder:
+class Recorder(Solver):
     """A solver whose search records what it is given."""
 
     error: type | None = None
     given: list = field(default_factory=list)
+    name: str = "recorder"
+    searches = True
 
-    def worthwhile(self, problem):
+    def solve(self, problem, start, budget):
+        raise AssertionError("a search asks for no start")
+
+    def least_chance(self, problem):
         return 0.06
 
     def improve(self, problem, front, draws, ends, budget, report):
@@ -366,7 +371,7 @@ def test_draws_depend_on_the_seed_alone(solutions):
 
 def test_the_same_seed_gives_the_same_bits(solutions):
     problem, found = solutions
-    ends = [hop(problem, NativeSolver(), found[2:], seed=3) for _ in range(2)]
+    ends = [hop(problem, BasinHoppingSolver(), found[2:], seed=3) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
     np.testing.assert_array_equal(ends[0].parameters.thresholds, ends[1].parameters.thresholds)
     assert ends[0].objective == ends[1].objective
@@ -380,7 +385,7 @@ def test_no_usable_solution_is_one_clear_sentence(solutions):
         match=r"none of 4 starts ended in a tree that meets the constraints \(smallest violation "
         r"0\.25; ends: INFEASIBLE .*\); lower min_class_rate, or raise depth or n_starts\.",
     ):
-        hop(problem, NativeSolver(), broken)
+        hop(problem, BasinHoppingSolver(), broken)
 
 
 def test_an_interrupted_search_returns_the_best_start(solutions):
@@ -411,7 +416,7 @@ def test_a_search_in_a_restricted_problem_moves_only_its_block():
     )
     first = solve(part, rule="points")
     assert first.status.usable
-    found = hop(part, NativeSolver(), [first], seed=1)
+    found = hop(part, BasinHoppingSolver(), [first], seed=1)
     fixed = [0, 1, 3, 4]
     np.testing.assert_array_equal(found.parameters.weights[:, fixed], anchor.weights[:, fixed])
     np.testing.assert_array_equal(found.parameters.leaf_classes[:, :4], anchor.leaf_classes[:, :4])

@@ -20,7 +20,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear, logarithmic
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.parameters import Topology
 
@@ -172,8 +172,8 @@ def trained(problem):
         np.zeros(n_classes),
         problem.steepness,
     )
-    starts = multistart(asked, NativeSolver(), n_starts=10, seed=0)
-    return asked, hop(asked, NativeSolver(), starts, seed=0)
+    starts = multistart(asked, BasinHoppingSolver(), n_starts=10, seed=0)
+    return asked, hop(asked, BasinHoppingSolver(), starts, seed=0)
 
 
 def test_assignments_leave_out_only_mirror_images():

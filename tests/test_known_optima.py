@@ -17,7 +17,7 @@ from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.parameters import Topology, TreeParameters
 
@@ -25,7 +25,7 @@ needs_casadi = pytest.mark.skipif(
     importlib.util.find_spec("casadi") is None, reason="needs softsplit[ipopt]"
 )
 SOLVERS = [
-    pytest.param(NativeSolver(), id="native"),
+    pytest.param(BasinHoppingSolver(), id="native"),
     pytest.param(IpoptSolver(strategy="substituted"), id="substituted", marks=needs_casadi),
     pytest.param(IpoptSolver(strategy="explicit"), id="explicit", marks=needs_casadi),
 ]
@@ -165,7 +165,7 @@ def check_line(line, scope, solver):
 @pytest.mark.parametrize("scope", [(0.05, 0.0), (0.0, 0.05), (0.02, 0.03)], ids=str)
 @pytest.mark.parametrize("line", LINES)
 def test_tiny_problems_on_a_line_against_a_grid_over_the_box(line, scope):
-    check_line(line, scope, NativeSolver())
+    check_line(line, scope, BasinHoppingSolver())
 
 
 @pytest.mark.parametrize("solver", SOLVERS[1:])
@@ -198,7 +198,7 @@ def test_a_planted_tree_is_reached_or_beaten(seed, scope):
     bound, rates = by_hand(problem, tree)
     assert min(rates) > 0.95  # the planted tree is feasible
     assert bound < 3
-    best = best_of(problem, NativeSolver(), 10)
+    best = best_of(problem, BasinHoppingSolver(), 10)
     assert_checked(problem, best)
     assert best.objective <= bound + 1e-6
     if scope[0] == 0.5:  # no cheaper way than one feature a branch
@@ -209,7 +209,7 @@ def test_a_planted_tree_is_reached_or_beaten(seed, scope):
 def test_native_is_no_worse_than_ipopt_on_rows_of_a_planted_tree():
     X, y, _ = planted(0)
     problem = make_problem(X[:30], y[:30], PenaltyPair.of(exponential(), 0.0, 0.5), 2)
-    native = best_of(problem, NativeSolver(), 10)
+    native = best_of(problem, BasinHoppingSolver(), 10)
     ipopt = best_of(problem, IpoptSolver(), 2)
     assert_checked(problem, ipopt)
     assert native.objective <= ipopt.objective + 1e-6

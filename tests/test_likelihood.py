@@ -29,9 +29,8 @@ from softsplit.problem.penalties import (
     logarithmic,
     power,
 )
-from softsplit.solvers import NativeSolver
-from softsplit.solvers.abilities import UnsupportedProblem
-from softsplit.solvers.base import Budget, Start, Status
+from softsplit.solvers import EliminationSolver
+from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
 from softsplit.solvers.elimination.path import Stages
 from softsplit.solvers.elimination.race import Descents, class_shares
 from softsplit.solvers.elimination.support_tree import Draft
@@ -53,7 +52,7 @@ SURROGATES = {
 
 def best_of(problem, solver=None, n_starts=4, seed=0):
     return best_solution(
-        multistart(problem, solver or NativeSolver(), n_starts=n_starts, seed=seed)
+        multistart(problem, solver or EliminationSolver(), n_starts=n_starts, seed=seed)
     )
 
 
@@ -77,7 +76,7 @@ def test_every_penalty_ends_at_a_point_of_the_first_order(surrogate, scope, dept
     X, y = learnable_rows(depth, n_rows=80, n_classes=n_classes)
     penalties = PenaltyPair.of(SURROGATES[surrogate], *SCOPES[scope])
     problem = problem_of(X, y, depth=depth, penalties=penalties)
-    (solution,) = multistart(problem, NativeSolver(), n_starts=1, seed=1)
+    (solution,) = multistart(problem, EliminationSolver(), n_starts=1, seed=1)
     assert_optimal(problem, solution)
 
 
@@ -97,7 +96,7 @@ def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     sizes = []
     for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):
         counted = problem.with_penalties(PenaltyPair.of(counting(), strength, 2 * strength))
-        found = NativeSolver().solve(counted, Start(tree), Budget())
+        found = EliminationSolver().solve(counted, Start(tree), Budget())
         assert found.objective <= min(map(counted.objective, path)) + 1e-9
         used = found.parameters.weights != 0
         assert any(np.array_equal(used, one.weights != 0) for one in path)

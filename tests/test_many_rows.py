@@ -14,11 +14,11 @@ from softsplit.engines.compiled import MANY, CompiledRows
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.formulations.likelihood import share
+from softsplit.formulations.model_settings import ModelSettings
+from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.basin_hopping import solver as native
 from softsplit.support.inputs import distinct_labels
-from softsplit.training.defaults import share
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import Rows, prepare
 from softsplit.tree.scaling import MANY as SORTED
@@ -88,7 +88,7 @@ def test_few_rows_first_ends_where_all_starts_on_all_rows_do():
     settings = ModelSettings.of(SoftTreeClassifier(depth=2).get_params(deep=False))
     rows = Rows(X, Y, np.ones(len(Y)), np.arange(3))
     problem = prepare(settings, rows).problem
-    every = multistart(problem, NativeSolver(), n_starts=3, budget=Budget())
+    every = multistart(problem, EliminationSolver(), n_starts=3, budget=Budget())
     tree = SoftTreeClassifier(depth=2, n_starts=3, random_state=0).fit(X, Y)
     assert tree.solution_.status is Status.OPTIMAL
     assert tree.objective_ <= 1.002 * min(one.objective for one in every)
@@ -149,18 +149,20 @@ def test_samples_grow_up_to_the_rows_on_which_features_are_looked_for(monkeypatc
     X, y = gumbel_rows(9_000)
     problem = likely(X, y)
     few, more = (problem.on_sample(n) for n in (2_000, 5_000))
-    assert NativeSolver().samples(few) == ()
-    assert NativeSolver().samples(more) == (1_800, more.rows.n_rows)
+    assert EliminationSolver().sample_sizes(few) == ()
+    assert EliminationSolver().sample_sizes(more) == (1_800, more.rows.n_rows)
     monkeypatch.setattr(native, "SUPPORT_ROWS", 8_000)
     monkeypatch.setattr(native, "LARGER", 2)
-    assert NativeSolver().samples(problem) == (1_800, 3_600, 8_000)
+    assert EliminationSolver().sample_sizes(problem) == (1_800, 3_600, 8_000)
 
 
 def test_starts_on_few_rows_end_in_a_tree_of_all_rows():
     """As good as ten starts on all rows, for any number of jobs."""
     X, y = gumbel_rows(5_000)
     problem = likely(X, y)
-    every = min(one.objective for one in multistart(problem, NativeSolver(), n_starts=6, seed=0))
+    every = min(
+        one.objective for one in multistart(problem, EliminationSolver(), n_starts=6, seed=0)
+    )
     one, two = (
         SoftTreeClassifier(n_starts=6, random_state=0, n_jobs=n, depth=2).fit(X, y) for n in (1, 2)
     )

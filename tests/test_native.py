@@ -16,7 +16,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver, Start, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Start, Status
 from softsplit.solvers.active_set.descent import NEVER, Limits
 from softsplit.solvers.active_set.program import ANEW, NEWTON_FROM
 from softsplit.solvers.active_set.state import DONE
@@ -144,7 +144,7 @@ def test_one_informative_feature_is_the_only_one_selected():
         PenaltyPair.of(exponential(), global_strength=1.0),
         np.full(2, 0.1),
     )
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=4))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=4))
     assert np.flatnonzero(best.parameters.weights[:, 0]).tolist() == [2]
     assert best.cost < 1.0
 
@@ -160,7 +160,7 @@ def test_separable_classes_cost_nothing():
         PenaltyPair.of(linear()),
         np.full(4, 0.1),
     )
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=6))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=6))
     assert best.objective < 1e-6
 
 
@@ -182,13 +182,13 @@ def test_a_planted_tree_is_found_again():
         PenaltyPair.of(exponential(), local_strength=0.5),
         np.full(4, 0.1),
     )
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=10))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=10))
     assert best.objective <= problem.objective(planted) + 1e-6
 
 
 def test_a_strength_beyond_any_gain_gives_the_all_zero_tree():
     problem = make_problem(global_=1e5)
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=2))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=2))
     assert not np.any(best.parameters.weights)
     assert best.violation <= 1e-9
 
@@ -247,7 +247,7 @@ def test_limits_are_respected_and_said():
 def test_a_given_tree_is_improved_and_never_worsened():
     problem = make_problem(global_=0.3)
     first = solve(problem)
-    again = NativeSolver().solve(problem, Start(first.parameters), Budget())
+    again = BasinHoppingSolver().solve(problem, Start(first.parameters), Budget())
     assert again.objective <= first.objective + 1e-9
 
 
@@ -258,7 +258,7 @@ def test_a_restricted_problem_moves_only_its_block():
     moved = whole.parameters.weights.copy()
     moved[:, 1] = 0.0
     start = Start(part.pin(replace(whole.parameters, weights=moved)))
-    found = NativeSolver().solve(part, start, Budget())
+    found = BasinHoppingSolver().solve(part, start, Budget())
     np.testing.assert_array_equal(
         found.parameters.weights[:, [0, 2]], whole.parameters.weights[:, [0, 2]]
     )
@@ -288,7 +288,7 @@ def test_a_binding_rate_under_imbalance_does_not_mix_the_leaves(few, many, rate)
         PenaltyPair.of(exponential()),
         np.array([0.0, rate]),
     )
-    best = best_solution(multistart(problem, NativeSolver(), n_starts=4))
+    best = best_solution(multistart(problem, BasinHoppingSolver(), n_starts=4))
     assert best.violation <= 1e-6
     assert best.objective < 0.6 * 0.5 * rate * many
 

@@ -16,7 +16,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers import NativeSolver, Status
+from softsplit.solvers import BasinHoppingSolver, Status
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.parameters import Topology
 
@@ -75,7 +75,7 @@ def problems(draw):
 
 
 def train(problem, n_jobs=1, n_starts=3):
-    solver = NativeSolver()
+    solver = BasinHoppingSolver()
     starts = multistart(problem, solver, n_starts=n_starts, seed=0, n_jobs=n_jobs)
     return starts, hop(problem, solver, starts, seed=0)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from native_cases import make_engine, make_problem, solve
-from softsplit.solvers import NativeSolver
+from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Draw
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
@@ -92,7 +92,7 @@ def test_hops_never_worsen_and_sometimes_improve():
     for seed in range(6):
         problem = make_problem(seed=seed, rows=120, features=6, global_=0.2)
         best = solve(problem, seed, rule="points")
-        after = hop(problem, NativeSolver(), [best], seed=seed)
+        after = hop(problem, BasinHoppingSolver(), [best], seed=seed)
         assert after.objective <= best.objective
         assert after.violation <= 1e-6
         gains.append(best.objective - after.objective)
@@ -102,7 +102,7 @@ def test_hops_never_worsen_and_sometimes_improve():
 def test_hops_are_reproducible():
     problem = make_problem(global_=0.2)
     best = solve(problem)
-    ends = [hop(problem, NativeSolver(), [best], seed=5) for _ in range(2)]
+    ends = [hop(problem, BasinHoppingSolver(), [best], seed=5) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
 
 

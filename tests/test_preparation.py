@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
 from softsplit.estimators import base, fitted
 from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training import run as running
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from softsplit.training.run import End, train
 from softsplit.variables import learn
@@ -46,7 +46,10 @@ def test_the_parts_of_a_fit_make_the_same_tree_as_the_estimator():
 
 def test_what_is_prepared_is_never_changed():
     rows = training_rows(SoftTreeClassifier(), X, Y, None)
-    settings = ModelSettings(global_strength=0.5)
+    settings = ModelSettings(
+        loss="cost", penalty="l0", local_strength=0.0, global_strength=0.5, steepness=512.0,
+        min_class_rate=0.1, scale="minmax",
+    )  # fmt: skip
     before = rows.X.copy()
     prepared = prepare(settings, rows)
     other = prepared.with_strengths(0.1, 0.2)

@@ -16,11 +16,11 @@ from readings import LEAVES, random_classifier, random_model
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_onnx, export_text
 from softsplit.data import load_dataset
 from softsplit.data.named import BUNDLED, file_of
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
 from softsplit.reading.leaf_shares import call_gains, smoothed_shares
 from softsplit.reading.pruning import simplified_model
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from two_halves import TwoHalves
 
@@ -117,7 +117,7 @@ def test_an_engine_elsewhere_gives_the_same_shares():
     X, y = load_iris(return_X_y=True)
     found = quick().fit(X, y)
     rows = Rows(X, y, np.ones(len(y)), found.classes_)
-    far = prepare(ModelSettings(engine=TwoHalves.of), rows).tree(found.solution_, 0.0)
+    far = prepare(ModelSettings(loss="cost", engine=TwoHalves.of), rows).tree(found.solution_, 0.0)
     assert_allclose(far.leaf_shares, found.leaf_distributions_, atol=1e-12)
 
 

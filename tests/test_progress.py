@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from helpers import random_case
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Status
 from softsplit.training import progress
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer
@@ -57,8 +57,8 @@ def tree(**parameters):
 
 
 def train(problem, observer, **settings):
-    found = multistart(problem, NativeSolver(), n_starts=3, observer=observer, **settings)
-    return hop(problem, NativeSolver(), found, observer=observer)
+    found = multistart(problem, BasinHoppingSolver(), n_starts=3, observer=observer, **settings)
+    return hop(problem, BasinHoppingSolver(), found, observer=observer)
 
 
 class Recorder(Observer):
@@ -107,7 +107,7 @@ def test_an_observer_is_told_of_every_start_and_every_hop(problem):
 
 def test_threads_tell_of_every_start(problem):
     seen = Recorder()
-    found = multistart(problem, NativeSolver(), n_starts=6, n_jobs=2, observer=seen)
+    found = multistart(problem, BasinHoppingSolver(), n_starts=6, n_jobs=2, observer=seen)
     told = sorted(event[1:] for event in seen.events if event[0] == "start")
     assert told == [(i + 1, "groups", s.objective) for i, s in enumerate(found)]
 
@@ -180,7 +180,7 @@ def test_processes_report_as_they_come_back(iris, capfd):
 
 
 def test_a_start_that_fails_is_never_the_best(problem, terminal):
-    good = multistart(problem, NativeSolver(), n_starts=1)[0]
+    good = multistart(problem, BasinHoppingSolver(), n_starts=1)[0]
     bad = type(good)(**(vars(good) | {"status": Status.INFEASIBLE, "objective": -1.0}))
     shown = ConsoleProgress(Budget(), console=terminal)
     shown.starting(2)
@@ -217,9 +217,9 @@ def test_a_path_shows_a_line_for_each_point(iris, capfd):
 def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     """The moments between two solves are as safe as the solves themselves."""
     budget, seen = Budget(), Recorder(interrupt=event)
-    found = multistart(problem, NativeSolver(), n_starts=3, budget=budget, observer=seen)
+    found = multistart(problem, BasinHoppingSolver(), n_starts=3, budget=budget, observer=seen)
     assert len(found) == (1 if event == "start" else 3)
-    best = hop(problem, NativeSolver(), found, budget=budget, observer=seen)
+    best = hop(problem, BasinHoppingSolver(), found, budget=budget, observer=seen)
     assert best.status.usable and best.objective <= min(s.objective for s in found) + 1e-6
     assert budget.stopped
 
@@ -234,7 +234,7 @@ def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
 def test_an_interruption_between_points_keeps_the_path(problem):
     budget = Budget()
     seen = Recorder(interrupt="point")
-    found = walk([problem] * 3, NativeSolver(), n_starts=2, budget=budget, observer=seen)
+    found = walk([problem] * 3, BasinHoppingSolver(), n_starts=2, budget=budget, observer=seen)
     assert len(found) == 1 and budget.stopped
 
 

@@ -11,12 +11,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from softsplit import SoftTreeClassifier, strength_path
 from softsplit.estimators.base import model_settings, training_rows
+from softsplit.formulations import formulation_of
+from softsplit.formulations.base import (
+    COUNT_FRACTIONS,
+    LOCAL_PART,
+    SLOPE_FRACTIONS,
+    fraction_grid,
+)
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.selection.strengths import fraction_grid, long_grid
-from softsplit.solvers import Budget, NativeSolver, Status
+from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.training import walk as walking
-from softsplit.training.defaults import LOCAL_PART
 from softsplit.training.preparation import prepare
 from softsplit.training.tiny_problems import tiny_likelihoods
 from softsplit.training.walk import walk
@@ -103,7 +108,7 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
     X, y = load_iris(return_X_y=True)
     frame = strength_path(X, y, estimator=quick(penalty=penalty), n_points=3).to_frame()
     counted = penalty == "count"
-    parts = np.array(fraction_grid(3, counted=counted))
+    parts = np.array(fraction_grid(3, COUNT_FRACTIONS if counted else SLOPE_FRACTIONS))
     np.testing.assert_allclose(frame["global_strength"], parts * 150 * np.log(3))
     local = LOCAL_PART * counted * frame["global_strength"]
     np.testing.assert_allclose(frame["local_strength"], local)
@@ -111,9 +116,9 @@ def test_default_grid_by_likelihood_is_of_parts_of_the_loss_without_features(pen
 
 
 def test_grid_of_many_rows_is_longer_and_begins_where_a_coefficient_costs_a_quarter():
-    usual = long_grid(12, 1000.0)
-    assert usual == fraction_grid(12, counted=True)
-    longer = np.array(long_grid(12, 1e5))
+    usual = formulation_of("log").fractions(None, 1000.0)
+    assert usual == fraction_grid(12, COUNT_FRACTIONS)
+    longer = np.array(formulation_of("log").fractions(None, 1e5))
     assert 0.2 * longer[0] * 1e5 == pytest.approx(0.25)
     assert longer[-1] == usual[-1]
     assert np.all(longer[1:] / longer[:-1] <= 1.75)
@@ -186,11 +191,11 @@ class Told:
         return found
 
 
-class Telling(NativeSolver):
+class Telling(EliminationSolver):
     """The solver with such paths."""
 
-    def follow(self, problem, start, budget, *, compared=False):
-        path = super().follow(problem, start, budget, compared=compared)
+    def path(self, problem, start, budget, *, compared=False):
+        path = super().path(problem, start, budget, compared=compared)
         self.begun.append(path)
         return Told(path, len(self.begun) - 1, self.asked, self.change)
 

@@ -20,7 +20,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import Budget, NativeSolver, Solution, Status, make_solver
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Status, make_solver
 from softsplit.solvers.starts.rules import RULES, draw_start
 from softsplit.support.parallel import n_workers
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, multistart
@@ -93,8 +93,8 @@ def test_results_do_not_depend_on_the_number_of_jobs(problem, name):
 
 
 def test_a_start_does_not_depend_on_how_many_follow(problem):
-    few = multistart(problem, NativeSolver(), n_starts=2, seed=1)
-    many = multistart(problem, NativeSolver(), n_starts=4, seed=1)
+    few = multistart(problem, BasinHoppingSolver(), n_starts=2, seed=1)
+    many = multistart(problem, BasinHoppingSolver(), n_starts=4, seed=1)
     for one, two in zip(few, many, strict=False):
         np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
 
@@ -128,7 +128,7 @@ class Scripted:
 
 def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
     @dataclass(frozen=True)
-    class Seen(NativeSolver):
+    class Seen(BasinHoppingSolver):
         starts: list = field(default_factory=list)
 
         def solve(self, problem, start, budget):
@@ -147,7 +147,7 @@ def test_later_starts_have_the_leaves_of_the_best_of_the_first(problem):
     # Neither how many starts there are nor how they are spread changes a bit.
     for n_starts, n_jobs in ((4, 1), (5, 2)):
         again = multistart(
-            problem, NativeSolver(exploring=2), n_starts=n_starts, seed=3, n_jobs=n_jobs
+            problem, BasinHoppingSolver(exploring=2), n_starts=n_starts, seed=3, n_jobs=n_jobs
         )
         for one, two in zip(again, found, strict=False):
             np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
@@ -161,7 +161,7 @@ def test_failed_starts_never_win(problem):
 
 
 def test_of_trees_that_cost_the_same_the_gentler_one_is_kept(problem):
-    lowest, other = multistart(problem, NativeSolver(), n_starts=2, seed=0)
+    lowest, other = multistart(problem, BasinHoppingSolver(), n_starts=2, seed=0)
     steep = replace(lowest, objective=5.0)
     halved = replace(other.parameters, weights=0.5 * lowest.parameters.weights)
     gentle = replace(other, objective=5.0 + 1e-7, parameters=halved)
@@ -237,7 +237,8 @@ def test_blas_threads_are_given_back_after_fits_in_several_threads(problem):
         with ThreadPoolExecutor(4) as pool:
             list(
                 pool.map(
-                    lambda s: multistart(problem, NativeSolver(), n_starts=2, seed=s), range(8)
+                    lambda s: multistart(problem, BasinHoppingSolver(), n_starts=2, seed=s),
+                    range(8),
                 )
             )
         assert threads() == before and set(before) == {2}

@@ -19,12 +19,12 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
 from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.support import inputs
 from softsplit.training import wide
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from softsplit.training.screening import SparseColumns, slopes_at
 from softsplit.training.wide import WideRows, moved
@@ -55,7 +55,7 @@ def stays_sparse(monkeypatch):
 def prepared_all(X, y, kind, **settings):
     """The problem on all columns, dense."""
     rows = Rows(X.toarray(), y, np.ones(len(y)), np.unique(y))
-    given = {"loss": "log", "scale": kind, "steepness": "auto", "min_class_rate": 0.0}
+    given = {"loss": "log", "scale": kind, "local_strength": 0.0, "global_strength": 0.0}
     made = ModelSettings(**{**given, "depth": 2, "penalty": "count", **settings})
     return rows, prepare(made, rows)
 
@@ -76,7 +76,7 @@ def test_slopes_of_all_columns_are_those_of_the_dense_problem(kind):
     weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
     dense = Rows(X.toarray(), y, weight, np.unique(y))
     settings = ModelSettings(
-        loss="log", scale=kind, steepness="auto", min_class_rate=0.0, depth=2, ridge=0.0
+        scale=kind, penalty="l0", local_strength=0.0, global_strength=0.0, depth=2, ridge=0.0
     )
     prepared = prepare(settings, dense)
     problem, tree = prepared.problem, random_tree(prepared.problem, [3, 5, 11])

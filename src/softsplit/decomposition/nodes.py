@@ -29,7 +29,7 @@ from softsplit.decomposition.trace import DecompositionTrace, TracedSolution
 from softsplit.decomposition.working_sets import SingleBranches, View, WorkingSets
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solver, Start, Status
-from softsplit.solvers.basin_hopping.solver import NativeSolver
+from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.solvers.basin_hopping.stages import Polish
 from softsplit.solvers.registry import make_solver
 from softsplit.support.arguments import positive_integer, positive_number
@@ -37,7 +37,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
-BLOCK_SOLVER = NativeSolver(
+BLOCK_SOLVER = BasinHoppingSolver(
     recipes={"given": ()},
     finish=Polish(max_iter=40, rounds=4),
     rivals=0,
@@ -50,7 +50,7 @@ RESTORATION = 100
 """Iterations on the whole problem if the start is infeasible: one block alone rarely mends that."""
 
 
-class NodeDecomposition(BaseEstimator):
+class NodeDecomposition(Solver, BaseEstimator):
     """Node-based decomposition (NB-DEC), with S-NB-DEC of the paper as the default.
 
     Parameters

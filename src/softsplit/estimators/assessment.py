@@ -15,13 +15,14 @@ from sklearn.base import clone
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
+from softsplit.formulations import formulation_of
+from softsplit.formulations.base import COUNT_FRACTIONS, SLOPE_FRACTIONS, fraction_grid
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
 from softsplit.selection.cross_validation import walk_fold
-from softsplit.selection.strengths import fraction_grid, shares_of, strength_unit, strengths_at
+from softsplit.selection.strengths import shares_of, strength_unit, strengths_at
 from softsplit.solvers import Budget
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.defaults import resolved
 from softsplit.training.preparation import prepare
 
 
@@ -87,5 +88,6 @@ def strengths_on(base: SoftTreeClassifier, X: Any, y: Any) -> tuple[dict[str, fl
 
 def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:
     """Strengths from weak to strong for a path of an estimator's trees."""
-    penalty = resolved(model_settings(base), n_classes=2).penalty
-    return [*fraction_grid(count, counted=penalty == "count")]
+    settings = model_settings(base)
+    penalty = formulation_of(settings.loss).resolved(settings, n_classes=2).penalty
+    return [*fraction_grid(count, COUNT_FRACTIONS if penalty == "count" else SLOPE_FRACTIONS)]

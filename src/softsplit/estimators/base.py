@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,9 @@ from sklearn.utils.validation import (
 
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree, know_table
+from softsplit.formulations import formulation_of
+from softsplit.formulations import settings as parse
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
@@ -39,9 +43,6 @@ from softsplit.support.inputs import (
     refuse_masked,
     refuse_mixed_labels,
 )
-from softsplit.training import settings
-from softsplit.training.defaults import is_likelihood
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import AnyRows, Screening, WideRows
@@ -120,14 +121,17 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
     given = estimator.get_params(deep=False)
     if given.get("device") is None and given.get("engine") == "memory":
         given["device"] = device_of(X)
-    return ModelSettings.of({**given, **chosen})
+    settings = ModelSettings.of({**given, **chosen})
+    penalty = formulation_of(settings.loss).default_penalty(settings.penalty, estimator.solver)
+    return replace(settings, penalty=penalty)
 
 
 def training_run(estimator: SoftTreeBase) -> Run:
     """How an estimator trains, from its parameters; the clock runs from now on."""
-    settings.make_verbose(estimator.verbose)
+    parse.make_verbose(estimator.verbose)
     return Run.of(
         solver=estimator.solver,
+        loss=estimator.loss,
         n_starts=estimator.n_starts,
         effort=estimator.effort,
         max_iter=estimator.max_iter,
@@ -151,9 +155,9 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are classes, whatever they are
         check_classification_targets(y)
-    weight = settings.make_weights(
+    weight = parse.make_weights(
         _check_sample_weight(
-            settings.make_numbers("sample_weight", sample_weight),
+            parse.make_numbers("sample_weight", sample_weight),
             table if matrix is None else matrix,
             dtype=np.float64,
             ensure_non_negative=True,
@@ -249,7 +253,7 @@ MOST_CELLS = 250_000_000
 def _stays_sparse(estimator: Any, X: Any) -> bool:
     """Whether a wide sparse matrix can be trained on as it is; refused if it is too large else."""
     plain = estimator.kinds is None
-    if plain and is_likelihood(estimator.loss):
+    if plain and formulation_of(estimator.loss).trains_sparse:
         return True
     if X.shape[0] * X.shape[1] > MOST_CELLS:
         cause = "loss='log' trains" if plain else "columns that kinds names nothing of are trained"

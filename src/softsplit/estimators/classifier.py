@@ -13,12 +13,12 @@ from sklearn.base import clone
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import SoftTreeBase, keep, model_settings, training_run
 from softsplit.estimators.fitted import validated_rows
+from softsplit.formulations import settings
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solution, Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
-from softsplit.training import settings
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
 from softsplit.training.wide import Screening, widened

@@ -22,6 +22,7 @@ from softsplit.estimators.shared_time import (
     refit_budget,
     search_budget,
 )
+from softsplit.formulations import formulation_of, is_auto
 from softsplit.problem.loss import Loss
 from softsplit.selection.axes import (
     Axes,
@@ -49,7 +50,6 @@ from softsplit.support.arguments import one_of
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
@@ -254,7 +254,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
-        likelihood = is_likelihood(self.loss)
+        formulation = formulation_of(self.loss)
         run = training_run(self)
         rows, all_rows = self._rows(X, y, sample_weight)
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
@@ -264,8 +264,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
         loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
         given = self.strengths, self.n_strengths
-        fractions = make_fractions(*given, unit, loss, likelihood=likelihood)
-        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, likelihood=likelihood)
+        fractions = make_fractions(*given, unit, loss, formulation)
+        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, formulation.choice)
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         run, n_all = run.ready(whole.problem), whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
@@ -302,7 +302,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             scoring=Scoring(
                 make_scorer(self, self.scoring),
                 fitted,
-                self.scoring is None and is_likelihood(self.loss),
+                self.scoring is None and formulation_of(self.loss).choice.scores_rows,
             ),
             rows=rows,
             splits=make_splits(self.cv, rows.X, rows.y, run.seed, groups),
@@ -335,7 +335,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             raise ValueError(
                 f"scoring {shown(self.scoring)} gave no number on any fold; choose another scorer."
             )
-        usual = "sparse" if is_likelihood(self.loss) else "one_se"
+        usual = formulation_of(self.loss).choice.selection
         chosen = board.chosen(usual if is_auto(self.selection) else self.selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
@@ -349,7 +349,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if (
             given is not None
             or self.calls == "probable"
-            or not candidate.by_likelihood
+            or not candidate.formulation.decides_by_cost
             or not folds
         ):
             return given
@@ -387,7 +387,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         # What was given is part of the tree too, though nothing was chosen there.
         stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}
         self.best_params_ = candidate.parameters(local, global_) | stated
-        if candidate.by_likelihood:
+        if candidate.formulation.decides_by_cost:
             self.best_params_["cost_matrix"] = costs
         if self.end_ == End.COMPLETE.value:
             self.end_ = self.best_estimator_.end_

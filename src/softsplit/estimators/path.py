@@ -16,6 +16,8 @@ from sklearn.base import clone
 from softsplit.estimators.base import model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
+from softsplit.formulations import settings
+from softsplit.formulations.base import LOCAL_PART, is_auto
 from softsplit.selection.strengths import (
     PathScope,
     bound_grid,
@@ -29,8 +31,6 @@ from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.late import late
 from softsplit.support.messages import shown
-from softsplit.training import settings
-from softsplit.training.defaults import LOCAL_PART, is_auto
 from softsplit.training.preparation import prepare
 from softsplit.training.run import watched
 from softsplit.training.walk import walk

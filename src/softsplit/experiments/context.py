@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.experiments.cells import Chain
 from softsplit.experiments.folds import Fold, make_fold
 from softsplit.experiments.spec import Spec, Training
-from softsplit.problem.loss import ExpectedCost, LogLoss
+from softsplit.formulations import formulation_of
+from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.settings import make_topology
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.training.defaults import UNITS, likely_depth
-from softsplit.training.settings import make_topology
 
 KEPT_FOLDS = 8
 
@@ -79,23 +79,19 @@ class Context:
 
 def _problem(fold: Fold, training: Training) -> TrainingProblem:
     rows, n_classes = CompiledRows(fold.samples), len(fold.present)
-    cost = TrainingProblem(
+    settings = ModelSettings(loss=training.loss, steepness=training.steepness, ridge=training.ridge)
+    formulation, classes = formulation_of(settings.loss), np.arange(n_classes)
+    units = formulation.units(settings, "minmax", rows.n_features, 1.0)
+    depth = formulation.depth(training.depth, fold.n_classes)
+    return TrainingProblem(
         rows=rows,
-        topology=make_topology(training.depth, fold.n_classes),
-        loss=ExpectedCost.uniform(n_classes),
+        topology=make_topology(depth, fold.n_classes),
+        loss=formulation.loss(settings, classes, rows.class_totals, 1.0),
         penalties=PenaltyPair.of(linear()),
         minimum_rates=np.full(n_classes, training.min_class_rate),
-        steepness=training.steepness,
-    )
-    if training.loss == "cost":
-        return cost
-    return replace(
-        cost,
-        topology=make_topology(likely_depth(training.depth, fold.n_classes), fold.n_classes),
-        loss=LogLoss.counted(rows.class_totals),
-        steepness=UNITS["minmax"] * cost.n_features,
-        bound=np.inf,
-        ridge=training.ridge,
+        steepness=units.steepness,
+        bound=units.bound,
+        ridge=units.ridge,
     )
 
 

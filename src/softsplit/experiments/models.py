@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from softsplit.formulations.settings import make_penalties
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.training.settings import make_penalties
 
 Scope = Literal["local", "global", "both"]
 

@@ -92,7 +92,7 @@ def run_experiment(
     progress : Progress, optional
     """
     for solver in spec.solvers if spec.models else ():
-        solver_named(solver)  # a name that does not exist is refused before any work is done
+        solver_named(solver, spec.training.loss)  # an unknown name is refused before any work
     skipped = {name: why for name in spec.peers if (why := reason_to_skip(name)) is not None}
     datasets = load_data(spec)
     for name, data in datasets.items():

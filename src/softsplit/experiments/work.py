@@ -25,14 +25,14 @@ from softsplit.experiments.peers import run_peer
 from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
 from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Spec
+from softsplit.formulations import formulation_of
+from softsplit.formulations.settings import make_solver
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import Budget, Solution, Solver, Start, Status
-from softsplit.solvers.abilities import UnsupportedProblem, refuse_unsupported
+from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
-from softsplit.training.multistart import start_rule
-from softsplit.training.settings import make_solver
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
@@ -104,7 +104,7 @@ def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
     The time of a tree is its share of that of all. Where they are many, the trees are judged in
     processes of this machine.
     """
-    spec, solver = context.spec, solver_named("native")
+    spec, solver = context.spec, solver_named("native", context.spec.training.loss)
     lock, tasks = _lockstep(spec).lockstep(), []
     drawn = time.perf_counter()
     folds = [context.prepared(job.chain) for job in jobs]
@@ -135,7 +135,7 @@ def _judged(
     start_seconds: float,
 ) -> list[Row]:
     """The rows of a job whose trees were trained in lockstep, each in so many seconds."""
-    rows, solver = [], solver_named("native")
+    rows, solver = [], solver_named("native", spec.training.loss)
     with one_blas_thread():
         for index, (tree, status) in zip(job.missing, trees, strict=True):
             problem = _penalised(job.chain, index, prepared.problem, spec)
@@ -170,7 +170,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
     if chain.solver == PEER:
         return run_peer(chain, prepared, context.spec)
     spec, step = context.spec, chain.steps[index]
-    solver = solver_named(chain.solver)
+    solver = solver_named(chain.solver, spec.training.loss)
     warm_up(chain.solver, spec.training.loss)
     problem = _penalised(chain, index, prepared.problem, spec)
     refuse_unsupported(solver, problem)
@@ -194,7 +194,7 @@ def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Contex
 def _draw(chain: Chain, problem: TrainingProblem, solver: Solver, context: Context) -> Start:
     """The start of the chain: neither the model nor the strengths have a say in it."""
     chosen = context.spec.training.start_rule
-    rule = chosen if chosen != "solver" else start_rule(problem, solver, chain.start)
+    rule = chosen if chosen != "solver" else solver.start_rule(problem, chain.start)
     seed = axis_seed(
         "start", context.spec.seed, chain.dataset, chain.fold, chain.inner, chain.start
     )
@@ -229,18 +229,19 @@ def _measure(solution: Solution, solver: Solver, prepared: Prepared) -> Outcome:
 
 
 @cache
-def solver_named(name: str) -> Solver:
+def solver_named(name: str, loss: str) -> Solver:
     """A solver of the library, or ``module:attribute`` for one of the reader's own."""
-    return make_solver(load_attribute(name)() if ":" in name else name)
+    given = load_attribute(name)() if ":" in name else name
+    return make_solver(given, formulation_of(loss).solver)
 
 
 @cache
 def warm_up(name: str, loss: str) -> None:
     """Solve a tiny problem first: machine code is loaded on first use, which is no training."""
     rng = np.random.default_rng(0)
-    solver = solver_named(name)
+    solver = solver_named(name, loss)
     for problem in tiny_problems() if loss == "cost" else tiny_likelihoods():
         with suppress(UnsupportedProblem):
             refuse_unsupported(solver, problem)
-            start = draw_start(start_rule(problem, solver, 0), problem, rng, solver.rivals)
+            start = draw_start(solver.start_rule(problem, 0), problem, rng, solver.rivals)
             solver.solve(problem, start, Budget(max_iter=200))

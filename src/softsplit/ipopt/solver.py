@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,7 +29,7 @@ from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import FEASIBLE, Budget, Solution, Start, Status
+from softsplit.solvers.base import FEASIBLE, Budget, Solution, Solver, Start, Status
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import TreeParameters
@@ -63,7 +64,7 @@ where a concave penalty is flat; close to the tree itself it is too weak for tha
 
 
 @dataclass(frozen=True)
-class IpoptSolver:
+class IpoptSolver(Solver):
     """IPOPT with exact first and second derivatives.
 
     Parameters
@@ -98,7 +99,7 @@ class IpoptSolver:
     def supports(self, problem: TrainingProblem) -> str | None:
         """The expected cost, and the log-loss if substituted: the programs write them out."""
         assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
-        if problem.by_likelihood:
+        if self._program_class(problem) is LikelihoodProgram:
             if self.strategy == "explicit":
                 return "trains loss='cost' only"
         elif problem.loss.outer != IDENTITY or not assigned:
@@ -109,9 +110,10 @@ class IpoptSolver:
             return "needs the training rows in the memory of this process"
         return None
 
-    def rule(self, problem: TrainingProblem, number: int) -> str:
+    def start_rule(self, problem: TrainingProblem, number: int) -> str:
         """Mixtures for the log-loss: the others draw trees for the box."""
-        rules = ("mixtures",) if problem.by_likelihood else self.start_rules
+        likelihood = self._program_class(problem) is LikelihoodProgram
+        rules = ("mixtures",) if likelihood else self.start_rules
         return rules[number % len(rules)]
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
@@ -155,11 +157,12 @@ class IpoptSolver:
 
     def program(self, problem: TrainingProblem) -> NonlinearProgram:
         """The nonlinear program of this strategy."""
+        return self._program_class(problem)(problem)
+
+    def _program_class(self, problem: TrainingProblem) -> Callable[[Any], NonlinearProgram]:
         if problem.by_likelihood:
-            return LikelihoodProgram(problem)
-        if self.strategy == "substituted":
-            return SubstitutedProgram(problem)
-        return ExplicitProgram(problem)
+            return LikelihoodProgram
+        return SubstitutedProgram if self.strategy == "substituted" else ExplicitProgram
 
     def _options(self, problem: TrainingProblem, budget: Budget) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -172,7 +175,7 @@ class IpoptSolver:
         }
         if budget.time_limit is not None:
             options["max_wall_time"] = max(budget.remaining, 1e-3)
-        if problem.by_likelihood:
+        if self._program_class(problem) is LikelihoodProgram:
             # Shares must stay positive, and the derivatives small in the units of the problem.
             options |= {
                 "bound_relax_factor": 0.0,

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
+from softsplit.formulations import formulation_of
+from softsplit.formulations import settings as parse
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.on_dask.cluster_parts import DaskParts
 from softsplit.on_dask.engine import DaskRows, draw
 from softsplit.on_dask.moments import Moments
 from softsplit.on_dask.parts import Reading, part_below
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
-from softsplit.training import settings as parse
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.preparation import Placed, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding
@@ -81,11 +82,11 @@ class DaskTable:
             self.names, self.weighted, self.coding, self.target, self.groups,
         )  # fmt: skip
 
-    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As ``Rows.placed``; there is no choice of engines."""
         scaling = self.scaling(kind)
         totals, factors = self.moments.totals, None
-        if likelihood and settings.class_weight is not None:
+        if formulation_of(settings.loss).weights_rows and settings.class_weight is not None:
             factors = parse.class_factors(settings.class_weight, totals, self.classes)
             totals = parse.make_weights(totals * factors, "class_weight times sample_weight")
         reading = Reading(self.classes, scaling, factors=factors)

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from softsplit.engines.samples import Samples
+from softsplit.formulations import settings
 from softsplit.on_dask.cluster_parts import DaskParts, Store, own_folder
 from softsplit.on_dask.moments import Moments
 from softsplit.on_dask.parts import Part
@@ -28,7 +29,6 @@ from softsplit.support.inputs import (
     refuse_twins,
 )
 from softsplit.support.messages import shown
-from softsplit.training import settings
 from softsplit.variables import Coding, column_groups, learn
 
 LEARNED_ROWS = 50_000

@@ -24,14 +24,13 @@ from softsplit.data.learning import LabelledRows, label
 from softsplit.data.sampling import sample_rows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.formulations import formulation_of
 from softsplit.selection.folds import COMPARED_ROWS
 from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
-from softsplit.training.defaults import LIKELIHOOD, PAPER
 from softsplit.training.warm_up import warm_up, warm_up_likelihood
 
-COMPARED_CELLS = {"log": 1_000_000, "cost": 60_000}
 """Rows times features on which settings are compared, by loss."""
 FEWEST_ROWS = 500
 LEAST_SECONDS = 5.0
@@ -184,9 +183,9 @@ def rows_of(tree: SoftTreeClassifier, table: Table, target: str | None = None) -
 
 def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     assert options.depth is not None and options.strength is not None
-    likelihood = options.loss == "log"
-    usual = LIKELIHOOD if likelihood else PAPER
-    scope = options.scope or ("size" if likelihood else "global")
+    formulation = formulation_of(options.loss)
+    usual = formulation.defaults
+    scope = options.scope or formulation.choice.axes["scopes"][0]
     local, global_ = shared(SHARES[scope], options.strength)
     settings = {
         "loss": options.loss,
@@ -212,8 +211,9 @@ def _chosen(
 ) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
     _check_choice(rows.y)
     n_rows, n_features = rows.matrix.shape
-    limit = max(FEWEST_ROWS, COMPARED_CELLS[options.loss] // n_features)
-    by_itself = options.loss == "log" and limit >= COMPARED_ROWS  # the search draws so many then
+    choice = formulation_of(options.loss).choice
+    limit = max(FEWEST_ROWS, choice.compared_cells // n_features)
+    by_itself = choice.draws_rows and limit >= COMPARED_ROWS
     drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
     part, compared = len(drawn) / n_rows, min(len(drawn), COMPARED_ROWS if by_itself else n_rows)
     search = SoftTreeClassifierCV(
@@ -272,10 +272,10 @@ def _on_all_rows(
 
 
 def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -> dict[str, float]:
-    """The chosen strengths for all rows, of which ``part`` were compared: they grow with the rows,
-    by likelihood with their root (selection/strengths.py), unless they were named."""
-    chosen = options.loss == "log" and options.strength is None
-    factor = part**0.5 if chosen else part
+    """The chosen strengths for all rows, of which ``part`` were compared; named ones grow as the
+    rows do."""
+    growth = formulation_of(options.loss).strength_growth if options.strength is None else 1.0
+    factor = part**growth
     return {n: search.best_params_[n] / factor for n in ("local_strength", "global_strength")}
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import oriented
@@ -182,7 +183,7 @@ class Subject:
             if name not in ("n_starts", "n_jobs", "verbose", "time_limit", "max_iter")
             and not _same(value, defaults[name])
         }
-        if tree.depth != "auto" or tree.loss == "cost":  # by likelihood idle branches are gone
+        if tree.depth != "auto" or not formulation_of(tree.loss).prunes:
             given["depth"] = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
         given["random_state"] = tree.random_state
         arguments = ", ".join(f"{name}={_plain(value)!r}" for name, value in sorted(given.items()))

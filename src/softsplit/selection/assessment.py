@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.settings import class_weights
 from softsplit.selection.baselines import BASELINES, train_baseline
 from softsplit.selection.cross_validation import prepare_fold, walk_fold
 from softsplit.selection.paths import whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.run import CheckRows, Run
-from softsplit.training.settings import class_weights
 from softsplit.training.wide import AnyRows
 
 NOT_JUDGED = -1

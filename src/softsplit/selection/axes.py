@@ -9,40 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from softsplit.selection.strengths import SHARES, fraction_grid, long_grid
+from softsplit.formulations import Choice, Formulation, formulation_of, is_auto, settings
+from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
-from softsplit.training import settings
-from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.training.wide import AnyRows
 from softsplit.tree.parameters import Topology
-
-ROWS_PER_LEAF = 50
-"""Beyond one level more than the classes need, trees are not made deeper on their own than leaves
-this number of rows, on average."""
-
-FEWEST_PER_LEAF = 25
-"""The same by likelihood, where branches that do not pay leave by elimination."""
-
-N_STRENGTHS = {"cost": 8, "log": 12}
-
-AUTO: dict[str, dict[str, Sequence[Any]]] = {
-    "cost": {
-        "scales": ("minmax", "quantile"),
-        "penalties": ("l0",),
-        "scopes": ("global",),
-        "steepnesses": (512.0, 128.0),
-        "ridges": (0.0,),
-    },
-    "log": {
-        "scales": ("standard", "quantile"),
-        "penalties": ("count",),
-        "scopes": ("size",),
-        "steepnesses": ("auto",),
-        "ridges": (1.0, 0.1, 5.0),
-    },
-}
-"""What "auto" stands for, by loss."""
 
 Axes = dict[str, Sequence[Any]]
 """Values of each setting to choose from."""
@@ -52,17 +24,15 @@ def make_axes(
     loss: Any, scales: Any, penalties: Any, scopes: Any, steepnesses: Any, ridges: Any
 ) -> Axes:
     """The values by the names of a candidate's settings; depths come later, with the classes."""
-    likelihood = is_likelihood(loss)
-    table = AUTO["log" if likelihood else "cost"]
+    formulation = formulation_of(loss)
     given = {"scales": scales, "penalties": penalties, "scopes": scopes}
     given |= {"steepnesses": steepnesses, "ridges": ridges}
-    if likelihood and not is_auto(steepnesses):
-        raise ValueError(
-            "steepnesses are part of loss='cost': under loss='log' the weights make a split as "
-            "steep as the rows do; leave them at 'auto'."
-        )
+    if not is_auto(steepnesses):
+        steepnesses = _values("steepnesses", steepnesses)
+        for steepness in steepnesses:
+            formulation.check_steepness("steepnesses", steepness)
     found = {
-        name: table[name] if is_auto(value) else _values(name, value)
+        name: formulation.choice.axes[name] if is_auto(value) else _values(name, value)
         for name, value in given.items()
     }
     for scale in found["scales"]:
@@ -75,9 +45,7 @@ def make_axes(
             raise ValueError(
                 f"scopes must be of {', '.join(map(repr, SHARES))}, got {shown(scope)}."
             )
-    gammas = found["steepnesses"]
-    if not likelihood:
-        gammas = [settings.make_steepness(s) for s in gammas]
+    gammas = [formulation.check_steepness("steepnesses", s) for s in found["steepnesses"]]
     return {
         "scale": found["scales"],
         "depth": (),
@@ -89,12 +57,12 @@ def make_axes(
     }
 
 
-def make_depths(depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = False) -> list[int]:
+def make_depths(depths: Any, n_classes: int, n_rows: int, choice: Choice) -> list[int]:
     """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):
         values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
-        if values[0] < smallest and not likelihood:
+        if values[0] < smallest and choice.leaf_per_class:
             raise ValueError(
                 f"depths holds {values[0]}, but {n_classes} classes need depth {smallest} at "
                 "least: each class needs a leaf."
@@ -102,25 +70,22 @@ def make_depths(depths: Any, n_classes: int, n_rows: int, *, likelihood: bool = 
         return values
     if depths != "auto":
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
-    per_leaf = FEWEST_PER_LEAF if likelihood else ROWS_PER_LEAF
-    deepest = max(smallest + 1, int(np.log2(max(n_rows / per_leaf, 1))))
+    deepest = max(smallest + 1, int(np.log2(max(n_rows / choice.rows_per_leaf, 1))))
     return list(range(smallest, deepest + 1))
 
 
 def make_fractions(
-    strengths: Any, n_strengths: Any, unit: float, loss: float, *, likelihood: bool = False
+    strengths: Any, n_strengths: Any, unit: float, loss: float, formulation: Formulation
 ) -> tuple[float, ...]:
     """Strengths as fractions of their unit, in ascending order.
 
     ``loss`` is the unit on the rows that candidates are compared on, each of weight 1.
     """
     if strengths is None:
+        count = None
         if not is_auto(n_strengths):
             count = positive_integer("n_strengths", n_strengths, MOST_RUNS)
-            return fraction_grid(count, counted=likelihood)
-        if likelihood:
-            return long_grid(N_STRENGTHS["log"], loss)
-        return fraction_grid(N_STRENGTHS["cost"])
+        return formulation.fractions(count, loss)
     given = _values("strengths", strengths)
     values = sorted({positive_number("strengths", s, zero=True) for s in given})
     return tuple(value / unit for value in values)

@@ -3,8 +3,8 @@
 A grid of all settings would cost their product. Instead one setting after the other is varied
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is clearly better, then steepness. The best one or two candidates are then
-judged at all strengths. By likelihood, where elimination gives the trees of all strengths at once,
-every other strength is judged; ridges are varied last, and the best gets the other strengths.
+judged at all strengths. Where elimination gives the trees of all strengths at once, every other
+strength is judged. What is varied, and when a candidate is dropped, is part of the formulation.
 """
 
 from __future__ import annotations
@@ -19,22 +19,11 @@ import numpy as np
 from softsplit.selection.cross_validation import FoldTrainer
 from softsplit.selection.paths import nearest_strength
 from softsplit.selection.scoreboard import Candidate, Scoreboard
-from softsplit.selection.strengths import on_more_rows
 from softsplit.training.observer import Observer
 from softsplit.tree.parameters import TreeParameters
 
 SCREENED = 3
 """Strengths at which candidates are compared before the best of them get all the others."""
-
-FIRST_FOLDS = 2
-"""By likelihood, a candidate that is clearly behind after so many folds gets no others."""
-
-DEEPER = 2.0
-"""By likelihood, the next depth is tried where one is better than those before it by so many
-standard errors; by cost, by one."""
-
-FINALISTS = 2
-"""Most candidates that are judged at all strengths."""
 
 
 @dataclass
@@ -75,14 +64,13 @@ class Search:
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
-        for name in ("scale", "penalty", "scope", "depth", "steepness"):
-            if name == "depth":
-                self._deepen(first, axes["depth"])
-            else:
-                self._vary(first, name, axes[name])
-        if first.by_likelihood:
-            self._vary(first, "ridge", axes["ridge"])
-        for candidate in self.board.leaders(1 if first.by_likelihood else FINALISTS):
+        choice = first.formulation.choice
+        for name in ("scale", "penalty", "scope"):
+            self._vary(first, name, axes[name])
+        self._deepen(first, axes["depth"])
+        for name in choice.varied:
+            self._vary(first, name, axes[name])
+        for candidate in self.board.leaders(choice.finalists):
             self._complete(candidate)
 
     def on_all_rows(
@@ -92,8 +80,8 @@ class Search:
 
         Where all rows are more than were compared, a feature has to be worth less (strengths.py).
         """
-        if candidate.by_likelihood:
-            fraction = on_more_rows(fraction, len(self.trainer.rows.labels), self.n_rows)
+        compared = len(self.trainer.rows.labels)
+        fraction = candidate.formulation.on_more_rows(fraction, compared, self.n_rows)
         known = {f: row for (one, f), row in self.board.folds.items() if one == candidate}
         row = known[nearest_strength(known, fraction)] if known else {}
         return fraction, {fold: score.tree for fold, score in sorted(row.items())}
@@ -111,8 +99,8 @@ class Search:
         leader = self._leader(first)
         variants = [leader._replace(**{name: value}) for value in values]
         new = [candidate for candidate in variants if candidate not in self.seen]
-        # By likelihood one after the other: the second may be left after its first folds.
-        for some in [[one] for one in new] if leader.by_likelihood else [new]:
+        one_by_one = leader.formulation.choice.one_by_one
+        for some in [[one] for one in new] if one_by_one else [new]:
             self._evaluate(some, self._screen(some))
 
     def _screen(self, candidates: Sequence[Candidate]) -> tuple[float, ...]:
@@ -136,14 +124,15 @@ class Search:
         if not before:
             return True
         best = self.board.best([key for key in self.board.rows() if key[0] == leader])
-        errors = DEEPER if leader.by_likelihood else 1.0
+        errors = leader.formulation.choice.deeper_errors
         return not self.board.close(self.board.best(before), best, errors)
 
     def _evaluate(self, candidates: Sequence[Candidate], fractions: tuple[float, ...]) -> None:
         if not candidates or not fractions or self.trainer.run.budget.exhausted:
             return
-        if self.seen and all(candidate.by_likelihood for candidate in candidates):
-            count = min(FIRST_FOLDS, self.board.n_folds)
+        choice = candidates[0].formulation.choice
+        if self.seen and choice.one_by_one:
+            count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
             hopeful = [c for c in candidates if self.board.hopeful(c, count)]
             rest = range(count, self.board.n_folds)

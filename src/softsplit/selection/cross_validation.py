@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from softsplit.problem.problem import TrainingProblem
+from softsplit.formulations import formulation_of
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
 from softsplit.selection.left_out import Scoring, TestRows
@@ -32,11 +33,9 @@ from softsplit.selection.paths import (
 )
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
-from softsplit.solvers import Budget, Solution, Start
-from softsplit.solvers.abilities import Follower, Path
+from softsplit.solvers.base import Budget, Path, Solution, Start
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.training.growing import finished, samples_for
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import CheckRows, Run
@@ -44,15 +43,9 @@ from softsplit.training.walk import walk
 from softsplit.training.wide import AnyRows, WideRows, moved
 from softsplit.tree.parameters import TreeParameters
 
-PATH_ITERATIONS = 200
-"""Iterations of one descent, where the user sets no limit and trees are only compared."""
-
 MANY_ROWS = 4_000
 """With more rows folds go side by side on all cores where ``n_jobs`` is None, as passes over the
 rows of a single tree do where there are many."""
-
-MORE_STARTS = 10
-"""Times the starts where none ends in a feasible tree."""
 
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
@@ -134,7 +127,7 @@ class FoldTrainer:
             else:
                 prepared = prepare_fold(settings, own)
                 tested = TestRows.of(prepared, other, self.scoring)
-            if not candidate.by_likelihood:
+            if not candidate.formulation.choice.keeps_folds:
                 return prepared, tested
             self.memory.prepared[key] = prepared, tested
         return self.memory.prepared[key]
@@ -256,7 +249,7 @@ class FoldTrainer:
         """Trees to score, up to the first strength at which none meets the class rates."""
         run = self.run.adapted(prepared, self.check)
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
-        if isinstance(run.solver, Follower) and run.solver.follows(prepared.problem):
+        if run.solver.follows(prepared.problem):
             key = (family[0]._replace(ridge=0.0), fold)
             if key not in self.memory.paths:
                 self.memory.paths[key] = fold_paths(prepared, run, self.memory.shallower(*key))
@@ -325,10 +318,9 @@ def walk_fold(
 ) -> list[Solution]:
     """The trees along a path of strengths, up to where the budget ends.
 
-    If no start meets the class rates, more of them are made for the expected cost. Paths that are
+    If no start meets the class rates, more of them may be made. Paths that are
     followed end ``tight`` where trees are to be kept.
     """
-    problem = prepared.problem
     problems = problems_along(prepared, shares, fractions)
 
     def walked(n_starts: int) -> list[Solution]:
@@ -338,7 +330,7 @@ def walk_fold(
             keep=1,
             n_starts=n_starts,
             seed=run.seed,
-            budget=_path_budget(run, problem),
+            budget=_path_budget(run, prepared),
             thorough=False,
             tight=tight,
         )
@@ -346,9 +338,10 @@ def walk_fold(
     try:
         return walked(run.n_starts)
     except NoFeasibleTreeError:
-        if problem.by_likelihood:  # a start has tried several trees of its path already
+        factor = formulation_of(prepared.settings.loss).choice.start_factor
+        if factor == 1:  # a start has tried several trees of its path already
             raise
-        return walked(MORE_STARTS * run.n_starts)
+        return walked(factor * run.n_starts)
 
 
 def refit_from(
@@ -363,20 +356,20 @@ def refit_from(
     If none of them meets the class rates, fresh starts are made.
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
-    budget = _path_budget(run, problem)
+    budget = _path_budget(run, prepared)
     found: list[Solution] = []
     sizes = samples_for(problem, run.solver)
     if sizes and sizes[-1] < problem.rows.n_rows:  # few rows first
         few = problem.on_sample(sizes[-1])
-        if isinstance(run.solver, Follower) and run.solver.follows(few):
-            paths = [run.solver.follow(few, Start(tree), budget, compared=True) for tree in starts]
+        if run.solver.follows(few):
+            paths = [run.solver.path(few, Start(tree), budget, compared=True) for tree in starts]
             best = best_path(paths, few, budget)
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
         return finished(problem, run.solver, best, budget, run.n_jobs)
-    if isinstance(run.solver, Follower) and run.solver.follows(problem):
-        own = [run.solver.follow(problem, Start(tree), budget) for tree in starts]
+    if run.solver.follows(problem):
+        own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
         fresh = fold_paths(prepared, run, compared=False)
         return best_path([*own, *fresh], problem, budget)
     for tree in starts:
@@ -390,7 +383,6 @@ def refit_from(
         return walk_fold(prepared, shares, [fraction], run)[0]
 
 
-def _path_budget(run: Run, problem: TrainingProblem) -> Budget:
-    if not problem.boxed:  # by likelihood: the solver knows itself when trees are only compared
-        return run.budget
-    return replace(run.budget, max_iter=run.budget.max_iter or PATH_ITERATIONS)
+def _path_budget(run: Run, prepared: Prepared) -> Budget:
+    limit = formulation_of(prepared.settings.loss).choice.path_iterations
+    return replace(run.budget, max_iter=run.budget.max_iter or limit)

@@ -11,8 +11,7 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.selection.scoreboard import Candidate
 from softsplit.selection.strengths import Pair, shared, strength_unit
-from softsplit.solvers import Budget, Solution
-from softsplit.solvers.abilities import Follower, Path, refuse_unsupported
+from softsplit.solvers.base import Budget, Path, Solution, refuse_unsupported
 from softsplit.training.multistart import best_solution, numbered_start
 from softsplit.training.preparation import Prepared
 from softsplit.training.run import Run
@@ -37,7 +36,6 @@ def fold_paths(
     ``shallower`` are those of trees of fewer levels on the same rows, which the starts grow from.
     """
     problem, solver = prepared.problem, run.solver
-    assert isinstance(solver, Follower)
     refuse_unsupported(solver, problem)
     children = np.random.SeedSequence(run.seed).spawn(run.n_starts)
     paths: list[Path] = []
@@ -45,7 +43,7 @@ def fold_paths(
         start = numbered_start(problem, solver, number, child)
         if number < len(shallower):
             start = replace(start, stem=shallower[number].stem)
-        paths.append(solver.follow(problem, start, run.budget, compared=compared))
+        paths.append(solver.path(problem, start, run.budget, compared=compared))
     return paths
 
 
@@ -70,7 +68,7 @@ def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -
 
 def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
     """The problem of a family with the ridge of one of its candidates."""
-    if not candidate.by_likelihood:
+    if not candidate.formulation.tunes_ridge:
         return prepared
     problem = prepared.problem
     return replace(prepared, problem=replace(problem, ridge=problem.row_unit * candidate.ridge))

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
+from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray
 from softsplit.support.statistics import mean_and_error
 from softsplit.tree.parameters import TreeParameters
@@ -49,21 +50,22 @@ class Candidate(NamedTuple):
     ridge: float = 0.0
 
     @property
-    def by_likelihood(self) -> bool:
-        return bool(self.loss == "log")
+    def formulation(self) -> Formulation:
+        """Everything that depends on the loss."""
+        return formulation_of(self.loss)
 
     def parameters(self, local: float, global_: float) -> dict[str, Any]:
         """The settings by the names of the parameters of ``SoftTreeClassifier``."""
         names = ("scale", "depth", "steepness", "penalty", "loss")
         found = {name: getattr(self, name) for name in names}
-        if self.by_likelihood:
+        if self.formulation.tunes_ridge:
             found["ridge"] = self.ridge
         return found | {"local_strength": local, "global_strength": global_}
 
     @property
     def label(self) -> str:
         """The settings in words."""
-        last = f"ridge {self.ridge:g}" if self.by_likelihood else f"steepness {self.steepness:g}"
+        last = self.formulation.label(self.steepness, self.ridge)
         return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
 
 

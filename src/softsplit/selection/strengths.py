@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from softsplit.formulations.base import COUNT_FRACTIONS, SLOPE_FRACTIONS, fraction_grid
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import max_strength
 from softsplit.support.arguments import positive_number
@@ -29,16 +30,6 @@ PAPER_STRENGTHS = tuple(2.0**r for r in range(-8, 6))
 
 SMALLEST_PART = 1e-3
 """The default grid of a path ends at this part of the largest strength."""
-
-SMALLEST_FRACTION, LARGEST_FRACTION = 0.002, 0.25
-"""Ends of a grid of fractions: from a tree that is hardly penalised to one or two features."""
-
-SIZE_SMALLEST, SIZE_LARGEST = 0.0008, 0.3
-"""The same under the count of coefficients and features, which shrinks nothing."""
-
-LEAST_PRICE, STEP = 1.25, 1.75
-"""Where rows are many the smallest fraction is this divided by the loss without features: a quarter
-of a unit of log-likelihood for a coefficient. For that a grid has a point more for each STEP."""
 
 SHARES: dict[str, Pair] = {
     "global": (0.0, 1.0),
@@ -75,34 +66,7 @@ def shares_of(local: float, global_: float) -> Pair:
     return part, 1 - part
 
 
-def on_more_rows(fraction: float, n_compared: int, n_rows: int) -> float:
-    """A fraction that was chosen on some rows, for more of them: it falls as one over the root.
-
-    So does the luck that a feature has to beat (training/defaults.py).
-    """
-    return fraction * min(1.0, n_compared / max(n_rows, 1)) ** 0.5
-
-
 # --- grids --------------------------------------------------------------------------------------
-
-
-def fraction_grid(count: int, *, counted: bool = False, smallest: float = 1.0) -> tuple[float, ...]:
-    """Fractions of the unit, in ascending order; ``counted`` for the "count" penalty.
-
-    The first is no larger than ``smallest``.
-    """
-    ends = (SIZE_SMALLEST, SIZE_LARGEST) if counted else (SMALLEST_FRACTION, LARGEST_FRACTION)
-    return tuple(np.geomspace(min(smallest, ends[0]), ends[1], count).tolist())
-
-
-def long_grid(count: int, loss: float) -> tuple[float, ...]:
-    """Fractions for the "count" penalty where the loss without features is ``loss``.
-
-    There are ``count`` or more of them.
-    """
-    smallest = min(SIZE_SMALLEST, LEAST_PRICE / max(loss, LEAST_PRICE))
-    more = int(np.ceil(np.log(SIZE_SMALLEST / smallest) / np.log(STEP)))
-    return fraction_grid(count + more, counted=True, smallest=smallest)
 
 
 def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
@@ -127,7 +91,8 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
     By likelihood, where the all-zero tree is always stationary, parts of the loss without features.
     """
     if not problem.boxed:
-        fractions = fraction_grid(n_points, counted=problem.penalties.counts)
+        ends = COUNT_FRACTIONS if problem.penalties.counts else SLOPE_FRACTIONS
+        fractions = fraction_grid(n_points, ends)
         return strength_unit(problem) * np.array(fractions)
     if problem.minimum_rates.sum() > 1:  # no all-zero tree meets the rates: there is no bound
         return np.array(PAPER_STRENGTHS)

@@ -1,17 +1,22 @@
-"""What every solver takes and returns."""
+"""What every solver takes and returns, and the base class of solvers."""
 
 from __future__ import annotations
 
+import math
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.stopping import Search
+from softsplit.solvers.stopping import EndPoints, Search
+from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import raise_again, seen
 from softsplit.tree.parameters import TreeParameters
 
@@ -238,28 +243,165 @@ class Budget:
         return Status.TIME_LIMIT if self.remaining <= 0 else Status.MAX_ITER
 
 
-class Solver(Protocol):
-    """Finds a good tree from a start."""
+Report = Callable[[int, float], None]
+"""Receives the number of perturbations made and the lowest objective so far."""
+
+
+def silent(done: int, objective: float) -> None:
+    """A report to nobody."""
+
+
+class UnsupportedProblem(ValueError):
+    """A solver was given a problem of a kind that it cannot solve."""
+
+
+class Path(Protocol):
+    """Trees that one start leads to, for problems that differ in strengths and ridge only."""
 
     @property
+    def stem(self) -> TreeParameters | None:
+        """Tree from which a deeper one may be grown; None before trees were asked for."""
+
+    def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:
+        """Return the best tree found for each problem.
+
+        Fewer come back if the budget ends, but at least one. Without ``tight`` trees are only
+        compared, and their last digits are not worked out.
+        """
+
+
+class Solver(ABC):
+    """Base class of all solvers: a subclass defines ``name`` and ``solve``; the rest has defaults.
+
+    Properties may be overridden by plain attributes, as a dataclass does.
+    """
+
+    eliminates: ClassVar[bool] = False
+    """Whether the solver can minimise the "count" penalty, which has no slope."""
+
+    searches: ClassVar[bool] = False
+    """Whether ``improve`` searches around the trees of the starts."""
+
+    @property
+    @abstractmethod
     def name(self) -> str:
-        """How the solver is called in reports."""
+        """Name in reports and in ``Solution.solver``."""
 
     @property
     def start_rules(self) -> tuple[str, ...]:
-        """Names of the rules of ``solvers.starts`` that this solver wants, used in turn."""
+        """Rules of ``solvers.starts`` by which starts are drawn, used in turn."""
+        return ("groups",)
 
     @property
     def rivals(self) -> int:
-        """How many rivals this solver wants with each start."""
+        """Further trees drawn with each start, among which the solver may choose."""
+        return 0
 
     @property
     def releases_gil(self) -> bool:
-        """Whether starts run side by side in threads; otherwise processes are used."""
+        """Whether starts may run side by side in threads; processes are used otherwise."""
+        return False
 
     @property
     def zero_threshold(self) -> float:
-        """Coefficients up to this size are zero: interior points never reach zero itself."""
+        """Coefficients up to this size count as zero: interior points never reach zero itself."""
+        return 0.0
 
+    @abstractmethod
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-        """Best tree found from ``start`` within ``budget``."""
+        """Return the best tree found from ``start`` within ``budget``."""
+
+    # --- what a solver may refuse -----------------------------------------------------------------
+
+    def check(self) -> None:  # noqa: B027 (nothing to check by default)
+        """Raise ValueError, in one sentence, if a parameter of the solver makes no sense."""
+
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """Return None, or why the solver cannot solve ``problem``: the rest of a sentence."""
+        return None
+
+    # --- starts -----------------------------------------------------------------------------------
+
+    def start_rule(self, problem: TrainingProblem, number: int) -> str:
+        """Name of the rule by which the start with this number is drawn."""
+        return self.start_rules[number % len(self.start_rules)]
+
+    def n_rivals(self, problem: TrainingProblem) -> int:
+        """Number of further trees drawn with each start on ``problem``."""
+        return self.rivals
+
+    def n_exploring(self, problem: TrainingProblem) -> int:
+        """Number of first starts of any structure; later ones have the structure of the best.
+
+        0 where all starts are drawn alike.
+        """
+        return 0
+
+    def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
+        """Growing sizes of samples on which starts are compared; the last may be all rows.
+
+        Empty where every start is solved to its end on all rows.
+        """
+        return ()
+
+    # --- paths, effort, local search --------------------------------------------------------------
+
+    def follows(self, problem: TrainingProblem) -> bool:
+        """Whether ``path`` gives the trees of all strengths for problems of this kind."""
+        return False
+
+    def path(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> Path:
+        """Return the path of trees from ``start``; its work is done when trees are asked for.
+
+        With ``compared``, features may be selected on fewer rows.
+        """
+        raise NotImplementedError(f"solver {self.name!r} follows no path.")
+
+    def with_effort(self, effort: float) -> Solver:
+        """Return the same solver with ``effort`` times its usual effort."""
+        raise ValueError(
+            f"solver {self.name!r} knows no effort; use solver='native', or raise n_starts."
+        )
+
+    def least_chance(self, problem: TrainingProblem) -> float:
+        """Least chance of a better tree that one more perturbation is worth, after one start."""
+        return math.inf
+
+    def improve(
+        self,
+        problem: TrainingProblem,
+        front: Sequence[Solution],
+        draws: Iterator[Draw],
+        ends: EndPoints,
+        budget: Budget,
+        report: Report = silent,
+    ) -> Solution:
+        """Return a better solution near one of ``front``, or ``front[0]``, its best.
+
+        ``ends`` holds the ends of the starts, receives those of the perturbations, and says when
+        to stop.
+        """
+        return front[0]
+
+    # --- solvers that use others, or rows of the user's -------------------------------------------
+
+    def parts(self) -> tuple[Solver, ...]:
+        """The solvers that this one calls."""
+        return ()
+
+    def adapted(self, transform: Callable[[Any], FloatArray], classes: NDArray[Any]) -> Solver:
+        """Return the same solver with its own rows, if any, scaled and coded as X and y are."""
+        return self
+
+
+def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
+    """Raise ``UnsupportedProblem`` in one sentence if the solver cannot solve the problem."""
+    for one in (solver, *solver.parts()):
+        reason = one.supports(problem)
+        if reason is not None:
+            advice = "set loss='log'" if problem.boxed else "set loss='cost'"
+            if one.name != "native" and (problem.boxed or problem.penalties.counts):
+                advice = "use solver='native'"
+            raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")

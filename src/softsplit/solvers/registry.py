@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from softsplit.solvers.base import Solver
-from softsplit.solvers.basin_hopping.solver import NativeSolver
+from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.support import options
 from softsplit.support.messages import shown
 
-SOLVERS: dict[str, Callable[[], Solver]] = {"native": NativeSolver}
-"""Solvers of the core by name; ``options`` names further ones."""
-
-SOLVER_PARTS = ("solve", "name", "start_rules", "rivals", "releases_gil", "zero_threshold")
+SOLVERS: dict[str, Callable[[], Solver]] = {"native": BasinHoppingSolver}
+"""Solvers of the core by name; ``options`` names further ones. Where the loss is known, its
+formulation says which solver "native" is."""
 
 
 def make_solver(solver: str | Solver, *, excluded: Collection[str] = ()) -> Solver:
-    """The solver of that name, unless it is ``excluded``, or the solver object itself."""
+    """Return the solver of that name, unless it is ``excluded``, or the solver object itself."""
     if isinstance(solver, str):
         known = [name for name in (*SOLVERS, *options.provided("solvers")) if name not in excluded]
         if solver not in known:
@@ -27,11 +26,11 @@ def make_solver(solver: str | Solver, *, excluded: Collection[str] = ()) -> Solv
         make = SOLVERS[solver] if solver in SOLVERS else options.load("solvers", solver)
         made: Solver = make()
         return made
-    missing = [name for name in SOLVER_PARTS if not hasattr(solver, name)]
     if isinstance(solver, type):
         raise ValueError(f"solver must be an object, not a class; pass {solver.__name__}().")
-    if missing:
+    if not isinstance(solver, Solver):
         raise ValueError(
-            f"solver must be a name or an object with {', '.join(missing)}, got {shown(solver)}."
+            "solver must be a name or an object of a subclass of softsplit.solvers.Solver, got "
+            f"{shown(solver)}."
         )
     return solver

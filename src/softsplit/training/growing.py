@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import Thrifty
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
 from softsplit.training.multistart import distinct, hop, multistart
@@ -39,9 +38,7 @@ def samples_for(problem: TrainingProblem, solver: Solver) -> Sequence[int]:
 
     The last one may be that of all rows.
     """
-    if not isinstance(solver, Thrifty) or problem.block is not None:
-        return ()
-    return solver.samples(problem)
+    return solver.sample_sizes(problem) if problem.block is None else ()
 
 
 def grow(

@@ -19,15 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import (
-    Adjustable,
-    Exploring,
-    Follower,
-    Improver,
-    Ruled,
-    refuse_unsupported,
-)
-from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
+from softsplit.solvers.base import Budget, Solution, Solver, Start, Status, refuse_unsupported
 from softsplit.solvers.starts.plans import structure
 from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
@@ -84,10 +76,10 @@ def multistart(
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     children = _children(sequence, n_starts)
     chosen = range(n_starts) if numbers is None else numbers
-    jobs = [Job(i, children[i], start_rule(problem, solver, i)) for i in chosen]
+    jobs = [Job(i, children[i], solver.start_rule(problem, i)) for i in chosen]
     explorers = len(jobs)
-    if numbers is None and isinstance(solver, Exploring):
-        explorers = solver.explorers(problem) or explorers
+    if numbers is None:
+        explorers = solver.n_exploring(problem) or explorers
     observer = observer or Observer()
     observer.starting(len(jobs))
     first, rest = jobs[:explorers], jobs[explorers:]
@@ -234,24 +226,16 @@ def numbered_start(
     problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
 ) -> Start:
     """The start with this number, from random numbers of its own."""
-    return _drawn(problem, solver, Job(index, child, start_rule(problem, solver, index)))
+    return _drawn(problem, solver, Job(index, child, solver.start_rule(problem, index)))
 
 
 def _drawn(problem: TrainingProblem, solver: Solver, job: Job) -> Start:
     rng = np.random.default_rng(job.child)
     if job.leaves is None:
-        rivals = solver.rivals_for(problem) if isinstance(solver, Adjustable) else solver.rivals
-        start = draw_start(job.rule, problem, rng, rivals)
+        start = draw_start(job.rule, problem, rng, solver.n_rivals(problem))
     else:
         start = draw_like(problem, rng, job.leaves)
     return replace(start, seed=int(job.child.generate_state(1)[0]))
-
-
-def start_rule(problem: TrainingProblem, solver: Solver, index: int) -> str:
-    """Name of the rule by which the start with this number is drawn."""
-    if isinstance(solver, Ruled):
-        return solver.rule(problem, index)
-    return solver.start_rules[index % len(solver.start_rules)]
 
 
 def _tell(observer: Observer, job: Job, solution: Solution) -> None:
@@ -320,23 +304,19 @@ def hop(
     tie = budget.tol * problem.cost_unit
     best = best_solution(solutions, budget, tie)
     ends = EndPoints(resolution=tie)
-    explorers = solver.explorers(problem) if isinstance(solver, Exploring) else 0
+    explorers = solver.n_exploring(problem)
     for number, solution in enumerate(solutions):
         ended = ends.follower_ended if 0 < explorers <= number else ends.start_ended
         ended(solution.objective if solution.status.usable else GIVEN_UP)
-    if not budget.exhausted and isinstance(solver, Improver) and not _followed(solver, problem):
-        ends.least = solver.worthwhile(problem) / len(solutions)
+    if not budget.exhausted and solver.searches:
+        ends.least = solver.least_chance(problem) / len(solutions)
         best = _searched(problem, solver, solutions, best, ends, seed, budget, observer)
     return replace(best, search=ends.told())
 
 
-def _followed(solver: Solver, problem: TrainingProblem) -> bool:
-    return isinstance(solver, Follower) and solver.follows(problem)
-
-
 def _searched(
     problem: TrainingProblem,
-    solver: Improver,
+    solver: Solver,
     solutions: Sequence[Solution],
     best: Solution,
     ends: EndPoints,

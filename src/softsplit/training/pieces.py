@@ -19,8 +19,14 @@ from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
 from softsplit.reading.row_plan import RowPlan
-from softsplit.solvers import Budget, NativeSolver, Start, make_solver
-from softsplit.solvers.abilities import Composed
+from softsplit.solvers import (
+    BasinHoppingSolver,
+    Budget,
+    EliminationSolver,
+    Solver,
+    Start,
+    make_solver,
+)
 from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.run import DescentRun
@@ -49,7 +55,7 @@ MOST_ITERATIONS = 1000
 
 def train_tiny(problems: list[TrainingProblem]) -> None:
     """Train tiny trees in every way in which larger ones are trained."""
-    solver = NativeSolver()
+    solver: Solver = BasinHoppingSolver() if problems[0].boxed else EliminationSolver()
     for problem in problems:
         budget = Budget(max_iter=MOST_ITERATIONS)
         found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
@@ -121,7 +127,7 @@ def _cost_descent() -> None:
 
 
 def _cost_starts() -> None:
-    draw_start(NativeSolver().start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
+    draw_start(BasinHoppingSolver().start_rules[0], tiny_problem(2, 1), np.random.default_rng(0))
 
 
 def _predictions() -> None:

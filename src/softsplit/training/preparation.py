@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import arrived, check_engine, make_engine, make_samples
+from softsplit.formulations import formulation_of
+from softsplit.formulations import settings as parse
+from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
@@ -28,12 +31,8 @@ from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.pruning import simplified
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
-from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
-from softsplit.training import defaults
-from softsplit.training import settings as parse
-from softsplit.training.model_settings import ModelSettings
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 from softsplit.variables import Coding, Shared
@@ -84,8 +83,8 @@ class TrainingRows(Protocol):
     @property
     def within(self) -> Within | None: ...
 
-    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
-        """The rows, scaled, behind an engine; by likelihood class weights are factors on theirs."""
+    def placed(self, kind: str, settings: ModelSettings) -> Placed:
+        """Return the rows, scaled, behind an engine; class weights may be factors on theirs."""
 
 
 @dataclass(frozen=True)
@@ -181,17 +180,18 @@ class Rows:
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
 
-    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As of ``TrainingRows``."""
         rows, given = self.counted(), settings.class_weight
+        formulation = formulation_of(settings.loss)
         weight, n_classes = rows.weight, len(rows.classes)
-        if likelihood and given is not None:
+        if formulation.weights_rows and given is not None:
             weight = parse.weighted_rows(given, weight, rows.labels, rows.classes)
         table = vars(rows).get("tensor", None)
         table = rows.X if table is None else table
         single = str(table.dtype).endswith("float32")
         make = make_engine(settings.engine, settings.device, single=single)
-        if likelihood or not single:
+        if formulation.keeps_single or not single:
             there = arrived(
                 table, rows.labels, n_classes, weight, kind,
                 device=settings.device, counts=rows.weight,
@@ -202,7 +202,7 @@ class Rows:
         scaling = fit_scaling(kind, rows.X, rows.weight)
         samples = make_samples(
             rows.X, rows.labels, n_classes, weight, scaling,
-            device=settings.device, stay_single=likelihood,
+            device=settings.device, stay_single=formulation.keeps_single,
         )  # fmt: skip
         summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
         return Placed(scaling, make(samples), summary)
@@ -288,11 +288,11 @@ class Prepared:
         """The tree of a solution; the importances of its features take a pass over READ_ROWS rows.
 
         Leaves that carry classes get the class shares of the rows in them besides. Where leaves
-        are distributions already, the cost matrix decides which class they call. By likelihood,
-        branches that elimination has emptied are left out, and the tree may be less deep.
+        are distributions already, the cost matrix decides which class they predict. Where the
+        formulation says so, branches without effect are removed: the tree may be less deep.
         """
         found, shares = solution.parameters, None
-        if not self.problem.boxed:
+        if formulation_of(self.settings.loss).prunes:
             found = simplified(found, self.problem.steepness, IDLE)
         if importances:
             samples = self.problem.rows.sample(READ_ROWS)
@@ -342,21 +342,19 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     ``known`` are the rows in their place, if they were scaled before.
     """
     n_classes = len(rows.classes)
-    settings = defaults.resolved(settings, n_classes)
+    formulation = formulation_of(settings.loss)
+    settings = formulation.resolved(settings, n_classes)
     kind = parse.make_scale(settings.scale)
-    likelihood = defaults.is_likelihood(settings.loss)
-    placed = known or rows.placed(kind, settings, likelihood=likelihood)
+    placed = known or rows.placed(kind, settings)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
     if not isinstance(settings.engine, str):
         check_engine(engine, topology.n_branches)
     totals = engine.class_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
-    loss = parse.make_loss(
-        settings.loss, settings.cost_matrix, settings.class_weight, rows.classes, totals, row_unit
-    )
+    loss = formulation.loss(settings, rows.classes, totals, row_unit)
     if not isinstance(settings.loss, str):
         check_loss(loss, n_classes, topology.n_leaves)
-    settings = defaults.auto_strengths(
+    settings = formulation.with_strengths(
         settings,
         loss.featureless(totals),
         float(totals.sum()) / row_unit,
@@ -372,20 +370,16 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         offset=settings.offset,
     )
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
-    ridge = positive_number("ridge", settings.ridge, zero=True) if likelihood else 0.0
+    units = formulation.units(settings, kind, engine.n_features, row_unit)
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
         loss=loss,
         penalties=penalties.of_groups(None if rows.groups is None else Groups(rows.groups)),
         minimum_rates=rates,
-        steepness=(
-            defaults.UNITS[kind] * engine.n_features
-            if likelihood
-            else parse.make_steepness(settings.steepness)
-        ),
-        bound=np.inf if likelihood else 1.0,
-        ridge=ridge * row_unit,
+        steepness=units.steepness,
+        bound=units.bound,
+        ridge=units.ridge,
     )
     return Prepared(
         settings,

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import Adaptable, refuse_unsupported
-from softsplit.solvers.base import Budget, Solution, Solver, Status
+from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.training import settings
 from softsplit.training.growing import grow, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.training.observer import Observer
@@ -47,6 +46,7 @@ class Run:
         cls,
         *,
         solver: Any,
+        loss: Any,
         effort: Any,
         n_starts: Any,
         max_iter: Any,
@@ -56,7 +56,9 @@ class Run:
         random_state: Any,
     ) -> Run:
         """From the parameters of an estimator, checked before any work is done."""
-        made = settings.with_effort(settings.make_solver(solver), effort)
+        made = settings.with_effort(
+            settings.make_solver(solver, formulation_of(loss).solver), effort
+        )
         limits = Budget(
             max_iter=None if max_iter is None else positive_integer("max_iter", max_iter),
             tol=positive_number("tol", tol),
@@ -74,8 +76,6 @@ class Run:
 
     def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
         """The same with any rows of the user's that the solver looks at scaled and coded."""
-        if not isinstance(self.solver, Adaptable):
-            return self
 
         def scaled(X: Any) -> FloatArray:
             return scaled_rows(prepared.scaling, check(X))

@@ -8,8 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import Follower, Path, refuse_unsupported
-from softsplit.solvers.base import Budget, Solution, Solver, Start, Status
+from softsplit.solvers.base import (
+    Budget,
+    Path,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    refuse_unsupported,
+)
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import (
     best_solution,
@@ -52,7 +59,7 @@ def walk(
     end ``tight`` if they are to be kept.
     """
     budget, observer = budget or Budget(), observer or Observer()
-    if isinstance(solver, Follower) and solver.follows(problems[0]):
+    if solver.follows(problems[0]):
         return _follow(problems, solver, n_starts, seed, budget, observer, tight)
     first = multistart(
         problems[0],
@@ -115,7 +122,6 @@ def _follow(
     the best few are finished. To leave time for that, no start is begun in the second half of a
     time limit.
     """
-    assert isinstance(solver, Follower)
     refuse_unsupported(solver, problems[0])
     paths: list[tuple[Path, list[Solution]]] = []
     observer.starting(n_starts)
@@ -126,7 +132,7 @@ def _follow(
                 if paths and (late or budget.exhausted):
                     break
                 start = numbered_start(problems[0], solver, number, child)
-                path = solver.follow(problems[0], start, budget)
+                path = solver.path(problems[0], start, budget)
                 paths.append((path, path.trees(problems, tight=False)))
         except KeyboardInterrupt:  # between two starts
             budget.stop()

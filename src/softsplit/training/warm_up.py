@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import NativeSolver, Solver
-from softsplit.solvers.abilities import Composed
+from softsplit.solvers import BasinHoppingSolver, EliminationSolver, Solver
 from softsplit.training.compile_together import compile_together
 from softsplit.training.pieces import PIECES, train_tiny, train_tiny_blocks
 from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
@@ -18,8 +17,8 @@ from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
 
 def make_ready(solver: Solver, problem: TrainingProblem, *, timed: bool) -> None:
     """Have the code that trains ``problem`` compiled; if the run is ``timed``, and loaded."""
-    parts = solver.parts() if isinstance(solver, Composed) else ()
-    if not any(isinstance(part, NativeSolver) for part in parts or (solver,)):
+    parts, native = solver.parts(), (BasinHoppingSolver, EliminationSolver)
+    if not any(isinstance(part, native) for part in parts or (solver,)):
         return
     if problem.by_likelihood:
         compile_together("log")

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.formulations.model_settings import ModelSettings
+from softsplit.formulations.settings import weighted_rows
 from softsplit.problem.penalties import Penalty
 from softsplit.solvers.base import Solution, Start
 from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.model_settings import ModelSettings
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import (
     Placed,
@@ -37,7 +38,6 @@ from softsplit.training.preparation import (
 )
 from softsplit.training.run import Run, train
 from softsplit.training.screening import SparseColumns, slopes_at
-from softsplit.training.settings import weighted_rows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows
 from softsplit.variables import Coding
@@ -115,9 +115,9 @@ class WideRows:
     def within(self) -> Within | None:
         return self.block.within
 
-    def placed(self, kind: str, settings: ModelSettings, *, likelihood: bool) -> Placed:
+    def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As of ``TrainingRows``."""
-        return self.block.placed(kind, settings, likelihood=likelihood)
+        return self.block.placed(kind, settings)
 
     # --- as rows that are divided into folds ------------------------------------------------------
 

@@ -11,7 +11,7 @@ weights w and intercepts b on features z = unit (x - 1/2), is in the units of a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +30,7 @@ from softsplit.on_torch.pieces import Pieces, Units
 from softsplit.problem.distributions import CountedDistributions
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.abilities import UnsupportedProblem
-from softsplit.solvers.base import Budget, Status
+from softsplit.solvers.base import Budget, Status, UnsupportedProblem
 from softsplit.solvers.elimination.support_tree import NOTHING, Draft
 from softsplit.support.arrays import FloatArray
 
@@ -52,18 +51,26 @@ AT_ONCE, NUMBERS = 20_000, 5e8
 def supports(problem: TrainingProblem) -> str | None:
     """None, or why such a problem cannot be solved in lockstep."""
     pair = problem.penalties
-    by_cost = isinstance(problem.loss, ExpectedCost) and problem.boxed
-    if not (problem.by_likelihood or by_cost) or problem.block is not None:
+    method = _method(problem)
+    if method is None or problem.block is not None:
         return "is for loss='log' and loss='cost'"
     if pair.counts:
         return "needs a penalty with a slope, such as 'l1' or 'l0'"
     if problem.groups is not None:
         return "knows no groups of features"
-    if problem.rated and not (by_cost and costs_alike(problem)):
+    if problem.rated and not (method is descended_by_cost and costs_alike(problem)):
         return "knows minimum class rates only where every error of a class costs the same"
     if pair.local.surrogate != pair.global_.surrogate and 0.0 not in pair.strengths:
         return "needs one surrogate for both penalties"
     return None
+
+
+def _method(problem: TrainingProblem) -> Callable[[Sequence[Task], Any, Budget], Group] | None:
+    """Return the function that descends for problems of this kind, if there is one."""
+    if problem.by_likelihood:
+        return _descended
+    by_cost = isinstance(problem.loss, ExpectedCost) and problem.boxed
+    return descended_by_cost if by_cost else None
 
 
 def solve_together(tasks: Sequence[Task], device: str, budget: Budget) -> Ends:
@@ -87,9 +94,8 @@ def solve_together(tasks: Sequence[Task], device: str, budget: Budget) -> Ends:
         for low in range(0, len(members), at_once):
             numbers = members[low : low + at_once]
             with enough_memory(f"{len(numbers)} trees"):
-                descended = (
-                    _descended if tasks[numbers[0]].problem.by_likelihood else descended_by_cost
-                )
+                descended = _method(tasks[numbers[0]].problem)
+                assert descended is not None  # ``supports`` has seen to it
                 group = descended([tasks[i] for i in numbers], where, budget)
             places |= {number: (group, i) for i, number in enumerate(numbers)}
     return Ends([places[number] for number in range(len(tasks))])
@@ -107,7 +113,7 @@ def _shape(problem: TrainingProblem) -> tuple[Any, ...]:
     rows = problem.rows
     unit = problem.steepness / rows.n_features
     shape = problem.topology.n_branches, rows.n_features, rows.n_classes
-    return *shape, unit, problem.by_likelihood, common_surrogate(problem)
+    return *shape, unit, _method(problem), common_surrogate(problem)
 
 
 def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:

@@ -1,5 +1,5 @@
-"""Our own solver: compiled descents, and a search around the best trees."""
+"""Multistart descents on the expected cost, and basin hopping around the best trees."""
 
-from softsplit.solvers.basin_hopping.solver import NativeSolver
+from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 
-__all__ = ["NativeSolver"]
+__all__ = ["BasinHoppingSolver"]

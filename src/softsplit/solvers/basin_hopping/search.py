@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.solvers.abilities import Report, silent
 from softsplit.solvers.active_set.descent import Limits
 from softsplit.solvers.active_set.program import (
     LOOK,
@@ -25,7 +24,7 @@ from softsplit.solvers.active_set.program import (
     Slow,
     joined,
 )
-from softsplit.solvers.base import Draw
+from softsplit.solvers.base import Draw, Report, silent
 from softsplit.solvers.basin_hopping.choice import Choice
 from softsplit.solvers.basin_hopping.meter import OutOfBudget
 from softsplit.solvers.basin_hopping.perturbations import (

@@ -1,11 +1,10 @@
-"""Our own solver: short compiled descents along recipes of stages.
+"""Compiled solver of the expected cost: descents, and basin hopping (Wales and Doye, 1997).
 
 A start that already separates classes (rule "groups", or a tree given by the caller) goes straight
 to the expected cost at full steepness; a random one is first warmed up with the log-loss. Where a
 start comes with rivals, a race of short descents decides which one is run to the end. It is then
 run to the end once more after a warm-up: neither way is always the better one. Every run ends with
-the polish and the exact leaf step, so that the tree is feasible. Problems of likelihood go to a
-solver of their own (solvers/elimination).
+the polish and the exact leaf step, so that the tree is feasible.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers.abilities import Path, Report, silent
 from softsplit.solvers.active_set.program import LOOK
-from softsplit.solvers.base import Budget, Draw, Solution, Start, Status
+from softsplit.solvers.base import Budget, Draw, Report, Solution, Solver, Start, Status, silent
 from softsplit.solvers.basin_hopping.meter import Meter, OutOfBudget
 from softsplit.solvers.basin_hopping.perturbations import Moved, Point
 from softsplit.solvers.basin_hopping.run import DescentRun
@@ -34,8 +33,6 @@ from softsplit.solvers.basin_hopping.stages import (
     Race,
     Stage,
 )
-from softsplit.solvers.elimination import solver as likelihood
-from softsplit.solvers.elimination.race import SUPPORT_ROWS
 from softsplit.solvers.stopping import EndPoints
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
@@ -56,18 +53,8 @@ LEAST_CHANCE = 0.04
 TWICE_THAT = 2e5
 """Rows x branches x (features + 10) of a problem where it must be twice as large."""
 
-MOST_RACING = 100
-"""Trees in the race of a start, whatever the effort."""
-
 SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
 """Rows on which trees are looked for by cost where there are more than MANY_ROWS."""
-
-LARGER, MOST_OF = 4, 0.6
-"""By likelihood the second sample is so many times the first; one that is more than this part of
-the last saves too little."""
-
-LONG = 1e6
-"""Rows times numbers of a tree from which on the last digits of a start take seconds."""
 
 LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
 LESS_STEEP = (4.0, 16.0, 64.0)
@@ -79,8 +66,8 @@ SAME_LEAVES = 1e-6
 
 
 @dataclass(frozen=True)
-class NativeSolver:
-    """Compiled solver of the paper's formulation; by likelihood it hands over to elimination.
+class BasinHoppingSolver(Solver):
+    """Compiled solver of problems with bounded coefficients, the paper's formulation.
 
     Parameters
     ----------
@@ -103,8 +90,7 @@ class NativeSolver:
     exploring : int
         Starts of any structure in a tree of several branches; all others have that of the best.
     effort : float
-        How long the search goes on or, by likelihood, how many rivals a start has, as a multiple of
-        what is usual; 0 for no search.
+        Length of the search as a multiple of the usual one; 0 for no search.
     max_iter : int
         Iterations of one start where the budget has no limit.
     """
@@ -123,11 +109,14 @@ class NativeSolver:
     name: str = "native"
     releases_gil: bool = True
     zero_threshold: float = 0.0
+    searches: ClassVar[bool] = True
+
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """Descents move inside the bounds of the coefficients."""
+        return None if problem.boxed else "needs bounded coefficients, as loss='cost' has them"
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
-        if problem.by_likelihood:
-            return likelihood.solve(problem, start, budget)
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         point = (start.parameters.splits, start.parameters.leaf_classes)
@@ -147,56 +136,22 @@ class NativeSolver:
             status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
-    def samples(self, problem: TrainingProblem) -> tuple[int, ...]:
-        """By likelihood up to the rows on which features are looked for, and those are the last.
+    def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
+        """Two samples where rows are many."""
+        return SAMPLES if problem.rows.n_rows > MANY_ROWS else ()
 
-        All rows at once, roughly, where the last digits of a start take long.
-        """
-        n_rows = problem.rows.n_rows
-        if not problem.by_likelihood:
-            return SAMPLES if n_rows > MANY_ROWS else ()
-        last, few = min(n_rows, SUPPORT_ROWS), likelihood.few_rows(problem)
-        sizes = [size for size in (few, LARGER * few) if size <= MOST_OF * last]
-        numbers = problem.topology.n_branches * (problem.n_features + problem.n_classes)
-        long = problem.penalties.counts and n_rows * numbers > LONG
-        return (*sizes, last) if sizes or n_rows > last or long else ()
-
-    def rule(self, problem: TrainingProblem, number: int) -> str:
-        """Mixtures for training by likelihood; the first is raced against a tree that is grown."""
-        if problem.by_likelihood:
-            return "mixtures" if number else "growth"
-        return self.start_rules[number % len(self.start_rules)]
-
-    def explorers(self, problem: TrainingProblem) -> int:
-        """None in particular where there is but one structure, or by likelihood."""
+    def n_exploring(self, problem: TrainingProblem) -> int:
+        """``exploring``, or 0 where trees have one structure only."""
         several = problem.topology.depth > 1 and problem.block is None
-        return self.exploring if several and not problem.by_likelihood else 0
+        return self.exploring if several else 0
 
-    def follows(self, problem: TrainingProblem) -> bool:
-        """Elimination gives trees for all strengths at once."""
-        return problem.by_likelihood and not problem.rated
-
-    def follow(
-        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
-    ) -> Path:
-        return likelihood.Elimination(problem, start, budget, compared=compared)
-
-    def with_effort(self, effort: float) -> NativeSolver:
-        """The same with a longer search or, by likelihood, more trees in the race of a start."""
+    def with_effort(self, effort: float) -> BasinHoppingSolver:
+        """Return the same solver with a longer search."""
         return replace(self, effort=effort * self.effort)
 
-    def rivals_for(self, problem: TrainingProblem) -> int:
-        """Rivals of each start; the effort goes into them where there is no search."""
-        if not problem.by_likelihood:
-            return self.rivals
-        return min(max(round(self.effort * (1 + self.rivals)), 1), MOST_RACING) - 1
-
-    def worthwhile(self, problem: TrainingProblem) -> float:
-        """Little on a small problem, where hops cost little; none is made on a million rows.
-
-        None by likelihood either, where every start goes over many supports.
-        """
-        if problem.by_likelihood or self.effort == 0:
+    def least_chance(self, problem: TrainingProblem) -> float:
+        """Small on a small problem, where perturbations are cheap; above one on a million rows."""
+        if self.effort == 0:
             return np.inf
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
         return LEAST_CHANCE * (1.0 + size / TWICE_THAT) / self.effort
@@ -216,8 +171,6 @@ class NativeSolver:
         """
         began = time.perf_counter()
         best = front[0]
-        if problem.by_likelihood:
-            return best
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, ends, report)

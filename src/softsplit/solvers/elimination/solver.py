@@ -12,16 +12,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isclose
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Start, Status
+from softsplit.solvers.base import Budget, Path, Solution, Solver, Start, Status
 from softsplit.solvers.elimination.deletion_costs import FEATURE_SIZE
 from softsplit.solvers.elimination.descent import Smoothing
 from softsplit.solvers.elimination.engine_descent import EngineDescents
@@ -60,6 +60,16 @@ RATE_ROUNDS, TRIED = 25, 6
 DEAR = 1.5
 """Where rates raise the objective by more than this factor, another tree may have them for less."""
 
+MOST_RACING = 100
+"""Trees in the race of a start, whatever the effort."""
+
+LARGER, MOST_OF = 4, 0.6
+"""The second sample is so many times the first; one that is more than this part of the last saves
+too little."""
+
+LONG = 1e6
+"""Rows times numbers of a tree from which on the last digits of a start take seconds."""
+
 RATE_PATIENCE, NEARER = 8, 0.8
 """Rates that have not come nearer by this factor in so many rounds are out of reach for a tree."""
 
@@ -72,15 +82,6 @@ def without_rates(problem: TrainingProblem) -> TrainingProblem:
 def few_rows(problem: TrainingProblem) -> int:
     """Rows that are enough to compare trees."""
     return FEW_ROWS + FEW_OF_A_CLASS * problem.n_classes
-
-
-def solve(problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
-    """The best tree found from a start; minimum class rates are seen to in the end."""
-    free = without_rates(problem)
-    path = Elimination(free, start, budget)
-    found = path.tree(free, tight=not budget.rough)
-    met = problem.violation(found.parameters).largest <= RATE_SLACK
-    return found if met else path.within_rates(problem, found)
 
 
 AllRows = Descents | EngineDescents
@@ -379,3 +380,68 @@ class Elimination:
             solver="native",
             message="elimination" if problem.penalties.counts else "proximal steps",
         )
+
+
+@dataclass(frozen=True)
+class EliminationSolver(Solver):
+    """Compiled solver of the log-loss: splits and leaves descend together, features are eliminated.
+
+    Parameters
+    ----------
+    rivals : int
+        Further trees in the race of each start.
+    effort : float
+        Trees in the race of a start, as a multiple of the usual number.
+    """
+
+    rivals: int = 1
+    effort: float = 1.0
+    name: str = "native"
+    releases_gil: bool = True
+    zero_threshold: float = 0.0
+    eliminates: ClassVar[bool] = True
+
+    def supports(self, problem: TrainingProblem) -> str | None:
+        """The log-loss of a whole tree, without bounds on its coefficients."""
+        return None if problem.by_likelihood else "trains loss='log' only"
+
+    def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
+        """Return the best tree found from ``start``; class rates are met in a last step."""
+        free = without_rates(problem)
+        path = Elimination(free, start, budget)
+        found = path.tree(free, tight=not budget.rough)
+        met = problem.violation(found.parameters).largest <= RATE_SLACK
+        return found if met else path.within_rates(problem, found)
+
+    def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
+        """Up to the rows on which features are selected, and those are the last.
+
+        All rows at once, roughly, where the last digits of a start take long.
+        """
+        n_rows = problem.rows.n_rows
+        last, few = min(n_rows, SUPPORT_ROWS), few_rows(problem)
+        sizes = [size for size in (few, LARGER * few) if size <= MOST_OF * last]
+        numbers = problem.topology.n_branches * (problem.n_features + problem.n_classes)
+        long = problem.penalties.counts and n_rows * numbers > LONG
+        return (*sizes, last) if sizes or n_rows > last or long else ()
+
+    def start_rule(self, problem: TrainingProblem, number: int) -> str:
+        """Mixtures of logistic regressions; the first races against a tree that is grown."""
+        return "mixtures" if number else "growth"
+
+    def follows(self, problem: TrainingProblem) -> bool:
+        """Elimination gives the trees of all strengths at once."""
+        return problem.by_likelihood and not problem.rated
+
+    def path(
+        self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
+    ) -> Path:
+        return Elimination(problem, start, budget, compared=compared)
+
+    def with_effort(self, effort: float) -> EliminationSolver:
+        """Return the same solver with more or fewer trees in the race of a start."""
+        return replace(self, effort=effort * self.effort)
+
+    def n_rivals(self, problem: TrainingProblem) -> int:
+        """Rivals of each start: the effort goes into them."""
+        return min(max(round(self.effort * (1 + self.rivals)), 1), MOST_RACING) - 1

@@ -9,8 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.training import defaults
-
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -20,18 +18,18 @@ class ModelSettings:
     """
 
     depth: Any = "auto"
-    penalty: Any = "l0"
-    local_strength: Any = 0.0
-    global_strength: Any = 0.0
+    penalty: Any = "auto"
+    local_strength: Any = "auto"
+    global_strength: Any = "auto"
     sharpness: Any = 5.0
     exponent: Any = 0.5
     offset: Any = 1e-5
-    steepness: Any = 512.0
+    steepness: Any = "auto"
     cost_matrix: Any = None
     class_weight: Any = None
-    min_class_rate: Any = 0.1
-    scale: Any = "minmax"
-    loss: Any = "cost"
+    min_class_rate: Any = "auto"
+    scale: Any = "auto"
+    loss: Any = "log"
     engine: Any = "memory"
     ridge: Any = 1.0
     device: Any = None
@@ -40,9 +38,7 @@ class ModelSettings:
     def of(cls, parameters: Mapping[str, Any]) -> Self:
         """Those among the parameters of an estimator; defaults for others."""
         names = [field.name for field in fields(cls) if field.name in parameters]
-        found = cls(**{name: parameters[name] for name in names})
-        solver = parameters.get("solver", "native")
-        return replace(found, penalty=defaults.auto_penalty(found.penalty, found.loss, solver))
+        return cls(**{name: parameters[name] for name in names})
 
     def parameters(self) -> dict[str, Any]:
         """The settings by the names of the estimator's parameters."""

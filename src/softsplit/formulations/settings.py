@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softsplit.problem.loss import ExpectedCost, LogLoss, Loss
+from softsplit.formulations.base import is_auto
 from softsplit.problem.penalties import (
     PenaltyPair,
     Surrogate,
@@ -21,21 +21,15 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import Solver, registry
-from softsplit.solvers.abilities import Adjustable, Checked
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
-from softsplit.training.defaults import is_auto, is_likelihood
 from softsplit.tree.parameters import Topology
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
 SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
 MOST_JOBS = 1_000_000
-NEGLIGIBLE_COST = 1e-6
-"""Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
-them would only fit noise."""
-
 SCALES = {
     "minmax": "minmax",
     "quantile": "quantile",
@@ -46,11 +40,6 @@ SCALES = {
 
 EFFORTS = {"fast": 0.2, "balanced": 1.0, "thorough": 5.0}
 """Efforts by the names of the estimator."""
-
-LOSS_PARTS = (
-    "outer", "leaf_rule", "unit", "table", "leaf_gradient", "call_costs", "featureless",
-)  # fmt: skip
-"""What a loss of the user's own must have."""
 
 PENALTIES = ("l1", "l0", "power", "inverse_power", "log", "count", None)
 
@@ -80,11 +69,12 @@ def make_scale(scale: Any, *, auto: bool = False) -> str:
     return SCALES[scale]
 
 
-def make_solver(solver: Any) -> Solver:
-    """The solver of that name, or the solver object itself."""
-    made = registry.make_solver(solver)
-    if isinstance(made, Checked):
-        made.check()
+def make_solver(solver: Any, native: Callable[[], Solver]) -> Solver:
+    """Return the solver of that name, or the solver object itself; ``native`` makes the default."""
+    made = (
+        native() if isinstance(solver, str) and solver == "native" else registry.make_solver(solver)
+    )
+    made.check()
     return made
 
 
@@ -97,10 +87,6 @@ def with_effort(solver: Solver, effort: Any) -> Solver:
     factor = EFFORTS[effort] if isinstance(effort, str) else positive_number("effort", effort)
     if factor == usual:
         return solver
-    if not isinstance(solver, Adjustable):
-        raise ValueError(
-            f"solver {solver.name!r} knows no effort; use solver='native', or raise n_starts."
-        )
     return solver.with_effort(factor)
 
 
@@ -139,68 +125,6 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
     if penalty == "log":
         return logarithmic(positive_number("offset", offset))
     return linear()
-
-
-def make_loss(
-    loss: Any,
-    cost_matrix: ArrayLike | None,
-    class_weight: Any,
-    classes: NDArray[Any],
-    class_totals: FloatArray,
-    row_unit: float = 1.0,
-) -> Loss:
-    """The expected cost, the log-loss, or a loss of the user's own as it is.
-
-    ``row_unit`` is the weight of the row that the log-loss adds to every leaf.
-    """
-    if isinstance(loss, str) and loss == "cost":
-        return expected_cost(cost_matrix, class_weight, classes, class_totals)
-    if is_likelihood(loss):
-        if cost_matrix is not None:
-            make_costs(cost_matrix, len(classes))  # they decide at prediction
-        return LogLoss.counted(class_totals, row_unit)
-    missing = [name for name in LOSS_PARTS if not hasattr(loss, name)]
-    if missing or isinstance(loss, type):
-        raise ValueError(
-            f"loss must be 'log', 'cost' or an object with {', '.join(missing or LOSS_PARTS)}, got "
-            f"{shown(loss)}."
-        )
-    for name, value in (("cost_matrix", cost_matrix), ("class_weight", class_weight)):
-        if value is not None:
-            raise ValueError(
-                f"{name} is part of loss='cost' and has no meaning for {type(loss).__name__}; "
-                "leave it out, or give sample_weight."
-            )
-    made: Loss = loss
-    return made
-
-
-def expected_cost(
-    cost_matrix: ArrayLike | None,
-    class_weight: Any,
-    classes: NDArray[Any],
-    class_totals: FloatArray,
-) -> ExpectedCost:
-    """Expected cost from the cost matrix and class weights.
-
-    ``class_totals`` is the sample weight of each class; "balanced" gives every class the same
-    total. Costs that are negligible beside the largest are taken as zero.
-    """
-    n_classes = len(classes)
-    if cost_matrix is None:
-        loss = ExpectedCost.uniform(n_classes)
-    else:
-        loss = ExpectedCost(make_costs(cost_matrix, n_classes))
-    with np.errstate(over="ignore"):
-        costs = loss.weighted(class_weights(class_weight, classes, class_totals)).costs
-        largest = float(np.max(costs) * np.max(class_totals))
-    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
-        raise ValueError(
-            f"costs times weights go up to {largest:.3g}, which is too "
-            f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "
-            "class_weight or sample_weight by a constant."
-        )
-    return ExpectedCost(np.where(costs < NEGLIGIBLE_COST * costs.max(), 0.0, costs))
 
 
 def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:

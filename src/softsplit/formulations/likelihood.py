@@ -1,0 +1,168 @@
+"""The default formulation: log-loss with a class distribution in every leaf, no bounds.
+
+    scale            "standard"
+    steepness        absorbed by the weights (UNITS)
+    penalty          "count", or "l0" for solvers that do not eliminate
+    min_class_rate   0
+    depth            one more than a leaf for every class needs, up to six levels
+    global_strength  a share of the featureless loss, or what noise alone would give (``noise``)
+    local_strength   a quarter of the global one under "count", else 0
+
+The featureless loss is that of the best tree that uses no feature, or of two even classes if that
+is less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.formulations import settings as parse
+from softsplit.formulations.base import (
+    COUNT_FRACTIONS,
+    Choice,
+    Formulation,
+    Units,
+    default_local_strength,
+    fraction_grid,
+    is_auto,
+)
+from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.loss import LogLoss, Loss
+from softsplit.solvers.base import Solver
+from softsplit.solvers.elimination.screening import luck
+from softsplit.solvers.elimination.solver import EliminationSolver
+from softsplit.support.arguments import positive_number
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import Topology
+from softsplit.tree.scaling import DEVIATIONS
+
+LIKELIHOOD = {"scale": "standard", "steepness": "auto", "penalty": "count", "min_class_rate": 0.0}
+
+UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "identity": 1.0}
+"""Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
+standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
+
+GLOBAL_SHARE, SHARE_ROWS = 0.006, 1000
+"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it;
+with more than so many rows, which tell smaller gains from noise, by less."""
+
+EVEN = log(2)
+"""Loss of a row of two even classes: no more than that counts of the featureless loss. With many
+classes it is larger, but what noise gives a coefficient is not."""
+
+NOISE_PART = 0.25
+"""Part of the noise threshold that a feature must gain at least: with few rows it is more than a
+share of the loss."""
+
+DEEPER_UP_TO = 6
+
+LEAST_PRICE, STEP = 1.25, 1.75
+"""Where rows are many the smallest fraction is this divided by the loss without features: a quarter
+of a unit of log-likelihood for a coefficient. For that a grid has a point more for each STEP."""
+
+
+class LikelihoodFormulation(Formulation):
+    """``loss="log"``."""
+
+    defaults: ClassVar = LIKELIHOOD
+    weights_rows: ClassVar = True
+    keeps_single: ClassVar = True
+    trains_sparse: ClassVar = True
+    prunes: ClassVar = True
+    strength_growth: ClassVar = 0.5  # as the noise threshold does
+    choice: ClassVar = Choice(
+        axes={
+            "scales": ("standard", "quantile"),
+            "penalties": ("count",),
+            "scopes": ("size",),
+            "steepnesses": ("auto",),
+            "ridges": (1.0, 0.1, 5.0),
+        },
+        n_strengths=12,
+        rows_per_leaf=25,
+        leaf_per_class=False,
+        selection="sparse",
+        varied=("steepness", "ridge"),
+        one_by_one=True,
+        deeper_errors=2.0,
+        finalists=1,
+        keeps_folds=True,
+        scores_rows=True,
+        path_iterations=None,
+        start_factor=1,
+        compared_cells=1_000_000,
+        draws_rows=True,
+    )
+
+    def solver(self) -> Solver:
+        return EliminationSolver()
+
+    def loss(
+        self,
+        settings: ModelSettings,
+        classes: NDArray[Any],
+        class_totals: FloatArray,
+        row_unit: float,
+    ) -> Loss:
+        if settings.cost_matrix is not None:
+            parse.make_costs(settings.cost_matrix, len(classes))  # they decide at prediction
+        return LogLoss.counted(class_totals, row_unit)
+
+    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> Units:
+        ridge = positive_number("ridge", settings.ridge, zero=True)
+        return Units(UNITS[scale] * n_features, np.inf, ridge * row_unit)
+
+    def depth(self, depth: Any, n_classes: int) -> Any:
+        if not is_auto(depth):
+            return depth
+        smallest = Topology.for_classes(n_classes).depth
+        return max(smallest, min(smallest + 1, DEEPER_UP_TO))
+
+    def default_penalty(self, penalty: Any, solver: Any) -> Any:
+        """Only a solver that eliminates features can count them."""
+        counts = solver.eliminates if isinstance(solver, Solver) else solver == "native"
+        return penalty if counts or not is_auto(penalty) else "l0"
+
+    def with_strengths(
+        self, settings: ModelSettings, loss: float, n_rows: float, n_features: int, unit: float
+    ) -> ModelSettings:
+        global_ = settings.global_strength
+        if is_auto(global_):
+            least = NOISE_PART * unit * luck(n_rows, n_features)
+            counted = min(loss, EVEN * n_rows * unit)
+            sparse = settings.penalty is not None
+            global_ = max(share(n_rows) * counted, least) if sparse else 0.0
+        local = default_local_strength(settings, global_)
+        return replace(settings, local_strength=local, global_strength=global_)
+
+    def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
+        if count is not None:
+            return fraction_grid(count, COUNT_FRACTIONS)
+        smallest = min(COUNT_FRACTIONS[0], LEAST_PRICE / max(loss, LEAST_PRICE))
+        more = ceil(np.log(COUNT_FRACTIONS[0] / smallest) / np.log(STEP))
+        return fraction_grid(self.choice.n_strengths + more, COUNT_FRACTIONS, smallest)
+
+    def check_steepness(self, name: str, value: Any) -> Any:
+        if is_auto(value):
+            return value
+        plural = name != "steepness"
+        raise ValueError(
+            f"{name} {'are' if plural else f'{shown(value)} is'} part of loss='cost': under "
+            "loss='log' the weights make a split as steep as the rows do; leave "
+            f"{'them' if plural else 'it'} at 'auto'."
+        )
+
+    def label(self, steepness: Any, ridge: float) -> str:
+        return f"ridge {ridge:g}"
+
+
+def share(n_rows: float) -> float:
+    """Part of the featureless loss by which a feature must lower it; falls as n^-1/2, like the
+    error with which a gain is known."""
+    return GLOBAL_SHARE * min(1.0, (SHARE_ROWS / max(n_rows, 1.0)) ** 0.5)
