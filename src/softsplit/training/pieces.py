@@ -66,7 +66,7 @@ def train_tiny(problems: list[TrainingProblem]) -> None:
 def train_tiny_blocks() -> None:
     """The same with solvers of options that call the native solver on parts of a problem."""
     solvers = map(make_solver, options.provided("solvers"))
-    for solver in [solver for solver in solvers if isinstance(solver, Composed)]:
+    for solver in [solver for solver in solvers if solver.parts()]:
         for problem in tiny_problems():
             multistart(problem, solver, n_starts=1, budget=Budget(max_iter=3))
 
