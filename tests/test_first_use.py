@@ -70,18 +70,18 @@ for kind in (
     pd.DataFrame(X), pd.DataFrame(X.astype(np.float32)), pd.DataFrame({"a": list("abcd") * 20}),
 ):
     for loss in ("log", "cost"):
-        SoftTreeClassifier(1, loss=loss, **few).fit(kind, y).predict(kind)
-strength_path(X, y, estimator=SoftTreeClassifier(1, **few), n_points=2)
+        SoftTreeClassifier(depth=1, loss=loss, **few).fit(kind, y).predict(kind)
+strength_path(X, y, estimator=SoftTreeClassifier(depth=1, **few), n_points=2)
 many = rng.normal(size=(21_000, 3))
 y = (many[:, 0] > 0).astype(int)
-tree = SoftTreeClassifier(1, **few).fit(many, y)
+tree = SoftTreeClassifier(depth=1, **few).fit(many, y)
 for kind in (many, many.astype(np.float32), np.asfortranarray(many)):
     kind = np.repeat(kind, 10, axis=0)
     tree.predict_proba(kind), tree.decision_function(kind), tree.apply(kind)
     kind.flags.writeable = False
     tree.predict(kind)
-SoftTreeClassifier(1, **few).fit(many.astype(np.float32), y)
-SoftTreeClassifier(1, **few, global_strength=1.0, penalty="l1").fit(many, y)
+SoftTreeClassifier(depth=1, **few).fit(many.astype(np.float32), y)
+SoftTreeClassifier(depth=1, **few, global_strength=1.0, penalty="l1").fit(many, y)
 tree.set_params(loss="cost", max_iter=3).fit(many.astype(np.float32), y)
 assert len(ready) > 20
 print(*sorted(signatures() - ready), sep="\\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -51,53 +51,33 @@ from softsplit.variables import CodedRows, Shared, column_groups, learn
 Described = TypeVar("Described", bound=type)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
-    """Parameters that both estimators have; ``SoftTreeClassifier`` describes them."""
+    """Parameters that both estimators have; ``SoftTreeClassifier`` describes them.
 
-    def __init__(
-        self,
-        *,
-        sharpness: float,
-        exponent: float,
-        offset: float,
-        loss: str | Loss,
-        cost_matrix: Any,
-        class_weight: Any,
-        min_class_rate: Any,
-        solver: str | Solver,
-        engine: str | EngineMaker,
-        n_starts: int,
-        effort: str | float,
-        max_iter: int | None,
-        tol: float,
-        time_limit: float | None,
-        n_jobs: int | None,
-        random_state: Any,
-        verbose: int,
-        kinds: Any,
-        groups: Any,
-        device: str | None,
-    ) -> None:
-        self.sharpness = sharpness
-        self.exponent = exponent
-        self.offset = offset
-        self.loss = loss
-        self.cost_matrix = cost_matrix
-        self.class_weight = class_weight
-        self.min_class_rate = min_class_rate
-        self.solver = solver
-        self.engine = engine
-        self.n_starts = n_starts
-        self.effort = effort
-        self.max_iter = max_iter
-        self.tol = tol
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.kinds = kinds
-        self.groups = groups
-        self.device = device
+    Estimators are dataclasses: each parameter stands once, with its type and its default.
+    """
+
+    loss: str | Loss = "log"
+    cost_matrix: ArrayLike | None = None
+    class_weight: Any = None
+    min_class_rate: Any = "auto"
+    sharpness: float = 5.0
+    exponent: float = 0.5
+    offset: float = 1e-5
+    kinds: Any = None
+    groups: Any = None
+    solver: str | Solver = "native"
+    n_starts: int = 10
+    effort: str | float = "balanced"
+    max_iter: int | None = None
+    tol: float = 1e-6
+    time_limit: float | None = None
+    engine: str | EngineMaker = "memory"
+    device: str | None = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[AnyRows, TrainingRows]:
         """Validated rows to compare settings on, and those to train on, here the same."""
@@ -129,17 +109,7 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
 def training_run(estimator: SoftTreeBase) -> Run:
     """How an estimator trains, from its parameters; the clock runs from now on."""
     parse.make_verbose(estimator.verbose)
-    return Run.of(
-        solver=estimator.solver,
-        loss=estimator.loss,
-        n_starts=estimator.n_starts,
-        effort=estimator.effort,
-        max_iter=estimator.max_iter,
-        tol=estimator.tol,
-        time_limit=estimator.time_limit,
-        n_jobs=estimator.n_jobs,
-        random_state=estimator.random_state,
-    )
+    return Run.of(estimator.get_params(deep=False))
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import SoftTreeBase, keep, model_settings, training_run
 from softsplit.estimators.fitted import validated_rows
 from softsplit.formulations import settings
-from softsplit.problem.loss import Loss
-from softsplit.solvers import Solution, Solver
+from softsplit.solvers import Solution
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
@@ -24,6 +21,7 @@ from softsplit.training.run import End, Outcome, train, watched
 from softsplit.training.wide import Screening, widened
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftTreeClassifier(SoftTreeBase):
     """Sparse multivariate randomized classification tree.
 
@@ -188,65 +186,13 @@ class SoftTreeClassifier(SoftTreeBase):
     (True, 2)
     """
 
-    def __init__(
-        self,
-        depth: int | str = "auto",
-        penalty: str | None = "auto",
-        local_strength: float | str = "auto",
-        global_strength: float | str = "auto",
-        sharpness: float = 5.0,
-        exponent: float = 0.5,
-        offset: float = 1e-5,
-        steepness: float | str = "auto",
-        cost_matrix: ArrayLike | None = None,
-        class_weight: Any = None,
-        min_class_rate: Any = "auto",
-        solver: str | Solver = "native",
-        n_starts: int = 10,
-        max_iter: int | None = None,
-        tol: float = 1e-6,
-        time_limit: float | None = None,
-        scale: str | bool | None = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        loss: str | Loss = "log",
-        engine: str | EngineMaker = "memory",
-        ridge: float = 1.0,
-        kinds: Any = None,
-        groups: Any = None,
-        effort: str | float = "balanced",
-        device: str | None = None,
-    ) -> None:
-        super().__init__(
-            sharpness=sharpness,
-            exponent=exponent,
-            offset=offset,
-            loss=loss,
-            cost_matrix=cost_matrix,
-            class_weight=class_weight,
-            min_class_rate=min_class_rate,
-            solver=solver,
-            engine=engine,
-            n_starts=n_starts,
-            effort=effort,
-            max_iter=max_iter,
-            tol=tol,
-            time_limit=time_limit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            kinds=kinds,
-            groups=groups,
-            device=device,
-        )
-        self.depth = depth
-        self.penalty = penalty
-        self.local_strength = local_strength
-        self.global_strength = global_strength
-        self.steepness = steepness
-        self.scale = scale
-        self.ridge = ridge
+    depth: int | str = "auto"
+    penalty: str | None = "auto"
+    local_strength: float | str = "auto"
+    global_strength: float | str = "auto"
+    ridge: float = 1.0
+    steepness: float | str = "auto"
+    scale: str | bool | None = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).

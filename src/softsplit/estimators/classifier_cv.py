@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import know_table, validated_rows
@@ -23,7 +21,6 @@ from softsplit.estimators.shared_time import (
     search_budget,
 )
 from softsplit.formulations import formulation_of, is_auto
-from softsplit.problem.loss import Loss
 from softsplit.selection.axes import (
     Axes,
     different_scales,
@@ -44,7 +41,6 @@ from softsplit.selection.folds import make_groups, make_splits, names_rows, to_c
 from softsplit.selection.left_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
-from softsplit.solvers import Solver
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.arguments import one_of
 from softsplit.support.interruption import never_lost
@@ -57,6 +53,7 @@ from softsplit.training.wide import AnyRows, widened
 
 
 @described_as_in(SoftTreeClassifier)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftTreeClassifierCV(SoftTreeBase):
     """Soft tree whose depth, scaling, strength and ridge are chosen by cross-validation.
 
@@ -168,75 +165,19 @@ class SoftTreeClassifierCV(SoftTreeBase):
     True
     """
 
-    def __init__(
-        self,
-        depths: Sequence[int] | str = "auto",
-        scales: Sequence[str] | str = "auto",
-        steepnesses: Sequence[float] | str = "auto",
-        penalties: Sequence[str] | str = "auto",
-        scopes: Sequence[str] | str = "auto",
-        strengths: Sequence[float] | None = None,
-        n_strengths: int | str = "auto",
-        selection: str = "auto",
-        scoring: Any = None,
-        cv: Any = 5,
-        sharpness: float = 5.0,
-        exponent: float = 0.5,
-        offset: float = 1e-5,
-        cost_matrix: ArrayLike | None = None,
-        class_weight: Any = None,
-        min_class_rate: Any = "auto",
-        solver: str | Solver = "native",
-        n_starts: int = 1,
-        max_iter: int | None = None,
-        tol: float = 1e-6,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        loss: str | Loss = "log",
-        engine: str | EngineMaker = "memory",
-        ridges: Sequence[float] | str = "auto",
-        calls: str = "auto",
-        kinds: Any = None,
-        groups: Any = None,
-        effort: str | float = "balanced",
-        device: str | None = None,
-    ) -> None:
-        super().__init__(
-            sharpness=sharpness,
-            exponent=exponent,
-            offset=offset,
-            loss=loss,
-            cost_matrix=cost_matrix,
-            class_weight=class_weight,
-            min_class_rate=min_class_rate,
-            solver=solver,
-            engine=engine,
-            n_starts=n_starts,
-            effort=effort,
-            max_iter=max_iter,
-            tol=tol,
-            time_limit=time_limit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            kinds=kinds,
-            groups=groups,
-            device=device,
-        )
-        self.depths = depths
-        self.scales = scales
-        self.steepnesses = steepnesses
-        self.penalties = penalties
-        self.scopes = scopes
-        self.strengths = strengths
-        self.n_strengths = n_strengths
-        self.selection = selection
-        self.scoring = scoring
-        self.cv = cv
-        self.ridges = ridges
-        self.calls = calls
+    depths: Sequence[int] | str = "auto"
+    scales: Sequence[str] | str = "auto"
+    steepnesses: Sequence[float] | str = "auto"
+    penalties: Sequence[str] | str = "auto"
+    scopes: Sequence[str] | str = "auto"
+    strengths: Sequence[float] | None = None
+    n_strengths: int | str = "auto"
+    ridges: Sequence[float] | str = "auto"
+    selection: str = "auto"
+    scoring: Any = None
+    cv: Any = 5
+    calls: str = "auto"
+    n_starts: int = 1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Compare candidates on the folds of X and y, and train the chosen one on all rows.

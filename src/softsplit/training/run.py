@@ -6,7 +6,7 @@ train(prepared, run, observer) -> Outcome
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -42,35 +42,23 @@ class Run:
     budget: Budget
 
     @classmethod
-    def of(
-        cls,
-        *,
-        solver: Any,
-        loss: Any,
-        effort: Any,
-        n_starts: Any,
-        max_iter: Any,
-        tol: Any,
-        time_limit: Any,
-        n_jobs: Any,
-        random_state: Any,
-    ) -> Run:
+    def of(cls, parameters: Mapping[str, Any]) -> Run:
         """From the parameters of an estimator, checked before any work is done."""
-        made = settings.with_effort(
-            settings.make_solver(solver, formulation_of(loss).solver), effort
-        )
+        native = formulation_of(parameters["loss"]).solver
+        solver = settings.make_solver(parameters["solver"], native)
+        max_iter, time_limit = parameters["max_iter"], parameters["time_limit"]
         limits = Budget(
             max_iter=None if max_iter is None else positive_integer("max_iter", max_iter),
-            tol=positive_number("tol", tol),
+            tol=positive_number("tol", parameters["tol"]),
             time_limit=None if time_limit is None else positive_number("time_limit", time_limit),
         )
         if limits.time_limit is not None:
             warm_up_samples()
         return cls(
-            solver=made,
-            n_starts=positive_integer("n_starts", n_starts, MOST_RUNS),
-            n_jobs=settings.make_jobs(n_jobs),
-            seed=drawn_seed(random_state),
+            solver=settings.with_effort(solver, parameters["effort"]),
+            n_starts=positive_integer("n_starts", parameters["n_starts"], MOST_RUNS),
+            n_jobs=settings.make_jobs(parameters["n_jobs"]),
+            seed=drawn_seed(parameters["random_state"]),
             budget=Budget(limits.max_iter, limits.tol, limits.time_limit),
         )
 
