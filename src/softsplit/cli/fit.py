@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -176,13 +177,14 @@ def _reported(
     time_limit: float | None,
 ) -> tuple[Subject | None, bool]:
     """What the report was made of, None if Ctrl-C came before; and whether it came."""
-    try:
+    subject: Subject | None = None
+    with suppress(KeyboardInterrupt):
         subject, interrupted = write_report(
             report, name, rows, found.tree, found.story,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
             time_limit=time_limit,
         )  # fmt: skip
-    except KeyboardInterrupt:
+    if subject is None:
         return None, True
     if interrupted:
         say("interrupted: accuracies in the report are incomplete.")

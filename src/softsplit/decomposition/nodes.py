@@ -204,15 +204,13 @@ class NodeDecomposition(Solver, BaseEstimator):
         began = time.perf_counter()
         run = Run(problem, budget, self._first_tree(problem, start), self.watch)
         status, message = Status.ACCEPTABLE, ""
-        try:
+        with budget.interruptible():
             if self._initialised:
                 run.whole(self._whole_solver(), start.rule, int(self.initialisation))
             if not run.feasible:
                 run.whole(self._whole_solver(), start.rule, RESTORATION)
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
-        except KeyboardInterrupt:
-            budget.stop()
         if run.exhausted:
             status = budget.verdict
         return self._measure(run, status, message or status.value, began)

@@ -210,12 +210,13 @@ class SoftTreeClassifier(SoftTreeBase):
                 outcome = train(prepared, run, observer)
                 prepared, best, screening = widened(rows, prepared, outcome.best, run)
                 outcome = replace(outcome, best=best)
-            try:
-                keep(self, prepared, outcome, run.solver.zero_threshold, screening=screening)
-            except KeyboardInterrupt:  # the tree is there; what is told of it takes a moment
-                run.budget.stop()
+            kept = partial(keep, self, prepared, screening=screening)
+            zero, stopped = run.solver.zero_threshold, run.budget.stopped
+            with run.budget.interruptible():
+                kept(outcome, zero)
+            if run.budget.stopped and not stopped:  # the tree is there: keeping it takes a moment
                 outcome = replace(outcome, end=End.INTERRUPTED)
-                keep(self, prepared, outcome, run.solver.zero_threshold, screening=screening)
+                kept(outcome, zero)
             if outcome.warning:
                 interrupted = outcome.end is End.INTERRUPTED
                 said = CutShortWarning("SoftTreeClassifier", f"{outcome.warning}.", interrupted)

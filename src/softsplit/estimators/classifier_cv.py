@@ -217,13 +217,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
             search.run(axes)
             chosen = self._choose(search, axes)
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
-            try:
+            with run.budget.interruptible():
                 self._refit(*chosen, search, all_rows, run)
-            except KeyboardInterrupt:  # outside the solver, which sees to it itself
-                if trainer.run.budget.stopped:
-                    raise  # the second one: it is to end now
-                run.budget.stop()
-                self._refit(*chosen, search, all_rows, run)
+                return
+            # Ctrl-C came outside the solver, which sees to it itself.
+            if trainer.run.budget.stopped:
+                raise KeyboardInterrupt  # the second one: it is to end now
+            self._refit(*chosen, search, all_rows, run)
 
     def _trainer(self, whole: Prepared, rows: AnyRows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""

@@ -196,7 +196,7 @@ def assess(
         homes = found.used if rows.coding is None else rows.coding.homes[found.used]
         used[name][fold] = len(np.unique(homes))  # of a table, its variables
 
-    try:
+    with budget.interruptible():
         with one_blas_thread():
             workers = n_workers(trainer.run.n_jobs, len(splits))
             in_threads(run, range(len(splits)), workers, budget.stop)
@@ -205,8 +205,6 @@ def assess(
                 if not budget.exhausted:
                     compare(fold, name)
             say(f"for comparison: {name}")
-    except KeyboardInterrupt:
-        budget.stop()
     judged_rows = np.sort(np.concatenate([test for _, test in splits]))
     return Assessment(
         labels=labels[judged_rows],

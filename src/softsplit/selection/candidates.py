@@ -56,10 +56,8 @@ class Search:
 
         What the board has by then counts, wherever an interruption falls.
         """
-        try:
+        with self.trainer.run.budget.interruptible():
             self._compare(axes)
-        except KeyboardInterrupt:
-            self.trainer.run.budget.stop()
 
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
         """One setting after the other is varied around the best candidate so far."""

@@ -194,7 +194,7 @@ class FoldTrainer:
         many = len(self.rows.labels) > MANY_ROWS
         jobs = n_threads(self.run.n_jobs) if many else self.run.n_jobs
         workers = n_workers(jobs, len(tasks))
-        try:
+        with self.run.budget.interruptible():
             if workers == 1 or self.run.solver.releases_gil:
                 in_threads(run, tasks, workers, self.run.budget.stop)
             else:
@@ -203,8 +203,6 @@ class FoldTrainer:
                     delayed(self.scores)(*task, fractions, known[task]) for task in tasks
                 )
                 finished.update(zip(tasks, ends, strict=True))
-        except KeyboardInterrupt:
-            self.run.budget.stop()
         return finished
 
     def scores(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Protocol
@@ -17,7 +18,7 @@ from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.stopping import EndPoints, Search
 from softsplit.support.arrays import FloatArray
-from softsplit.support.interruption import raise_again, seen
+from softsplit.support.interruption import is_interruption, raise_again, seen
 from softsplit.tree.parameters import TreeParameters
 
 FEASIBLE = 1e-6
@@ -213,6 +214,21 @@ class Budget:
     def stop(self) -> None:
         """End all runs of this budget at their next look at it, as Ctrl-C does."""
         self.cancel.requested = True
+
+    @contextmanager
+    def interruptible(self, kept: Sized | None = None) -> Iterator[None]:
+        """Let Ctrl-C end the block and stop all runs of this budget, instead of raising.
+
+        With ``kept``, what was found so far, Ctrl-C is raised on while that is empty.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, SystemError) as error:
+            if not is_interruption(error):
+                raise
+            self.stop()
+            if kept is not None and not len(kept):
+                raise
 
     @property
     def stopped(self) -> bool:

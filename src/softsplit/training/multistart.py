@@ -86,12 +86,10 @@ def multistart(
     found = _run_jobs(problem, solver, first, budget, n_jobs, observer)
     if not rest or len(found) < len(first) or budget.exhausted:
         return found
-    try:
+    with budget.interruptible():
         rest = _following(rest, found)
-        return found + _run_jobs(problem, solver, rest, budget, n_jobs, observer)
-    except KeyboardInterrupt:
-        budget.stop()
-        return found
+        found = found + _run_jobs(problem, solver, rest, budget, n_jobs, observer)
+    return found
 
 
 def _following(rest: Sequence[Job], found: Sequence[Solution]) -> list[Job]:
@@ -134,7 +132,7 @@ def _one_after_another(
     observer: Observer,
 ) -> list[Solution]:
     found: list[Solution] = []
-    try:
+    with budget.interruptible(found):
         for job in jobs:
             solution = _run_start(problem, solver, job, budget)
             if solution is None:
@@ -145,10 +143,6 @@ def _one_after_another(
                 budget.stop()
             if budget.stopped:
                 break
-    except KeyboardInterrupt:
-        budget.stop()
-        if not found:
-            raise
     return found
 
 
@@ -168,11 +162,8 @@ def _side_by_side(
             finished[job.number] = solution
             _tell(observer, job, solution)
 
-    try:
+    with budget.interruptible(finished):
         in_threads(run, jobs, workers, budget.stop)
-    except KeyboardInterrupt:
-        if not finished:
-            raise
     return [finished[i] for i in sorted(finished)]
 
 
@@ -189,17 +180,16 @@ def _in_processes(
     parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
     ends = parallel(delayed(_run_numbered)(problem, solver, job, budget) for job in jobs)
     try:
-        for job, solution in ends:
-            if solution is not None:
-                finished[job.number] = solution
-                _tell(observer, job, solution)
-    except KeyboardInterrupt:
-        budget.stop()
-        with warnings.catch_warnings():  # that the rest is dropped is what was asked for
-            warnings.simplefilter("ignore")
-            ends.close()
-        if not finished:
-            raise
+        with budget.interruptible(finished):
+            for job, solution in ends:
+                if solution is not None:
+                    finished[job.number] = solution
+                    _tell(observer, job, solution)
+    finally:
+        if budget.stopped:
+            with warnings.catch_warnings():  # that the rest is dropped is what was asked for
+                warnings.simplefilter("ignore")
+                ends.close()
     return [finished[i] for i in sorted(finished)]
 
 
@@ -331,16 +321,15 @@ def _searched(
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = varied(distinct([s for s in solutions if s.status.usable], len(solutions)), FRONT)
     told = observer if observer and not ends.unlikely else Observer()  # nothing of no hops
-    try:
+    with budget.interruptible():  # outside the perturbations, which see to it themselves
         told.searching()
         with one_blas_thread():
             found = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
         if found.objective < best.objective - budget.tol * problem.cost_unit:
             best = found
         told.search_ended(replace(best, search=ends.told()))
-    except KeyboardInterrupt:  # outside the hops, which see to it themselves
-        budget.stop()
-        ends.stop = Stop.INTERRUPTED
+        return best
+    ends.stop = Stop.INTERRUPTED
     return best
 
 

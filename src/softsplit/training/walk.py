@@ -76,7 +76,7 @@ def walk(
         best = best_solution(first, budget)
     front = distinct([best, *first], keep)
     path = [front[0]]
-    try:
+    with budget.interruptible():  # between two solves, or in a solver that does not expect it
         observer.point_ended(problems[0], front[0])
         for problem in problems[1:]:
             if budget.exhausted:
@@ -102,8 +102,6 @@ def walk(
             with one_blas_thread():
                 other = solver.solve(problems[i], Start(path[i + 1].parameters), budget)
             path[i] = best_solution([path[i], other])
-    except KeyboardInterrupt:  # between two solves, or in a solver that does not expect it
-        budget.stop()
     return path
 
 
@@ -126,7 +124,7 @@ def _follow(
     paths: list[tuple[Path, list[Solution]]] = []
     observer.starting(n_starts)
     with one_blas_thread():
-        try:
+        with budget.interruptible(paths):
             for number, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
                 late = tight and budget.remaining < budget.elapsed
                 if paths and (late or budget.exhausted):
@@ -134,10 +132,6 @@ def _follow(
                 start = numbered_start(problems[0], solver, number, child)
                 path = solver.path(problems[0], start, budget)
                 paths.append((path, path.trees(problems, tight=False)))
-        except KeyboardInterrupt:  # between two starts
-            budget.stop()
-            if not paths:
-                raise
         length = len(paths[0][1])
         # What a start that was cut short has reached is no better than what is there.
         whole = [(path, trees) for path, trees in paths if len(trees) == length]
@@ -173,12 +167,10 @@ def _last_digits(
     """
     tree = some[0][1]
     found: list[Solution] = []
-    try:
+    with budget.interruptible():
         for path, _ in some:
             if not budget.exhausted:
                 found += path.trees([problem], tight=True)
-    except KeyboardInterrupt:  # between two descents
-        budget.stop()
     if budget.exhausted and not any(one.objective <= tree.objective for one in found):
         return replace(_as_it_is(problem, tree, budget), status=_cut_short(budget))
     return best_solution(found, budget)
