@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -16,6 +16,22 @@ demo: $(VENV)/.demo ## fit a sparse tree to a bundled data set, print it and wri
 
 test: lint browser ## linters, type checker, import contracts and all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-fast: $(VENV)/.test ## all tests but those marked as slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+
+# The tests of one part, make test-solvers: a folder of tests/, and of the suites that all solvers,
+# engines, losses and penalties pass those that it has a say in.
+PARTS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
+SUITES_problem := tests/contracts/test_gradients.py tests/contracts/test_against_paper.py
+SUITES_tree := tests/contracts/test_against_paper.py
+SUITES_engines := tests/contracts/test_doors.py
+SUITES_solvers := tests/contracts/test_known_optima.py
+SUITES_ipopt := $(SUITES_solvers) -k ipopt
+SUITES_decomposition := $(SUITES_solvers) -k decomposition
+.PHONY: $(PARTS:%=test-%)
+$(PARTS:%=test-%): test-%: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/$* $(SUITES_$*) $(ARGS)
 
 # The tests of the report need Chromium; where it cannot be installed they say so and are skipped.
 browser:
@@ -99,7 +115,7 @@ bench-device: $(VENV)/.test ## rows on a GPU, trees in lockstep: PART=evaluate, 
 	$(BIN)/python benchmarks/device.py $(or $(PART),evaluate) $(ARGS)
 
 # Compiled code is seen only when it runs as plain Python, which most tests are too long for.
-KERNEL_TESTS := tests/test_routing.py tests/test_penalties.py tests/test_sparsity.py
+KERNEL_TESTS := tests/tree/test_routing.py tests/problem/test_penalties.py tests/tree/test_sparsity.py
 coverage: $(VENV)/.test ## lines and branches that the tests run, in build/coverage
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-branch --cov-report= $(KERNEL_TESTS)
 	$(BIN)/python -m pytest -q --cov --cov-branch --cov-append --cov-report=term --cov-report=html:build/coverage $(ARGS)

@@ -19,7 +19,7 @@ from pages import keep, markdown
 
 from exhaustive import global_optimum
 from softsplit.problem.penalties import linear, logarithmic
-from test_independent_truth import tiny, trained
+from tiny_problems import tiny, trained
 
 KINDS = {
     "depth 1, 1 feature, 2 classes": (1, 1, 2),

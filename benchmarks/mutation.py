@@ -41,13 +41,13 @@ from pages import keep, kept, markdown
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
-    "routing": ["test_routing.py"],
-    "tree_pass": ["test_routing.py"],
-    "penalties": ["test_penalties.py", "test_prox.py"],
-    "leaves": ["test_constraints.py"],
-    "sparsity": ["test_sparsity.py"],
-    "strength_bound": ["test_strength_bound.py"],
-    "second_order": ["test_ipopt_derivatives.py"],
+    "routing": ["tree/test_routing.py"],
+    "tree_pass": ["tree/test_routing.py"],
+    "penalties": ["problem/test_penalties.py", "problem/test_prox.py"],
+    "leaves": ["problem/test_constraints.py"],
+    "sparsity": ["tree/test_sparsity.py"],
+    "strength_bound": ["problem/test_strength_bound.py"],
+    "second_order": ["ipopt/test_ipopt_derivatives.py"],
 }
 PLACES = {
     "routing": "tree/routing.py",
@@ -276,7 +276,7 @@ def _run_tests_here(copy: Path, tests: list[str]) -> int:
         *(f"-Wignore::{name}" for name in ignored),
     ]
     # Two minima that differ by less than rounding: which one wins depends on fused products.
-    fused = "tests/test_prox.py::test_linear_prox_and_linearised_prox_agree"
+    fused = "tests/problem/test_prox.py::test_linear_prox_and_linearised_prox_agree"
     arguments = [*options, f"--deselect={fused}", f"--rootdir={ROOT}", *files]
     return int(pytest.main(arguments, plugins=[NoShrinking()]))
 

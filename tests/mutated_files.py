@@ -13,17 +13,17 @@ import io
 import json
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from experiment_parts import SMALL
+from places import FILES, ROOT
 from readings import random_classifier
 from softsplit.experiments.spec import shipped_specs
 from softsplit.persistence import dumps_model
 from tables import hostile, people
 
-DATA = Path(__file__).with_name("data")
-SPECS = Path(__file__).parent.parent / "src" / "softsplit" / "experiments" / "specs"
+DATA = FILES
+SPECS = ROOT / "src" / "softsplit" / "experiments" / "specs"
 
 TOKENS = [
     b"NaN", b"Infinity", b"-1", b"0", b"1e999", b"1e-400", b"9" * 50, b"9" * 5000, b"true", b"null",

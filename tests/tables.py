@@ -101,3 +101,11 @@ def written(folder: Path, kind: str) -> Path:
     elif kind != "absent":
         raise AssertionError(kind)
     return path
+
+
+def rare_table(n_rows: int = 400) -> pd.DataFrame:
+    """One class in thirty, by one of two columns."""
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, n_rows))
+    ill = a + 0.3 * rng.normal(size=n_rows) > 1.9
+    return pd.DataFrame({"a": a, "b": b, "state": np.where(ill, "ill", "well")})

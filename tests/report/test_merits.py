@@ -6,7 +6,6 @@ import copy
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,6 +27,7 @@ from softsplit.report.intervals import (
 )
 from softsplit.report.measures import rare_sentence, threshold_values
 from softsplit.selection import baselines
+from tables import rare_table
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,13 +93,6 @@ def test_reliability_counts_every_row_once():
     assert sum(b.rows for b in bins) == 503 and len(bins) <= 10
     assert all(b.low <= b.true <= b.high for b in bins)
     assert len(reliability_bins(np.full(50, 0.3), np.zeros(50, bool))) == 1
-
-
-def rare_table(n_rows: int = 400) -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    a, b = rng.normal(size=(2, n_rows))
-    ill = a + 0.3 * rng.normal(size=n_rows) > 1.9
-    return pd.DataFrame({"a": a, "b": b, "state": np.where(ill, "ill", "well")})
 
 
 @pytest.fixture(scope="module")

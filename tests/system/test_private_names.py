@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "softsplit"
+from places import ROOT
+
+SOURCE = ROOT / "src" / "softsplit"
 
 ALLOWED = {
     # Of tuples with names: public, and named so because fields may have any other name.

@@ -11,6 +11,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from helpers import SCOPES, SURROGATES, random_case
+from places import TESTS
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -112,13 +114,13 @@ def test_processes_change_no_bit():
 
 def test_a_fresh_process_finds_the_same_bits():
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
         "from test_same_answer import fitted_fingerprint, tree\n"
         "print(fitted_fingerprint(tree()))"
     )
-    folder = __file__.rsplit("test_same_answer", 1)[0]
+    folders = [str(Path(__file__).parent), str(TESTS)]
     found = subprocess.run(
-        [sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", code, *folders], capture_output=True, text=True, timeout=600
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.split() == [fitted_fingerprint(tree())]

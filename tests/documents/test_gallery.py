@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from places import ROOT
+
 pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
-import gallery  # noqa: E402
+import gallery
 
 EXAMPLES = gallery.examples()
 

@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import softsplit
+from places import FILES
 from readings import TREES, alter, classifier_and_frame, random_classifier
 from softsplit import SoftTreeClassifier
 from softsplit.persistence import (
@@ -33,7 +34,7 @@ from softsplit.persistence import (
 from softsplit.persistence.document import PARAMETERS
 from softsplit.tree.scaling import KINDS
 
-DATA = Path(__file__).with_name("data")
+DATA = FILES
 SCHEMA_FILE = Path(softsplit.__file__).parent / "persistence" / "model-1.schema.json"
 SCHEMA = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
 

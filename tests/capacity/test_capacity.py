@@ -6,7 +6,6 @@ import math
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import softsplit
+from places import ROOT
 from softsplit.capacity import (
     Bound,
     Growth,
@@ -432,7 +432,7 @@ def test_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_values_in_the_document_are_the_values_of_the_library() -> None:
-    text = (Path(__file__).resolve().parents[1] / "docs" / "capacity.md").read_text("utf-8")
+    text = (ROOT / "docs" / "capacity.md").read_text("utf-8")
     rows = re.findall(r"^\| (\d) \| (\d+) \| (.+) \|$", text, re.MULTILINE)
     assert len(rows) == 12
     for depth, p, cells in ((int(d), int(p), cells.split(" | ")) for d, p, cells in rows):

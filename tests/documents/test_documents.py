@@ -10,7 +10,8 @@ from types import ModuleType
 import pandas as pd
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from places import ROOT
+
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)

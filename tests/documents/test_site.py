@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from places import ROOT
+
 LOADED = {
     "script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href",
     "video": "src", "audio": "src", "object": "data", "embed": "src",

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_ipopt_derivatives import EVERY_SCOPE, check_every_entry
 
 from likelihood_cases import random_problem
 from softsplit.ipopt.likelihood import LikelihoodProgram
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.tree.parameters import Block
-from test_ipopt_derivatives import EVERY_SCOPE, check_every_entry
 
 
 def small_program(depth, n_classes, scope, block=None):

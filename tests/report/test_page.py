@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
@@ -78,7 +78,7 @@ def test_ink_can_be_read_on_every_class_colour(colour):
 
 
 def test_words_are_the_same_in_page_and_documents():
-    lines = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     assert len(GLOSSARY) == 10
     for word, meaning in GLOSSARY.items():
         assert f"| **{word}** | {meaning} |" in lines

@@ -14,15 +14,15 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
+from places import ROOT
 from tables import people
 
-FOLDER = Path(__file__).parent.parent / "benchmarks"
+FOLDER = ROOT / "benchmarks"
 ROW = "iris,numeric,L0glob,1.0,0,0.1"
 
 

@@ -19,7 +19,7 @@ from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report import rivals, walk_path
 from softsplit.selection.assessment import Assessment, Judged
-from test_merits import rare_table
+from tables import rare_table
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ import typer
 from typer.testing import CliRunner
 
 from doc_blocks import Block, blocks, shell_commands
+from places import ROOT
 from softsplit.cli.app import app
 from softsplit.report import rivals
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
 COMMAND = typer.main.get_command(app)
