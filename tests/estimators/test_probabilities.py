@@ -19,7 +19,7 @@ from softsplit.data.named import BUNDLED, file_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.plots import DecisionRegionsDisplay, ReliabilityDisplay
 from softsplit.problem.loss import LogLoss
-from softsplit.reading.leaf_shares import call_gains, smoothed_shares
+from softsplit.reading.leaf_shares import decision_gains, smoothed_shares
 from softsplit.reading.pruning import simplified_model
 from softsplit.training.preparation import Rows, prepare
 from two_halves import TwoHalves
@@ -78,7 +78,7 @@ def test_levelling_touches_no_row_whose_class_is_called():
     """The bound that spares most rows a second pass misses none that needs it."""
     for seed in range(1, 60, 2):
         model, X = random_model(seed, 3, 2 + seed % 4, steepness=8.0, leaves="classes")
-        assert model.levels
+        assert model.argmax_consistent
         mixture = model.leaf_proba(X) @ model.distributions.T
         called, proba = model.predict_index(X), model.predict_proba(X)
         assert_array_equal(proba.argmax(axis=1), called)
@@ -88,7 +88,7 @@ def test_levelling_touches_no_row_whose_class_is_called():
         order = np.argsort(mixture, axis=1)
         assert np.all(np.diff(np.take_along_axis(proba, order, axis=1)[agree], axis=1) >= -1e-12)
     model, X = random_model(4, 3, 3, steepness=8.0, leaves="classes")
-    assert not model.levels
+    assert not model.argmax_consistent
     assert_allclose(model.predict_proba(X), model.leaf_proba(X) @ model.distributions.T)
 
 
@@ -268,8 +268,8 @@ def test_the_call_is_the_one_of_least_expected_cost(seed):
 
 
 def test_equal_costs_are_the_most_probable_class():
-    assert_array_equal(call_gains(3.0 * (1 - np.eye(3))), np.eye(3))
-    assert_array_equal(call_gains(np.zeros((2, 2))), np.ones((2, 2)))
+    assert_array_equal(decision_gains(3.0 * (1 - np.eye(3))), np.eye(3))
+    assert_array_equal(decision_gains(np.zeros((2, 2))), np.ones((2, 2)))
     model, X = random_model(3, depth=3, n_classes=3)
     equal = replace(model, call_costs=0.5 * (1 - np.eye(3)))
     assert_array_equal(equal.leaf_votes, model.leaf_votes)

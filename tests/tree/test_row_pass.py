@@ -22,7 +22,8 @@ import brute_force
 from readings import random_classifier, random_model
 from softsplit import SoftTreeClassifier
 from softsplit.estimators.fitted import checked_rows
-from softsplit.reading import row_plan
+from softsplit.reading import row_pass
+from softsplit.reading.row_pass import RowPassOptions
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import TILE
 from softsplit.tree.scaling import FAR, KINDS, LinearScaling, scaled_rows
@@ -35,7 +36,7 @@ ROUTES = {"compiled": 0, "numpy": 10**12}
 def asking(route):
     """Whoever asks is answered by this route."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_plan, "FEW", ROUTES[route])
+        patch.setattr(row_pass, "OPTIONS", RowPassOptions(few=ROUTES[route]))
         yield
 
 
@@ -143,8 +144,7 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
     del tree.feature_names_in_
     single = X.astype(np.float32)
     expected = tree.predict_proba(single.astype(np.float64))
-    monkeypatch.setattr(row_plan, "CHUNK", 64)
-    monkeypatch.setattr(row_plan, "FEW", 0)
+    monkeypatch.setattr(row_pass, "OPTIONS", RowPassOptions(few=0, chunk=64))
     for rows in (single, np.asfortranarray(single), single[::-1].copy()[::-1]):
         assert_array_equal(tree.predict_proba(rows), expected)
     assert_array_equal(tree.predict(single), tree.classes_[expected.argmax(axis=1)])
@@ -162,15 +162,15 @@ def test_single_precision_is_answered_like_the_same_numbers_in_double(kind, monk
 
 def test_neither_the_size_of_chunks_nor_threads_change_a_bit(monkeypatch):
     model, X = random_model(4, n_rows=5 * TILE + 1)
-    monkeypatch.setattr(row_plan, "FEW", 0)
+    monkeypatch.setattr(row_pass, "OPTIONS", RowPassOptions(few=0))
     for order in "CF":
         rows = np.array(X, order=order)
         expected = model.predict_proba(rows)
         with monkeypatch.context() as patch:
-            patch.setattr(row_plan, "CHUNK", 1)
+            patch.setattr(row_pass, "OPTIONS", RowPassOptions(few=0, chunk=1))
             assert_array_equal(model.predict_proba(rows), expected)
             for workers in (2, 3, 9):  # nine: more than there are chunks
-                patch.setattr(row_plan, "n_workers", lambda n_jobs, tasks, w=workers: w)
+                patch.setattr(row_pass, "n_workers", lambda n_jobs, tasks, w=workers: w)
                 assert_array_equal(model.predict_proba(rows), expected)
 
 
@@ -253,7 +253,7 @@ def test_an_answer_does_not_depend_on_which_route_gives_it(kind):
     """One row by numpy, the same among very many by the compiled pass, without a hand in it."""
     model, X = random_model(8, depth=4, kind=kind, steepness=512.0)
     many = np.tile(X, (200, 1))
-    assert len(X) * 20 <= row_plan.FEW < len(many) * 15
+    assert len(X) * 20 <= row_pass.OPTIONS.few < len(many) * 15
     proba = model.predict_proba(many).reshape(200, len(X), -1)
     assert_array_equal(proba, np.repeat(proba[:1], 200, axis=0))
     assert_array_equal([model.predict_proba(x[None, :])[0] for x in X], proba[0])
@@ -287,12 +287,12 @@ def test_leaf_classes_may_lie_in_memory_either_way(route):
     assert_array_equal(*found)
 
 
-def test_single_precision_rounds_what_was_levelled_in_double():
+def test_single_precision_rounds_what_was_consistent_in_double():
     """Where no class may be more probable than the predicted one, rows are told apart first."""
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(loss="cost", global_strength=2.0, n_starts=1, random_state=0)
     model = tree.fit(X, y).tree_
-    assert model.levels
+    assert model.argmax_consistent
     rows = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (20_000, 4))
     rounded = model.predict_proba(rows, np.float32)
     assert rounded.dtype == np.float32

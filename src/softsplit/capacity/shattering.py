@@ -13,7 +13,7 @@ from softsplit.capacity.constructions import Construction, construct
 from softsplit.support.arguments import open_interval, whole_number
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import class_probabilities
 
 LARGEST_STEEPNESS = 1e12
 """As for the estimator."""
@@ -64,22 +64,17 @@ class Shattering:
     def probabilities(self, labels: ArrayLike) -> FloatArray:
         """Probability that the tree for ``labels`` gives to class 1, per point."""
         tree = self.construction.tree(labels)
-        return class_probabilities(tree, self.points, self.steepness)[1]
+        return class_probabilities(tree, self.points.T, self.steepness)[1]
 
     def check(self) -> ShatteringCheck:
         """Route all points through the tree of each labelling."""
         points, least, largest = self.points, 1.0, 0.0
         everyone = np.arange(len(points))
         for labels, tree in self:
-            right = class_probabilities(tree, points, self.steepness)[labels, everyone]
+            right = class_probabilities(tree, points.T, self.steepness)[labels, everyone]
             least = min(least, float(right.min()))
             largest = max(largest, _largest(tree))
         return ShatteringCheck(len(self), self.exhaustive, least, largest)
-
-
-def class_probabilities(tree: TreeParameters, points: FloatArray, steepness: float) -> FloatArray:
-    """sum_l c_kl P_l(x) for each class and point, shape (n_classes, n_points)."""
-    return tree.leaf_classes @ leaf_probabilities(split_scores(tree, points.T), steepness)
 
 
 def shatter(

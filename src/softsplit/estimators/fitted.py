@@ -157,7 +157,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows = checked_rows(self, X)
         tree = self.tree_
-        clear = tree.predict_proba(rows) if tree.levels else tree.votes(rows)
+        clear = tree.predict_proba(rows) if tree.argmax_consistent else tree.votes(rows)
         clear = np.maximum(clear, np.finfo(float).tiny)
         # A quotient of different numbers is never rounded to one: signs are those of ``predict``.
         return np.log(clear[:, 1] / clear[:, 0] if clear.shape[1] == 2 else clear)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from softsplit.experiments.folds import Fold
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import class_probabilities
 
 SMALLEST_PROBABILITY = 1e-15
 """Probabilities are cut here for the log-loss, which would otherwise be infinite."""
@@ -18,7 +18,7 @@ def tree_probabilities(
     tree: TreeParameters, X: FloatArray, steepness: float, fold: Fold
 ) -> FloatArray:
     """Probability of every class of the data set, (n_rows, n_classes)."""
-    known = leaf_probabilities(split_scores(tree, X.T), steepness).T @ tree.leaf_classes.T
+    known = np.ascontiguousarray(class_probabilities(tree, X.T, steepness).T)
     return spread(known, fold)
 
 

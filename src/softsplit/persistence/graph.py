@@ -90,13 +90,13 @@ class _Graph:
         inputs = self._inputs()
         leaves = self._leaves(self._scores())
         tree, last = self.tree, "probabilities"
-        shares = self._mixture(leaves, None if tree.levels else last)
+        shares = self._mixture(leaves, None if tree.argmax_consistent else last)
         votes = shares
         if tree.leaf_votes is not tree.leaf_shares:
             votes = self.add("MatMul", leaves, self.constant(tree.leaf_votes.T))
         best = self.add("ArgMax", votes, axis=1, keepdims=0)
-        if tree.levels:
-            self._levelled(shares, best, last)
+        if tree.argmax_consistent:
+            self._consistent(shares, best, last)
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
@@ -208,8 +208,8 @@ class _Graph:
         total = self.add("ReduceSum", raw, self._ints(1), keepdims=1)
         return self.add("Div", raw, total, name=name)
 
-    def _levelled(self, shares: str, best: str, name: str) -> str:
-        """As ``levelled`` of reading/leaf_shares.py."""
+    def _consistent(self, shares: str, best: str, name: str) -> str:
+        """As ``consistent_with_argmax`` of reading/leaf_shares.py."""
         called = self.add("Unsqueeze", best, self._ints(1))
         own = self.add("GatherElements", shares, called, axis=1)
         cap = self.add("Mul", own, self.constant(np.float64(BELOW)))

@@ -220,10 +220,10 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     called, if not as the most probable one."""
-    return [*_gap_notes(model), *call_notes(model)]
+    return [*_gap_notes(model), *decision_notes(model)]
 
 
-def call_notes(model: TreeModel) -> list[str]:
+def decision_notes(model: TreeModel) -> list[str]:
     """When classes are called, if not as the most probable one."""
     if model.call_costs is None or model.distributions is not None:
         return []
@@ -231,8 +231,8 @@ def call_notes(model: TreeModel) -> list[str]:
     if len(labels) > 2:
         even = np.allclose(model.call_costs, (1 - np.eye(len(labels))) * model.call_costs.max())
         return [] if even else ["rows are called by the least expected cost (cost_matrix)"]
-    k = int(model.call_threshold(1) < model.call_threshold(0))
-    least = model.call_threshold(k)
+    k = int(model.decision_threshold(1) < model.decision_threshold(0))
+    least = model.decision_threshold(k)
     if abs(least - 0.5) < 1e-9:
         return []
     return [f"{visible(labels[k])} is called from a probability of {100 * least:.3g} % on"]
@@ -261,7 +261,7 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
 
     The class that a row there is called stands first, whatever its share.
     """
-    shares, called = model.leaf_shares[:, leaf], int(model.leaf_calls[leaf])
+    shares, called = model.leaf_shares[:, leaf], int(model.leaf_predictions[leaf])
     if shares[called] >= PURE_LEAF:
         return ((called, ""),)
     others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LISTED)

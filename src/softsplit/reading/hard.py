@@ -49,7 +49,7 @@ class HardTree:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row's leaf."""
-        labels: NDArray[Any] = self.model.classes[self.model.leaf_calls[self.apply(X)]]
+        labels: NDArray[Any] = self.model.classes[self.model.leaf_predictions[self.apply(X)]]
         return labels
 
     def agreement(self, X: Any) -> float:

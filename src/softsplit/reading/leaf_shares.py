@@ -62,7 +62,7 @@ def smoothed_shares(
     mass = _pooled(mass, leaf_classes)
     prior = class_totals / class_totals.sum()
     made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
-    level = levelled(made.T, np.argmax(leaf_classes, axis=0)).T
+    level = consistent_with_argmax(made.T, np.argmax(leaf_classes, axis=0)).T
     return np.where(mass.sum(axis=0) < pseudo, level, made)
 
 
@@ -79,7 +79,7 @@ def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
     return pooled
 
 
-def largest_unsure(shares: FloatArray, calls: NDArray[np.intp]) -> float:
+def consistency_bound(shares: FloatArray, calls: NDArray[np.intp]) -> float:
     """What the largest probability of a row exceeds only if its class is called.
 
     The reach of leaves that call another class is at least one half otherwise.
@@ -89,7 +89,7 @@ def largest_unsure(shares: FloatArray, calls: NDArray[np.intp]) -> float:
     return float(max(inside, outside) + outside) / 2
 
 
-def levelled(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
+def consistent_with_argmax(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
     """Probabilities (n_rows, n_classes) in which no class is above the one that is called."""
     rows = np.arange(len(proba))
     own = proba[rows, called]
@@ -98,7 +98,7 @@ def levelled(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
     return made / made.sum(axis=1, keepdims=True)
 
 
-def call_gains(costs: FloatArray) -> FloatArray:
+def decision_gains(costs: FloatArray) -> FloatArray:
     """gain[y, k], numbers from 0 to 1; for equal costs of all errors the identity.
 
     A class that costs the same whatever it is called has gain 1 throughout: no decision depends on

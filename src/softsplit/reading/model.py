@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softsplit.reading.leaf_shares import call_gains, largest_unsure, levelled
-from softsplit.reading.row_plan import RowPlan
+from softsplit.reading.leaf_shares import consistency_bound, consistent_with_argmax, decision_gains
+from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
@@ -160,9 +160,9 @@ class TreeModel:
         """
         if self.distributions is not None or self.call_costs is None:
             return self.parameters.leaf_classes
-        return call_gains(self.call_costs).T @ self.parameters.leaf_classes
+        return decision_gains(self.call_costs).T @ self.parameters.leaf_classes
 
-    def call_threshold(self, k: int) -> float:
+    def decision_threshold(self, k: int) -> float:
         """From which probability of class k on a tree of two classes calls it."""
         costs = self.call_costs
         if costs is None or self.distributions is not None:
@@ -172,7 +172,7 @@ class TreeModel:
         return alarm / (alarm + miss) if alarm + miss > 0 else 0.5
 
     @cached_property
-    def leaf_calls(self) -> NDArray[np.intp]:
+    def leaf_predictions(self) -> NDArray[np.intp]:
         """Position of the class that a row in each leaf is called, (n_leaves,)."""
         best: NDArray[np.intp] = np.argmax(self.leaf_votes, axis=0)
         return best
@@ -238,27 +238,27 @@ class TreeModel:
 
     def predict_proba(self, X: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
         """Probability of each class, (n_rows, n_classes), in double or single precision."""
-        if not self.levels:
+        if not self.argmax_consistent:
             return self._plan.class_proba(X, self.leaf_shares, dtype)
         proba = self._plan.class_proba(X, self.leaf_shares)
-        unsure = np.flatnonzero(proba.max(axis=1) <= self.largest_unsure)
+        unsure = np.flatnonzero(proba.max(axis=1) <= self.consistency_bound)
         called = self.predict_index(X[unsure])
         apart = np.argmax(proba[unsure], axis=1) != called
-        proba[unsure[apart]] = levelled(proba[unsure[apart]], called[apart])
+        proba[unsure[apart]] = consistent_with_argmax(proba[unsure[apart]], called[apart])
         return proba.astype(dtype, copy=False)
 
     @cached_property
-    def levels(self) -> bool:
+    def argmax_consistent(self) -> bool:
         """Whether no class is to be more probable than the predicted one, as in every leaf."""
         if self.distributions is None:
             return False
-        own = self.leaf_shares[self.leaf_calls, np.arange(len(self.leaf_calls))]
+        own = self.leaf_shares[self.leaf_predictions, np.arange(len(self.leaf_predictions))]
         return bool(np.all(own >= self.leaf_shares.max(axis=0)))
 
     @cached_property
-    def largest_unsure(self) -> float:
+    def consistency_bound(self) -> float:
         """Up to this largest probability another class than the predicted one may have it."""
-        return largest_unsure(self.leaf_shares, self.leaf_calls) + 1e-9
+        return consistency_bound(self.leaf_shares, self.leaf_predictions) + 1e-9
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Shares of the votes for each class, (n_rows, n_classes)."""

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from softsplit.reading.leaf_shares import call_gains
+from softsplit.reading.leaf_shares import decision_gains
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
-from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.tree.routing import class_probabilities, gate_probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) 
     """The fitted tree without branches that decide nothing; ``X`` are rows in original units."""
     tree, n_classes = model.parameters, len(model.classes)
     features = None if X is None else model.scaled(X).T
-    votes = np.eye(n_classes) if model.call_costs is None else call_gains(model.call_costs).T
+    votes = np.eye(n_classes) if model.call_costs is None else decision_gains(model.call_costs).T
     if model.distributions is None:
         return model.with_parameters(simplified(tree, model.steepness, tol, features, votes))
     both = replace(tree, leaf_classes=np.vstack([tree.leaf_classes, model.distributions]))
@@ -75,7 +75,7 @@ def simplified(
     found = _packed(root, parameters.n_features)
     if features is None:
         return found
-    wanted = _answers(parameters, steepness, features)
+    wanted = class_probabilities(parameters, features, steepness)
     votes = np.eye(len(wanted)) if votes is None else votes
     return _without_idle(found, steepness, tol, features, wanted, votes)
 
@@ -167,7 +167,7 @@ def _without_idle(
             trial = _without(best, branch, side, steepness, tol)
             if trial is None:
                 continue
-            answers = _answers(trial, steepness, features)
+            answers = class_probabilities(trial, features, steepness)
             agree = np.array_equal(np.argmax(votes @ answers, axis=0), called)
             if agree and np.max(np.abs(answers - wanted), initial=0.0) <= tol:
                 best = trial
@@ -176,11 +176,6 @@ def _without_idle(
                 break
         branch -= 1
     return best
-
-
-def _answers(parameters: TreeParameters, steepness: float, features: FloatArray) -> FloatArray:
-    leaves = leaf_probabilities(split_scores(parameters, features), steepness)
-    return parameters.leaf_classes @ leaves
 
 
 def _without(

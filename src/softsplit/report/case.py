@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from softsplit.reading.equations import call_notes, number
+from softsplit.reading.equations import decision_notes, number
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
@@ -53,7 +53,7 @@ def case_values(subject: Subject) -> dict[str, Any] | None:
         "sides": [described_sides(model, t) for t in range(len(parameters.thresholds))],
         "shares": model.leaf_shares.T.tolist(),
         "votes": model.leaf_votes.T.tolist(),
-        "unsure": model.largest_unsure if model.levels else None,
+        "unsure": model.consistency_bound if model.argmax_consistent else None,
         "below": BELOW,
         "far": FAR,
         "classes": [shortened(name, 60) for name in subject.classes],
@@ -167,7 +167,7 @@ def add_case(parent: ET.Element, subject: Subject, values: dict[str, Any]) -> No
     add(form, "button", {"type": "reset"}, "Back to the typical row")
     said = add(parent, "div", {"class": "case-said"})
     add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
-    for note in call_notes(subject.drawn(subject.chosen)):
+    for note in decision_notes(subject.drawn(subject.chosen)):
         add(said, "p", {"class": "quiet"}, f"{note[0].upper()}{note[1:]}.")
     add(said, "ul", {"id": "case-proba", "class": "bars"})
     add(said, "h3", {}, "Why")

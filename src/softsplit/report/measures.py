@@ -214,7 +214,7 @@ def threshold_values(subject: Subject) -> dict[str, Any] | None:
     k = positive_class(subject.labels)
     scores, positive = found.trees[subject.chosen].proba[:, k], found.labels == k
     # Thresholds where something changes: even steps, and between scores where they are dense.
-    own = subject.tree.tree_.call_threshold(k)
+    own = subject.tree.tree_.decision_threshold(k)
     dense = np.quantile(scores, np.linspace(0, 1, THRESHOLDS))
     grid = np.unique(np.round(np.concatenate([np.linspace(0, 1, 101), dense, [own]]), 4))
     hits = [int(np.sum(positive & (scores >= t))) for t in grid]
@@ -245,7 +245,7 @@ def add_threshold(parent: ET.Element, subject: Subject) -> None:
     add(box, "input", slider)
     add(box, "p", {"id": "threshold-said", "role": "status", "class": "headline"}, "")
     costs = add(box, "div", {"class": "costs"})
-    own = subject.tree.tree_.call_threshold(values["position"])  # what its costs come to
+    own = subject.tree.tree_.decision_threshold(values["position"])  # what its costs come to
     miss = (1.0 - own) / own if own > 0 else 1.0
     for key, text, price in (
         ("miss-cost", f"A missed {name} costs", max(miss, 1.0)),

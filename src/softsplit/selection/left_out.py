@@ -15,7 +15,7 @@ from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.training.preparation import Prepared, Rows
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.routing import class_probabilities
 from softsplit.tree.scaling import scaled_rows
 
 Scorer = Callable[..., float]
@@ -70,11 +70,10 @@ class TestRows:
     def shares(self, tree: TreeParameters) -> FloatArray:
         """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
         steepness = self.prepared.problem.steepness
-        leaves = leaf_probabilities(split_scores(tree, self.scaled), steepness)
-        found: FloatArray = tree.leaf_classes @ leaves
+        found = class_probabilities(tree, self.scaled, steepness)
         if len(self.rows.classes) == len(self.prepared.classes):
             return found
-        shares = np.zeros((len(self.rows.classes), leaves.shape[1]))
+        shares = np.zeros((len(self.rows.classes), found.shape[1]))
         shares[np.isin(self.rows.classes, self.prepared.classes)] = found
         return shares
 

@@ -18,7 +18,7 @@ from softsplit.engines.threaded import ThreadedRows
 from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads
-from softsplit.reading.row_plan import RowPlan
+from softsplit.reading.row_pass import RowPlan
 from softsplit.solvers import (
     BasinHoppingSolver,
     Budget,

@@ -109,9 +109,22 @@ def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
     return node_reach(*gate_probabilities(scores, steepness))[len(scores) :]
 
 
+def class_probabilities(
+    parameters: TreeParameters, features: FloatArray, steepness: float
+) -> FloatArray:
+    """Class probabilities sum_l c_kl P_il, (n_classes, n_rows), of rows (n_features, n_rows).
+
+    This is the definition, for rows in scaled units. Three translations start from rows in
+    original units: ``predict_proba`` (reading/row_pass.py, compiled and in numpy, with the same
+    bits for a row wherever it stands), the ONNX graph (persistence/graph.py) and the script of the
+    report (report/case.js). tests/golden_probabilities.json holds all of them to one table.
+    """
+    leaves = leaf_probabilities(split_scores(parameters, features), steepness)
+    return parameters.leaf_classes @ leaves
+
+
 def predicted_classes(
     parameters: TreeParameters, features: FloatArray, steepness: float
 ) -> NDArray[np.intp]:
     """Index of the most probable class of scaled rows, given as (n_features, n_rows)."""
-    leaves = leaf_probabilities(split_scores(parameters, features), steepness)
-    return np.argmax(parameters.leaf_classes @ leaves, axis=0)
+    return np.argmax(class_probabilities(parameters, features, steepness), axis=0)

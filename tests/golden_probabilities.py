@@ -1,0 +1,105 @@
+"""The golden table of class probabilities: trees, rows, probabilities and predicted classes.
+
+Numbers are read back to the last bit. To run this file writes the table anew: do so only if
+predictions are meant to change.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from readings import random_model
+from softsplit.persistence.estimators import classifier_of
+from softsplit.reading.model import TreeModel
+from softsplit.reading.summary import FeatureSummary
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.scaling import scaling_from
+
+TABLE = Path(__file__).with_suffix(".json")
+
+CASES = {
+    "one question": {"seed": 1, "depth": 1, "n_classes": 2, "steepness": 6.0},
+    "class shares": {"seed": 2, "depth": 2, "kind": "standard", "steepness": 30.0},
+    "ranks": {"seed": 3, "depth": 3, "kind": "quantile", "steepness": 40.0},
+    "steep": {"seed": 4, "depth": 3, "n_classes": 4, "steepness": 512.0},
+    "argmax-consistent": {"seed": 11, "depth": 3, "steepness": 8.0, "leaves": "classes"},
+    "classes by costs of the training": {
+        "seed": 6, "depth": 2, "kind": "quantile", "steepness": 20.0, "leaves": "classes",
+    },
+    "cost matrix": {"seed": 7, "depth": 2, "n_classes": 5, "steepness": 30.0, "leaves": "costs"},
+    "cost matrix of two classes": {
+        "seed": 8, "depth": 2, "n_classes": 2, "kind": "standard", "leaves": "costs",
+    },
+}  # fmt: skip
+N_ROWS = 10
+
+
+@dataclass(frozen=True)
+class GoldenCase:
+    """A tree, rows in original units, and what it must say about them."""
+
+    name: str
+    model: TreeModel
+    rows: np.ndarray
+    probabilities: np.ndarray
+    predicted: np.ndarray
+
+    @property
+    def classifier(self):
+        return classifier_of(self.model, named=False)
+
+
+def golden_cases() -> list[GoldenCase]:
+    return [_read(case) for case in json.loads(TABLE.read_text(encoding="utf-8"))]
+
+
+def _read(case) -> GoldenCase:
+    tree, rows = case["tree"], np.array(case["rows"])
+    parts = {key: np.array(tree[key]) for key in ("weights", "thresholds", "leaf_classes")}
+    scaling = scaling_from(tree["scaling"], {k: np.array(v) for k, v in tree["arrays"].items()})
+    n_rows, n_features = rows.shape
+    model = TreeModel(
+        parameters=TreeParameters(**parts),
+        steepness=tree["steepness"],
+        scaling=scaling,
+        classes=np.array(tree["classes"]),
+        feature_names=tuple(f"feature {j}" for j in range(n_features)),
+        summary=FeatureSummary.of(rows, np.ones(n_rows), scaling.transform(rows).mean(axis=0)),
+        **{key: np.array(tree[key]) for key in ("distributions", "call_costs") if key in tree},
+    )
+    found = np.array(case["probabilities"]), np.array(case["predicted"])
+    return GoldenCase(case["name"], model, rows, *found)
+
+
+def _made(name: str, settings) -> dict:
+    model, X = random_model(**settings, labels="integer")
+    # Rows whose probabilities were made consistent with the predicted class come first.
+    mixture = model.leaf_proba(X) @ model.leaf_shares.T
+    apart = np.argmax(mixture, axis=1) != model.predict_index(X)
+    rows = X[np.argsort(~apart, kind="stable")[:N_ROWS]]
+    rows[1::2, 0] *= 1.5  # between training values, and beyond them
+    rows[-1, 0] *= 1e6
+    tree = {
+        "weights": model.parameters.weights, "thresholds": model.parameters.thresholds,
+        "leaf_classes": model.parameters.leaf_classes, "distributions": model.distributions,
+        "call_costs": model.call_costs, "classes": model.classes,
+    }  # fmt: skip
+    listed = {key: value.tolist() for key, value in tree.items() if value is not None}
+    listed["steepness"], listed["scaling"] = model.steepness, model.scaling.kind
+    listed["arrays"] = {key: value.tolist() for key, value in model.scaling.arrays().items()}
+    return {
+        "name": name,
+        "tree": listed,
+        "rows": rows.tolist(),
+        "probabilities": model.predict_proba(rows).tolist(),
+        "predicted": model.classes[model.predict_index(rows)].tolist(),
+    }
+
+
+if __name__ == "__main__":
+    made = [_made(name, settings) for name, settings in CASES.items()]
+    TABLE.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
