@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.path import strength_path
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
-    from softsplit.reading.export import export_markdown, export_text
+    from softsplit.reading.text import export_markdown, export_text
 
 __all__ = [
     "SoftTreeClassifier",
@@ -40,9 +40,9 @@ _HOMES = {
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "dumps_model": "softsplit.persistence",
-    "export_markdown": "softsplit.reading.export",
+    "export_markdown": "softsplit.reading.text",
     "export_onnx": "softsplit.persistence",
-    "export_text": "softsplit.reading.export",
+    "export_text": "softsplit.reading.text",
     "load_dataset": "softsplit.data",
     "load_model": "softsplit.persistence",
     "loads_model": "softsplit.persistence",

@@ -31,7 +31,7 @@ from softsplit.persistence import (
     loads_model,
     save_model,
 )
-from softsplit.persistence.document import PARAMETERS
+from softsplit.persistence.document import PARAMETERS, DocumentLimits
 from softsplit.tree.scaling import KINDS
 
 DATA = FILES
@@ -177,7 +177,8 @@ def test_what_would_not_be_read_is_not_written(tmp_path, name, value, sentence):
 
 
 def test_labels_too_long_to_be_read_are_not_written(monkeypatch):
-    monkeypatch.setattr("softsplit.persistence.document.MAX_LABEL_CHARACTERS", 1000)
+    limits = DocumentLimits(label_characters=1000)
+    monkeypatch.setattr("softsplit.persistence.document.LIMITS", limits)
     tree, _ = random_classifier(1, n_classes=2)
     alter(tree, classes=np.array(["a", "b" * 500]))
     dumps_model(tree)

@@ -45,7 +45,7 @@ def demo(
     from softsplit.data.files import Table
     from softsplit.data.learning import learn
     from softsplit.data.named import bundled_frame
-    from softsplit.reading.export import export_text
+    from softsplit.reading.text import export_text
     from softsplit.report.study import FitOptions, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")

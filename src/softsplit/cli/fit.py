@@ -231,7 +231,7 @@ def _show(
             }
         )
         return
-    from softsplit.reading.export import export_text
+    from softsplit.reading.text import export_text
 
     facts = {"training accuracy": f"{100 * right:.1f} %"}
     if subject is not None and accuracy is not None:

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
-from softsplit.reading.holder import TreeHolder, holder_of, tree_of
-from softsplit.reading.model import TreeModel
+from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.solvers import Status

@@ -158,7 +158,7 @@ def _show(search: Any, tree: Any, model: Path | None, as_json: bool) -> None:
             }
         )
         return
-    from softsplit.reading.export import export_text
+    from softsplit.reading.text import export_text
 
     echo(export_text(tree, max_terms=12) + "\n")
     echo(f"cross-validated accuracy  {100 * search.best_score_:.1f} %, on a sample of the rows")

@@ -12,6 +12,7 @@ from softsplit.support.late import late_names
 if TYPE_CHECKING:
     from softsplit.persistence.files import (
         MAX_BYTES,
+        SKOPS_TYPES,
         dumps_model,
         load_model,
         loads_model,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     )
     from softsplit.persistence.graph import export_onnx
     from softsplit.persistence.reader import ModelFileError
-    from softsplit.persistence.skops_types import SKOPS_TYPES
 
 __all__ = [
     "MAX_BYTES",
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "MAX_BYTES": "files",
-    "SKOPS_TYPES": "skops_types",
+    "SKOPS_TYPES": "files",
     "ModelFileError": "reader",
     "dumps_model": "files",
     "export_onnx": "graph",

@@ -1,36 +1,30 @@
 """A fitted tree as plain dictionaries and lists, and back with everything checked.
 
 A tree is stored in scaled units, as it was trained, so that a loaded tree predicts the same bits.
-Only coefficients that are not zero are written.
+Only coefficients that are not zero are written. The section "tree" holds the branches and leaves,
+the optional section "table" the variables that the features were made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.persistence.reader import (
-    ModelFileError,
-    entries,
-    items,
-    real,
-    reals,
-    text,
-    whole,
-)
-from softsplit.persistence.table_section import read_table_section, written_table
-from softsplit.persistence.tree_section import LARGEST, read_tree, written_tree
+from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
 from softsplit.reading.model import TreeModel, used_shares
-from softsplit.reading.summary import KINDS, FeatureSummary
+from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
+from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
+from softsplit.variables import KINDS, Coding, Variable
+from softsplit.variables.variable import CATEGORY, DATE, ORDERED
 
 if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
@@ -38,11 +32,37 @@ if TYPE_CHECKING:
 FORMAT = "softsplit-tree"
 VERSION = 1
 
-MAX_LABEL_CHARACTERS = 50_000_000
-"""Classes times the longest label: an array of strings gives every label that much room."""
 
-MAX_NESTING = 20
-"""Lists in lists among the training parameters; a cost matrix has two."""
+@dataclass(frozen=True)
+class DocumentLimits:
+    """What a model file may hold: a small or damaged file must not ask for much memory.
+
+    Attributes
+    ----------
+    label_characters : int
+        Classes times the longest label: an array of strings gives every label that much room.
+    nesting : int
+        Lists in lists among the training parameters; a cost matrix has two.
+    coefficients : int
+        Features times branches.
+    share_error : float
+        How far the class shares of a leaf may be from adding up to one.
+    weight : float
+        Largest size of a weight or threshold: trees by likelihood have no bounds.
+    number : float
+        Largest size of any other number. It is as large as in any fitted tree, and differences of
+        two such numbers stay finite.
+    """
+
+    label_characters: int = 50_000_000
+    nesting: int = 20
+    coefficients: int = 50_000_000
+    share_error: float = 1e-3
+    weight: float = 1e12
+    number: float = 8e307
+
+
+LIMITS = DocumentLimits()
 
 PARAMETERS = (
     "depth", "penalty", "local_strength", "global_strength", "sharpness", "exponent", "offset",
@@ -161,7 +181,7 @@ def _read_classes(value: Any) -> NDArray[Any]:
         raise ModelFileError("the model file has fewer than two classes.")
     if kind in ("string", "object"):
         strings = [text(v, where) for v in listed]
-        if len(strings) * max(map(len, strings)) > MAX_LABEL_CHARACTERS:
+        if len(strings) * max(map(len, strings)) > LIMITS.label_characters:
             raise ModelFileError("the class labels of the model file are too long to be loaded.")
         labels = np.array(strings, dtype=None if kind == "string" else object)
     elif kind == "integer":
@@ -188,20 +208,20 @@ def _read_classes(value: Any) -> NDArray[Any]:
 def _read_features(value: Any) -> tuple[tuple[str, ...], FeatureSummary, FloatArray | None]:
     keys = ("names", "low", "high", "scaled_mean", "kinds", "importances")
     found = entries(value, "features", keys)
-    low = reals(found["low"], "features.low", None, -LARGEST, LARGEST)
+    low = reals(found["low"], "features.low", None, -LIMITS.number, LIMITS.number)
     if len(low) == 0:
         raise ModelFileError("the model file has no features.")
     n = len(low)
-    high = reals(found["high"], "features.high", n, -LARGEST, LARGEST)
+    high = reals(found["high"], "features.high", n, -LIMITS.number, LIMITS.number)
     if np.any(low > high):
         raise ModelFileError(
             f"feature {int(np.argmax(low > high))} of the model file has low above high."
         )
     kinds = [text(v, "features.kinds") for v in items(found["kinds"], "features.kinds", n)]
     for kind in kinds:
-        if kind not in KINDS:
+        if kind not in FEATURE_KINDS:
             raise ModelFileError(f"features.kinds of the model file holds {shown(kind)}.")
-    mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LARGEST, LARGEST)
+    mean = reals(found["scaled_mean"], "features.scaled_mean", n, -LIMITS.number, LIMITS.number)
     shares = found["importances"]
     importances = None if shares is None else reals(shares, "features.importances", n, 0.0, 1.0)
     summary = FeatureSummary(low, high, mean, np.array(kinds))
@@ -241,11 +261,11 @@ def _read_scaling(value: Any, n_features: int) -> Scaling:
         listed = items(found[name], f"scaling.{name}")
         if name == "span":
             listed = [SMALLEST_SPAN if v is None else v for v in listed]
-            low, high = SMALLEST_SPAN, LARGEST
+            low, high = SMALLEST_SPAN, LIMITS.number
             numbers = reals(listed, "scaling.span", None, low, high)
             arrays[name] = np.where([v is None for v in found[name]], np.inf, numbers)
         else:
-            arrays[name] = reals(listed, f"scaling.{name}", None, -LARGEST, LARGEST)
+            arrays[name] = reals(listed, f"scaling.{name}", None, -LIMITS.number, LIMITS.number)
     try:
         made = scaling_from(text(found["kind"], "scaling.kind"), arrays)
     except ValueError as error:
@@ -304,7 +324,7 @@ def _read_training(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
-    if depth > MAX_NESTING:
+    if depth > LIMITS.nesting:
         raise ModelFileError(f"{where} of the model file is nested too deeply for a parameter.")
     if isinstance(value, list):
         return [_read_plain(v, where, depth + 1) for v in value]
@@ -320,3 +340,230 @@ def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, str):
         return text(value, where)
     return real(value, where) if isinstance(value, float) else value
+
+
+# --- the section "tree": branches and leaves -----------------------------------------------------
+
+
+def written_tree(model: TreeModel) -> dict[str, Any]:
+    """The tree as plain dictionaries and lists."""
+    weights = model.parameters.weights
+    used = [np.flatnonzero(weights[:, t]) for t in range(weights.shape[1])]
+    written = {
+        "depth": model.topology.depth,
+        "steepness": float(model.steepness),
+        "zero_threshold": float(model.zero_threshold),
+        "branches": [
+            {
+                "threshold": float(model.parameters.thresholds[t]),
+                "features": used[t].tolist(),
+                "weights": weights[used[t], t].tolist(),
+            }
+            for t in range(len(used))
+        ],
+        "leaves": model.parameters.leaf_classes.T.tolist(),
+    }
+    if model.distributions is not None:
+        written["distributions"] = model.distributions.T.tolist()
+    if model.call_costs is not None:
+        written["call_costs"] = model.call_costs.tolist()
+    return written
+
+
+def read_tree(
+    value: Any,
+    scaling: Scaling,
+    classes: NDArray[Any],
+    names: tuple[str, ...],
+    summary: FeatureSummary,
+) -> TreeModel:
+    """The tree; a ``ModelFileError`` if it does not fit the other sections or itself."""
+    keys = ("depth", "steepness", "zero_threshold", "branches", "leaves")
+    found = entries(value, "tree", keys, ("distributions", "call_costs"))
+    depth = whole(found["depth"], "tree.depth", 1, MAX_DEPTH)
+    n_branches, n_features = 2**depth - 1, len(names)
+    if n_branches * max(n_features, len(classes)) > LIMITS.coefficients:
+        raise ModelFileError(
+            f"the tree of the model file has {n_branches} branches and {n_features} features, "
+            "more than softsplit loads."
+        )
+    listed = items(found["branches"], "tree.branches", n_branches)
+    weights, thresholds = np.zeros((n_features, n_branches)), np.zeros(n_branches)
+    for t, branch in enumerate(listed):
+        thresholds[t], used, sizes = _read_branch(branch, f"tree.branches[{t}]", n_features)
+        weights[used, t] = sizes
+    leaves = _read_leaves(found["leaves"], "tree.leaves", n_branches + 1, len(classes))
+    shares = costs = None
+    if "distributions" in found:
+        listed = found["distributions"]
+        shares = _read_leaves(listed, "tree.distributions", n_branches + 1, len(classes))
+    if "call_costs" in found:
+        costs = _read_costs(found["call_costs"], "tree.call_costs", len(classes))
+    return TreeModel(
+        parameters=TreeParameters(weights, thresholds, leaves),
+        steepness=real(found["steepness"], "tree.steepness", 1e-300, LIMITS.number),
+        scaling=scaling,
+        classes=classes,
+        feature_names=names,
+        summary=summary,
+        zero_threshold=real(found["zero_threshold"], "tree.zero_threshold", 0.0, 1.0),
+        distributions=shares,
+        call_costs=costs,
+    )
+
+
+def _read_branch(value: Any, where: str, n_features: int) -> tuple[float, list[int], FloatArray]:
+    branch = entries(value, where, ("threshold", "features", "weights"))
+    used = [
+        whole(j, f"{where}.features", 0, n_features - 1)
+        for j in items(branch["features"], f"{where}.features")
+    ]
+    if len(set(used)) < len(used):
+        raise ModelFileError(f"{where}.features of the model file names a feature twice.")
+    # Interior points may lie outside the box by their tolerance.
+    sizes = reals(branch["weights"], f"{where}.weights", len(used), -LIMITS.weight, LIMITS.weight)
+    return (
+        real(branch["threshold"], f"{where}.threshold", -LIMITS.weight, LIMITS.weight),
+        used,
+        sizes,
+    )
+
+
+def _read_leaves(value: Any, where: str, n_leaves: int, n_classes: int) -> FloatArray:
+    """Class shares, (n_classes, n_leaves), from a list for each leaf."""
+    read = []
+    for i, leaf in enumerate(items(value, where, n_leaves)):
+        place = f"{where}[{i}]"
+        shares = reals(leaf, place, n_classes, -LIMITS.share_error, 1 + LIMITS.share_error)
+        if abs(shares.sum() - 1) > LIMITS.share_error:
+            raise ModelFileError(
+                f"the class shares of {place} of the model file do not add up to one."
+            )
+        read.append(shares)
+    return np.array(read).T
+
+
+def _read_costs(value: Any, where: str, n_classes: int) -> FloatArray:
+    lines = items(value, where, n_classes)
+    return np.array(
+        [
+            reals(line, f"{where}[{y}]", n_classes, 0.0, LIMITS.number)
+            for y, line in enumerate(lines)
+        ]
+    )
+
+
+# --- the section "table": variables of which the features were made ------------------------------
+
+
+PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares")
+
+
+def written_table(coding: Coding | None, target: str | None) -> dict[str, Any]:
+    """Columns of the table in order, and the variables among them."""
+    written: dict[str, Any] = {"target": target}
+    if coding is None:
+        return written
+    return written | {
+        "named": coding.named,
+        "columns": list(coding.names),
+        "left_out": [list(pair) for pair in coding.left_out],
+        "variables": [
+            _written_variable(variable, place)
+            for variable, place in zip(coding.variables, coding.places, strict=True)
+        ],
+    }
+
+
+def _written_variable(variable: Variable, place: int) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "column": place,
+        "kind": variable.kind,
+        "middle": float(variable.middle),
+        "gaps": variable.gaps,
+    }
+    plain = Variable(variable.name, variable.kind)
+    for part in PARTS:
+        value = getattr(variable, part)
+        if value != getattr(plain, part):
+            written[part] = (
+                [list(v) if isinstance(v, tuple) else v for v in value]
+                if isinstance(value, tuple)
+                else value
+            )
+    return written
+
+
+def read_table_section(value: Any) -> tuple[Coding | None, str | None]:
+    """The checked coding, None if features are columns as they are, and the target."""
+    found = entries(value, "table", ("target",), ("named", "columns", "left_out", "variables"))
+    target = None if found["target"] is None else text(found["target"], "table.target")
+    if len(found) == 1:
+        return None, target
+    entries(value, "table", ("target", "named", "columns", "left_out", "variables"))
+    names = tuple(text(v, "table.columns") for v in items(found["columns"], "table.columns"))
+    if len(set(names)) < len(names):
+        raise ModelFileError("table of the model file names a column twice.")
+    listed = items(found["variables"], "table.variables")
+    read = [_read_variable(v, f"table.variables[{i}]", names) for i, v in enumerate(listed)]
+    places = tuple(place for place, _ in read)
+    if not places or len(set(places)) < len(places):
+        raise ModelFileError("table.variables of the model file must be distinct, at least one.")
+    left_out = []
+    for pair in items(found["left_out"], "table.left_out"):
+        name, why = (text(v, "table.left_out") for v in items(pair, "table.left_out", 2))
+        left_out.append((name, why))
+    named = _truth(found["named"], "table.named")
+    return Coding(names, tuple(v for _, v in read), places, tuple(left_out), named), target
+
+
+def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int, Variable]:
+    found = entries(value, where, ("column", "kind", "middle", "gaps"), PARTS)
+    place = whole(found["column"], f"{where}.column", 0, len(names) - 1)
+    kind = text(found["kind"], f"{where}.kind")
+    if kind not in KINDS:
+        raise ModelFileError(f"{where}.kind of the model file is unknown: {shown(kind)}.")
+    levels = _texts(found.get("levels", []), f"{where}.levels")
+    if len(set(levels)) < len(levels) or bool(levels) != (kind in (CATEGORY, ORDERED)):
+        raise ModelFileError(f"{where}.levels of the model file do not fit its kind.")
+    if kind != DATE and ("origin" in found or "form" in found):
+        raise ModelFileError(f"{where} of the model file is no date.")
+    classes, shares = _read_shares(found, where, len(levels))
+    middle = real(found["middle"], f"{where}.middle", -LIMITS.number, LIMITS.number)
+    if levels and middle not in range(len(levels)):
+        raise ModelFileError(f"{where}.middle of the model file is no level.")
+    return place, Variable(
+        name=names[place],
+        kind=kind,
+        middle=middle,
+        gaps=_truth(found["gaps"], f"{where}.gaps"),
+        levels=levels,
+        other=_truth(found.get("other", False), f"{where}.other"),
+        whole=_truth(found.get("whole", True), f"{where}.whole"),
+        origin=real(found.get("origin", 0.0), f"{where}.origin", -1e9, 1e9),
+        form=text(found.get("form", ""), f"{where}.form"),
+        classes=classes,
+        shares=shares,
+    )
+
+
+def _read_shares(
+    found: dict[str, Any], where: str, n_levels: int
+) -> tuple[tuple[str, ...], tuple[tuple[float, ...], ...]]:
+    classes = _texts(found.get("classes", []), f"{where}.classes")
+    lines = items(found.get("shares", []), f"{where}.shares", n_levels + 1 if classes else 0)
+    shares = tuple(
+        tuple(real(v, f"{where}.shares", 0.0, 1.0) for v in items(line, where, len(classes)))
+        for line in lines
+    )
+    return classes, shares
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    return tuple(text(v, where) for v in items(value, where))
+
+
+def _truth(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise ModelFileError(f"{where} of the model file must be true or false.")
+    return value

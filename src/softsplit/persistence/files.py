@@ -1,4 +1,4 @@
-"""Model files as text and on disk."""
+"""Model files as text and on disk, and the types that a skops file of a tree holds."""
 
 from __future__ import annotations
 
@@ -132,3 +132,24 @@ def load_tree(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
 def _content(path: str | os.PathLike[str], max_bytes: int) -> bytes:
     with open(path, "rb") as file:
         return file.read(max_bytes + 1)
+
+
+# --- skops ---------------------------------------------------------------------------------------
+
+
+SKOPS_TYPES: tuple[str, ...] = (
+    "softsplit.estimators.classifier.SoftTreeClassifier",
+    "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
+    "softsplit.problem.optimality.KKT",
+    "softsplit.reading.model.TreeModel",
+    "softsplit.reading.summary.FeatureSummary",
+    "softsplit.tree.scaling.LinearScaling",
+    "softsplit.tree.scaling.QuantileScaling",
+    "softsplit.solvers.base.Solution",
+    "softsplit.solvers.stopping.Search",
+    "softsplit.training.wide.Screening",
+    "softsplit.tree.parameters.TreeParameters",
+    "softsplit.variables.coding.Coding",
+    "softsplit.variables.variable.Variable",
+)
+"""Types to name as ``trusted`` when a tree is loaded with skops: all hold arrays and no more."""

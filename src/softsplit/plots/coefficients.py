@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softsplit.plots.canvas import DIVERGING, INK, axes, minus, plain
-from softsplit.reading.holder import holder_of
+from softsplit.reading.model import holder_of
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softsplit.estimators.fitted import checked_rows
 from softsplit.plots.canvas import INK, axes, class_colours, plain
-from softsplit.reading.holder import holder_of
+from softsplit.reading.model import holder_of
 from softsplit.reading.summary import NUMBER
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown

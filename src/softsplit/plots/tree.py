@@ -17,9 +17,8 @@ from softsplit.plots.canvas import (
     plain,
 )
 from softsplit.reading.equations import Split, number, rank_places
-from softsplit.reading.holder import holder_of
 from softsplit.reading.layout import NodeBox, bands, lay_out
-from softsplit.reading.model import TreeModel
+from softsplit.reading.model import TreeModel, holder_of
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import ink_on
 from softsplit.reading.text import ranked_features

@@ -1,4 +1,4 @@
-"""The smallest change of one feature that changes the predicted class.
+"""The smallest change of one feature, or of two, that changes the predicted class.
 
 Along one feature j everything is a function of one number v: the gates F(steepness z_t(v)) are
 monotone in v because every scaling is, and the lead of the predicted class c over class k,
@@ -9,21 +9,31 @@ is carried up the tree as V_t = p_t V_left + (1 - p_t) V_right. On an interval o
 between its values at the ends, so that interval arithmetic bounds every g_k, and its derivative
 with respect to the scaled feature. An interval holds no change of class if every g_k is bounded
 away from below zero there, or is monotone with both ends above; any other interval is divided. The
-search goes outwards from x, so that the first change it meets is the nearest, up to ``FINEST`` of
-the training range; none is missed at which another class leads by more than ``TIE``. From a value
+search goes outwards from x, so that the first change it meets is the nearest, up to ``finest`` of
+the training range; none is missed at which another class leads by more than ``tie``. From a value
 outside the training range the search begins at the nearer end of it.
 
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
 category of a table changes to each of its other levels; a gap is filled with its middle first.
+
+Where no single feature can do it, a change of two together is looked for. Each feature in use has
+some values within its training range: levels, whole numbers, or ``grid`` parts of the range; every
+pair of values of every two features is tried. Of those at which the class is another, the one with
+the smallest parts of both ranges together is followed back: each of the two goes as near to its own
+value as it can while the other stays (by the exact search above). What is found changes the class,
+and neither of the two could change less by itself; a smaller change between values that were tried
+may be missed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.reading.equations import finite
 from softsplit.reading.model import TreeModel
@@ -34,20 +44,40 @@ from softsplit.tree.scaling import scaled_rows
 from softsplit.variables import Cells
 from softsplit.variables.variable import CATEGORY
 
-TIE = 1e-12
-"""Leads smaller than this are no change of class."""
 
-FINEST = 1e-12
-"""A change is found to within this part of the training range."""
+@dataclass(frozen=True)
+class ChangeSearchOptions:
+    """How far the search for a change of class goes.
 
-PIECES = 16
-"""Parts of an interval that could not be decided."""
+    Attributes
+    ----------
+    tie : float
+        Leads of another class smaller than this are no change of class: rounding may make
+        them.
+    finest : float
+        A change is found to within this part of the training range.
+    pieces : int
+        Parts of an interval that could not be decided.
+    most_divisions : int
+        After so many divisions a search gives up; seen only where classes are all but tied.
+    most_steps : int
+        Integers tried one by one; over a longer range a feature counts as a number.
+    grid : int
+        Parts of a range that are tried for two features together.
+    most_features : int
+        Features that are paired: those with the largest coefficients.
+    """
 
-MOST_DIVISIONS = 20_000
-"""After so many divisions a search gives up; seen only where classes are all but tied."""
+    tie: float = 1e-12
+    finest: float = 1e-12
+    pieces: int = 16
+    most_divisions: int = 20_000
+    most_steps: int = 100_000
+    grid: int = 24
+    most_features: int = 12
 
-MOST_STEPS = 100_000
-"""Integers tried one by one; over a longer range a feature counts as a number."""
+
+OPTIONS = ChangeSearchOptions()
 
 
 @dataclass(frozen=True)
@@ -190,7 +220,7 @@ def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | N
     start = min(max(here, low), high)
     if kind == BINARY and here == np.rint(here):
         return _nearest_of(model, x, j, current, np.array([0.0, 1.0]), start)
-    if kind == INTEGER and here == np.rint(here) and high - low <= MOST_STEPS:
+    if kind == INTEGER and here == np.rint(here) and high - low <= OPTIONS.most_steps:
         return _nearest_of(model, x, j, current, np.arange(low, high + 1), start)
     if start != here and model.predict_index(_moved(x, j, np.array([start])))[0] != current:
         return start
@@ -241,7 +271,7 @@ class _Line:
         votes = model.leaf_votes
         self.leads = (votes[current] - np.delete(votes, current, axis=0)).T  # (leaves, rivals)
         span = float(model.summary.high[feature] - model.summary.low[feature])
-        self.finest = FINEST * span
+        self.finest = OPTIONS.finest * span
         self.divisions = 0
 
     def _scaled(self, values: FloatArray) -> FloatArray:
@@ -275,14 +305,14 @@ class _Line:
 
     def _search(self, near: float, far: float) -> float | None:
         self.divisions += 1
-        if self.divisions > MOST_DIVISIONS:
+        if self.divisions > OPTIONS.most_divisions:
             raise UndecidedError
-        ends = np.linspace(near, far, PIECES + 1)
+        ends = np.linspace(near, far, OPTIONS.pieces + 1)
         safe = self._safe(ends)
         for i in np.flatnonzero(~safe):
             a, b = float(ends[i]), float(ends[i + 1])
             if abs(b - a) <= max(self.finest, 4 * float(np.spacing(max(abs(a), abs(b))))):
-                if self._lead(self._gates(np.array([b])))[0] < -TIE:
+                if self._lead(self._gates(np.array([b])))[0] < -OPTIONS.tie:
                     return b
                 continue
             found = self._search(a, b)
@@ -308,7 +338,7 @@ class _Line:
         (low, _), (slope_low, slope_high) = self._bounds(gates)
         monotone = (slope_low >= 0) | (slope_high <= 0)
         at_ends = np.minimum(values[:, :-1], values[:, 1:])
-        return np.all((low > -TIE) | (monotone & (at_ends > -TIE)), axis=0)
+        return np.all((low > -OPTIONS.tie) | (monotone & (at_ends > -OPTIONS.tie)), axis=0)
 
     def _bounds(self, gates: FloatArray) -> tuple[Any, Any]:
         """Bounds of g_k and of its derivative on every interval between neighbouring gates."""
@@ -364,3 +394,105 @@ def _times(a: Any, b: Any) -> tuple[Any, Any]:
     """Bounds of a product of two intervals."""
     products = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
     return np.minimum.reduce(products), np.maximum.reduce(products)
+
+
+# --- two features together -----------------------------------------------------------------------
+
+
+class TriedValues(NamedTuple):
+    """Values of one feature, or variable, that are tried: what its columns hold, and how far."""
+
+    columns: NDArray[np.intp]
+    values: FloatArray
+    far: FloatArray
+
+
+def joint_change(
+    model: TreeModel, x: FloatArray, told: Sequence[float | str]
+) -> tuple[Change, ...]:
+    """Two changes that together change the class of a row; empty if none was found.
+
+    ``told`` are the values of the row as people write them, by feature or by variable.
+    """
+    with np.errstate(over="ignore"):  # of a row far off, distances may be infinite
+        best = _nearest_pair(model, x)
+    return () if best is None else _followed_back(model, x, told, *best)
+
+
+def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[int, int]] | None:
+    """The nearest row of the grid that has another class, and the two features that it moves."""
+    current = int(model.predict_index(x[None, :])[0])
+    moves = {i: _moves(model, x, i) for i in _weightiest(model)}
+    least, best = np.inf, None
+    for pair in combinations(moves, 2):
+        one, other = moves[pair[0]], moves[pair[1]]
+        rows = np.repeat(x[None, :], len(one.far) * len(other.far), axis=0)
+        rows[:, one.columns] = np.repeat(one.values, len(other.far), axis=0)
+        rows[:, other.columns] = np.tile(other.values, (len(one.far), 1))
+        far = np.add.outer(one.far, other.far).ravel()
+        far[model.predict_index(rows) == current] = np.inf
+        nearest = int(np.argmin(far))
+        if far[nearest] < least:
+            least, best = far[nearest], (rows[nearest], pair)
+    return best
+
+
+def _weightiest(model: TreeModel) -> list[int]:
+    """Features, or variables, in use: those with the largest coefficients, in order."""
+    sizes = np.abs(model.parameters.weights).max(axis=1)
+    if model.coding is not None:
+        largest = np.zeros(len(model.coding.variables))
+        np.maximum.at(largest, model.coding.homes, sizes)
+        sizes = largest
+    return sorted(sorted(in_use(model), key=lambda i: (-sizes[i], i))[: OPTIONS.most_features])
+
+
+def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
+    columns = np.array([i]) if model.coding is None else model.coding.columns_of(i)
+    variable = None if model.coding is None else model.coding.variables[i]
+    if variable is not None and variable.kind == CATEGORY:
+        places = np.arange(len(variable.levels) + variable.other, dtype=float)
+        strange = places >= len(variable.levels)
+        places[strange] = np.nan
+        values = variable.coded(Cells(places, np.zeros_like(strange), strange))
+        same = np.all(np.abs(values - x[columns]) < 1e-9, axis=1)
+        return TriedValues(columns, values, np.where(same, 0.0, 1.0))
+    j = int(columns[0])
+    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    if model.summary.kinds[j] == BINARY:
+        tried = np.array([0.0, 1.0])
+    elif model.summary.kinds[j] == INTEGER:
+        tried = np.unique(np.rint(np.linspace(low, high, OPTIONS.grid + 1)))
+    else:
+        tried = np.linspace(low, high, OPTIONS.grid + 1)
+    values = np.repeat(x[None, columns], len(tried), axis=0)
+    values[:, 0] = tried
+    values[:, 1:] = 0.0  # known
+    span = high - low if high > low else 1.0
+    return TriedValues(columns, values, np.abs(tried - float(x[j])) / span)
+
+
+def _followed_back(
+    model: TreeModel,
+    x: FloatArray,
+    told: Sequence[float | str],
+    row: FloatArray,
+    pair: tuple[int, int],
+) -> tuple[Change, ...]:
+    """The changes of two features to a row, after each has gone back as far as it can."""
+    current = int(model.predict_index(x[None, :])[0])
+    found: dict[int, Change] = {}
+    for i in pair:
+        columns = np.array([i]) if model.coding is None else model.coding.columns_of(i)
+        begun = row.copy()
+        begun[columns] = x[columns]  # as it was, the other one moved
+        try:
+            change = change_along(model, begun, i, current, told[i])
+        except UndecidedError:
+            return ()
+        if change is None or int(model.predict_index(begun[None, :])[0]) != current:
+            return ()
+        found[i] = change[0]
+        row = change[1]
+    label = model.labels[int(model.predict_index(row[None, :])[0])]
+    return tuple(replace(found[i], label=label) for i in pair)

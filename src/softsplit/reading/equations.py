@@ -19,18 +19,33 @@ import numpy as np
 from softsplit.reading.model import TreeModel
 from softsplit.support.messages import visible
 
-SURE = 0.95
 LARGEST = 1e308
 """What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
 
-SHOWN_RANKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Ranks whose values are told, under the quantile scaling."""
 
-PURE_LEAF = 0.995
-"""From this share on a leaf is of one class to a reader."""
+@dataclass(frozen=True)
+class SplitTextOptions:
+    """What is written of splits and leaves.
 
-LISTED = 0.02
-"""Class shares of a leaf below this are not worth a reader's time."""
+    Attributes
+    ----------
+    sure : float
+        Probability of one side from which on a split counts as sure.
+    shown_ranks : tuple[float, ...]
+        Ranks whose values are listed, under the quantile scaling.
+    pure_leaf : float
+        Share of one class from which on a leaf is written as that class alone.
+    listed : float
+        Share of a class below which a leaf does not list it.
+    """
+
+    sure: float = 0.95
+    shown_ranks: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    pure_leaf: float = 0.995
+    listed: float = 0.02
+
+
+OPTIONS = SplitTextOptions()
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -152,7 +167,7 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
     unit = float(row[used[0]])
     threshold = _ratio(-offset, unit)
-    width = _ratio(np.log(SURE / (1 - SURE)) / model.steepness, abs(unit))
+    width = _ratio(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) / model.steepness, abs(unit))
     if len(used) == 1 and _holds_or_not(model, used[0]):
         return _yes_or_no(model, branch, used[0], unit > 0, written)
     names = [written(model.feature_names[j]) for j in used]
@@ -213,7 +228,8 @@ def _yes_or_no(
 def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tuple[float, str]]:
     """Which values of a feature have which rank."""
     return [
-        (rank, number(model.scaling.to_original(feature, rank), precision)) for rank in SHOWN_RANKS
+        (rank, number(model.scaling.to_original(feature, rank), precision))
+        for rank in OPTIONS.shown_ranks
     ]
 
 
@@ -262,8 +278,8 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     The class that a row there is called stands first, whatever its share.
     """
     shares, called = model.leaf_shares[:, leaf], int(model.leaf_predictions[leaf])
-    if shares[called] >= PURE_LEAF:
+    if shares[called] >= OPTIONS.pure_leaf:
         return ((called, ""),)
-    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LISTED)
+    others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= OPTIONS.listed)
     told = [called, *(k for k in others if k != called)]
     return tuple((k, f" {100 * shares[k]:.0f} %") for k in told)

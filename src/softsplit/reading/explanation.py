@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from softsplit.reading.changes import Change, class_changes
+from softsplit.reading.changes import Change, class_changes, joint_change
 from softsplit.reading.equations import Split, finite, leaf_label, number
-from softsplit.reading.joint_changes import joint_change
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
@@ -18,14 +17,27 @@ from softsplit.support.late import late
 from softsplit.support.messages import cut, visible
 from softsplit.variables import Cells
 
-NO_PULL = 1e-6
-"""Log-odds below this are what rounding leaves."""
 
-MENTIONED = 0.0005
-"""Probabilities below this are not printed."""
+@dataclass(frozen=True)
+class ExplanationOptions:
+    """What an explanation leaves unsaid.
 
-FAR_BEYOND = 10.0
-"""Training ranges after which their number tells a reader nothing."""
+    Attributes
+    ----------
+    no_pull : float
+        Log-odds below this are what rounding leaves.
+    mentioned : float
+        Probabilities below this are not printed.
+    far_beyond : float
+        Training ranges after which their number means nothing to a reader.
+    """
+
+    no_pull: float = 1e-6
+    mentioned: float = 0.0005
+    far_beyond: float = 10.0
+
+
+OPTIONS = ExplanationOptions()
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,7 @@ class Explanation:
         training range first; see ``softsplit.reading.changes``.
     together : tuple of Change
         Where no feature alone changes the class: two that do so together, if such were found; see
-        ``softsplit.reading.joint_changes``.
+        ``softsplit.reading.changes``.
     undecided : tuple of str
         Features for which the search for a change was given up.
     note : str
@@ -149,7 +161,9 @@ class Explanation:
 
     def __str__(self) -> str:
         shown = sorted(self.probabilities.items(), key=lambda item: -item[1])
-        chances = ", ".join(f"{visible(k)} {_percent(p)}" for k, p in shown if p >= MENTIONED)
+        chances = ", ".join(
+            f"{visible(k)} {_percent(p)}" for k, p in shown if p >= OPTIONS.mentioned
+        )
         lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note))]
         lines += [*map(visible, self.remarks), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
@@ -326,7 +340,7 @@ def _value(value: float | str) -> str:
 
 
 def _pull(log_odds: float) -> str:
-    if abs(log_odds) < NO_PULL:
+    if abs(log_odds) < OPTIONS.no_pull:
         return f"{'no':>8} pull"
     return f"{abs(log_odds):8.3g} towards {'left' if log_odds > 0 else 'right'}"
 
@@ -362,7 +376,7 @@ def _told_change(change: Change) -> str:
 
 
 def _distance(share_of_range: float) -> str:
-    if share_of_range > FAR_BEYOND:
+    if share_of_range > OPTIONS.far_beyond:
         return "from far beyond its range"
     return f"{_percent(share_of_range)} of its range"
 
@@ -371,6 +385,6 @@ def _percent(share: float) -> str:
     """A share without false certainty: 100 % only where it is that to the last digit shown."""
     if 0.9995 <= share < 1:
         return "> 99.9 %"
-    if 0 < share < MENTIONED:
+    if 0 < share < OPTIONS.mentioned:
         return "< 0.1 %"
     return f"{100 * share:.3g} %"

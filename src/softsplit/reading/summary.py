@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 
 NUMBER, INTEGER, BINARY = "number", "integer", "binary"
-KINDS = (NUMBER, INTEGER, BINARY)
+FEATURE_KINDS = (NUMBER, INTEGER, BINARY)
 
 ROWS_AT_ONCE = 65_536
 LARGEST_INTEGER = 2.0**53

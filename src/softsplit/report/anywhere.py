@@ -17,7 +17,7 @@ from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import read_rows
 from softsplit.persistence import load_model
-from softsplit.reading.holder import holder_of
+from softsplit.reading.model import holder_of
 from softsplit.report.document import render_report
 from softsplit.report.rivals import make_subject, walk_path
 from softsplit.report.study import rows_of

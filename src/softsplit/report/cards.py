@@ -5,8 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from softsplit.reading.outline import answer_words
-from softsplit.reading.question_card import QuestionCard
-from softsplit.reading.score_card import ScoreCard
+from softsplit.reading.score_card import QuestionCard, ScoreCard
 from softsplit.report.elements import add, add_table
 from softsplit.report.labels import shortened
 from softsplit.support.messages import visible

@@ -13,7 +13,7 @@ import numpy as np
 
 from softsplit.reading.equations import number
 from softsplit.reading.explanation import BranchReading, Explanation
-from softsplit.reading.holder import holder_of
+from softsplit.reading.model import holder_of
 from softsplit.reading.outline import answer_words
 from softsplit.reading.score_card import ScoreCard
 from softsplit.report.cards import add_card
