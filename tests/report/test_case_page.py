@@ -7,26 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from readings import LEAVES, random_classifier
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.explanation import explain
-from softsplit.report import Assessment, JudgedPath, fit_tree, make_subject, render_report
+from softsplit.report import fit_tree
 from softsplit.report.study import FitOptions
-from softsplit.selection.assessment import NOT_JUDGED, Judged
-from softsplit.selection.baselines import BASELINES
 from tables import people
 
 KINDS = ("minmax", "standard", "quantile")
-
-
-def unjudged_page(tree, rows):
-    """The report of a tree alone."""
-    shape = (len(rows.y), len(tree.classes_))
-    none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
-    labels = np.searchsorted(tree.classes_, rows.y)
-    found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    return make_subject("data", rows, JudgedPath((tree,), 0, found, (), False))
 
 
 def random_page(seed, kind, leaves):
@@ -38,49 +28,8 @@ def random_page(seed, kind, leaves):
     return tree, unjudged_page(tree, LabelledRows(coding.code(X), y, "y"))
 
 
-def shown_proba(page):
-    found = page.locator("#case-proba [data-class]").all()
-    pairs = [(e.get_attribute("data-class"), e.get_attribute("data-value")) for e in found]
-    values = {int(k): float(p) for k, p in pairs}
-    return np.array([values[k] for k in range(len(values))])
-
-
-def filled(page, values, names):
-    """Put values into the form by the labels of its fields."""
-    for name, value in zip(names, values, strict=True):
-        field = page.locator("#case .field").filter(has_text=name).locator("input, select")
-        if field.count() == 0:
-            continue
-        if field.evaluate("(e) => e.tagName") == "SELECT":
-            field.select_option(str(int(value)) if np.isreal(value) else str(value))
-        else:
-            field.fill(repr(float(value)))
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    said = []
-    pages = []
-
-    def open_page(subject, **options):
-        path = tmp_path / f"page{len(pages)}.html"
-        path.write_text(render_report(subject), encoding="utf-8")
-        page = browser.new_context(**options).new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(path.as_uri())
-        page.wait_for_selector("html.ready")
-        pages.append(page)
-        return page
-
-    yield open_page
-    for page in pages:
-        page.context.close()
-    assert said == []
-
-
 @pytest.mark.parametrize(("kind", "leaves"), list(zip(KINDS, LEAVES, strict=True)))
-def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):
+def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):  # noqa: F811
     tree, subject = random_page(11, kind, leaves)
     page = opened(subject)
     names = tree.tree_.feature_names
@@ -95,7 +44,7 @@ def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):
         assert page.locator("#case-answer").inner_text() == f"The tree says {label}."
 
 
-def test_the_nearest_change_is_that_of_explain(opened):
+def test_the_nearest_change_is_that_of_explain(opened):  # noqa: F811
     tree, subject = random_page(4, "standard", "shares")
     page = opened(subject)
     model = tree.tree_
@@ -116,7 +65,7 @@ def test_the_nearest_change_is_that_of_explain(opened):
     assert checked > 1
 
 
-def test_two_features_are_changed_together_where_none_does_it_alone(opened):
+def test_two_features_are_changed_together_where_none_does_it_alone(opened):  # noqa: F811
     tree, subject = random_page(2, "standard", "shares")
     page, model = opened(subject), tree.tree_
     checked = 0
@@ -137,7 +86,7 @@ def test_two_features_are_changed_together_where_none_does_it_alone(opened):
     assert checked
 
 
-def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):
+def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa: F811
     from playwright.sync_api import expect
 
     _, subject = random_page(4, "minmax", "shares")
@@ -152,7 +101,7 @@ def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):
     assert page.locator("#case-answer").inner_text() == before
 
 
-def test_an_empty_field_is_asked_for(opened):
+def test_an_empty_field_is_asked_for(opened):  # noqa: F811
     _, subject = random_page(4, "minmax", "shares")
     page = opened(subject)
     page.locator("#case input").first.fill("")
@@ -160,7 +109,7 @@ def test_an_empty_field_is_asked_for(opened):
     assert page.locator("#case").get_by_label("feature 0").count() == 1
 
 
-def test_a_text_column_is_one_choice(opened):
+def test_a_text_column_is_one_choice(opened):  # noqa: F811
     table = people(120)
     rows = learn(Table("people", table), "risk")
     tree = fit_tree(rows, FitOptions(depth=1, strength=2.0)).tree
@@ -177,7 +126,7 @@ def test_a_text_column_is_one_choice(opened):
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
 
 
-def test_what_is_unknown_can_be_said(opened):
+def test_what_is_unknown_can_be_said(opened):  # noqa: F811
     rng = np.random.default_rng(1)
     table = people(300)
     table["age"] = table["age"].astype(float).mask(rng.uniform(size=300) < 0.3)
