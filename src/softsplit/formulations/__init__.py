@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from softsplit.formulations.base import Choice, Formulation, is_auto
+from softsplit.formulations.base import ChoiceRules, Formulation, is_auto
 from softsplit.formulations.expected_cost import ExpectedCostFormulation, OwnLossFormulation
 from softsplit.formulations.likelihood import LikelihoodFormulation
 
@@ -14,7 +14,7 @@ FORMULATIONS: dict[str, Formulation] = {
 }
 """Formulations by the values of the parameter ``loss``."""
 
-__all__ = ["FORMULATIONS", "Choice", "Formulation", "formulation_of", "is_auto"]
+__all__ = ["FORMULATIONS", "ChoiceRules", "Formulation", "formulation_of", "is_auto"]
 
 
 def formulation_of(loss: Any) -> Formulation:

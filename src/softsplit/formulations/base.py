@@ -27,7 +27,7 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-class Units(NamedTuple):
+class ProblemUnits(NamedTuple):
     """Numbers of a training problem that follow from the formulation.
 
     ``steepness`` is the slope of the gates per scaled unit, ``bound`` the largest absolute value of
@@ -40,7 +40,7 @@ class Units(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceRules:
     """How settings are chosen by cross-validation.
 
     Attributes
@@ -106,7 +106,7 @@ class Formulation(ABC):
     ----------
     defaults : dict
         What "auto" stands for, by parameter of the estimator.
-    choice : Choice
+    choice : ChoiceRules
     weights_rows : bool
         Whether class weights are factors on the weights of rows; they are part of the costs else.
     keeps_single : bool
@@ -120,7 +120,7 @@ class Formulation(ABC):
     """
 
     defaults: ClassVar[Mapping[str, Any]]
-    choice: ClassVar[Choice]
+    choice: ClassVar[ChoiceRules]
     weights_rows: ClassVar[bool]
     keeps_single: ClassVar[bool]
     trains_sparse: ClassVar[bool]
@@ -145,7 +145,7 @@ class Formulation(ABC):
         """
 
     @abstractmethod
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> Units:
+    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
         """Return steepness, bound and ridge of a problem of scaled rows."""
 
     def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:

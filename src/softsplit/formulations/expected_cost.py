@@ -19,9 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
     SLOPE_FRACTIONS,
-    Choice,
+    ChoiceRules,
     Formulation,
-    Units,
+    ProblemUnits,
     default_local_strength,
     fraction_grid,
     is_auto,
@@ -54,7 +54,7 @@ class ExpectedCostFormulation(Formulation):
     trains_sparse: ClassVar = False
     prunes: ClassVar = False
     strength_growth: ClassVar = 1.0
-    choice: ClassVar = Choice(
+    choice: ClassVar = ChoiceRules(
         axes={
             "scales": ("minmax", "quantile"),
             "penalties": ("l0",),
@@ -90,8 +90,8 @@ class ExpectedCostFormulation(Formulation):
     ) -> Loss:
         return expected_cost(settings.cost_matrix, settings.class_weight, classes, class_totals)
 
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> Units:
-        return Units(parse.make_steepness(settings.steepness), 1.0, 0.0)
+    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
+        return ProblemUnits(parse.make_steepness(settings.steepness), 1.0, 0.0)
 
     def with_strengths(
         self, settings: ModelSettings, loss: float, n_rows: float, n_features: int, unit: float

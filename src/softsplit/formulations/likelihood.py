@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
     COUNT_FRACTIONS,
-    Choice,
+    ChoiceRules,
     Formulation,
-    Units,
+    ProblemUnits,
     default_local_strength,
     fraction_grid,
     is_auto,
@@ -76,7 +76,7 @@ class LikelihoodFormulation(Formulation):
     trains_sparse: ClassVar = True
     prunes: ClassVar = True
     strength_growth: ClassVar = 0.5  # as the noise threshold does
-    choice: ClassVar = Choice(
+    choice: ClassVar = ChoiceRules(
         axes={
             "scales": ("standard", "quantile"),
             "penalties": ("count",),
@@ -114,9 +114,9 @@ class LikelihoodFormulation(Formulation):
             parse.make_costs(settings.cost_matrix, len(classes))  # they decide at prediction
         return LogLoss.counted(class_totals, row_unit)
 
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> Units:
+    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
         ridge = positive_number("ridge", settings.ridge, zero=True)
-        return Units(UNITS[scale] * n_features, np.inf, ridge * row_unit)
+        return ProblemUnits(UNITS[scale] * n_features, np.inf, ridge * row_unit)
 
     def depth(self, depth: Any, n_classes: int) -> Any:
         if not is_auto(depth):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from softsplit.formulations import Choice, Formulation, formulation_of, is_auto, settings
+from softsplit.formulations import ChoiceRules, Formulation, formulation_of, is_auto, settings
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
@@ -57,7 +57,7 @@ def make_axes(
     }
 
 
-def make_depths(depths: Any, n_classes: int, n_rows: int, choice: Choice) -> list[int]:
+def make_depths(depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules) -> list[int]:
     """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):
