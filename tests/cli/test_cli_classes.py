@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from softsplit.cli import app, class_rules
-from softsplit.cli.console import say
-from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli import app, inputs
+from softsplit.cli.console import say, signs_of_life
 from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report import rivals, walk_path
@@ -66,14 +65,14 @@ def test_a_metric_is_handed_to_the_choice(table):
 @pytest.mark.parametrize(
     ("rule", "given", "sentence"),
     [
-        (class_rules.cost_matrix, ["sick=3"], "--cost: there is no class 'sick'; the classes are"),
+        (inputs.cost_matrix, ["sick=3"], "--cost: there is no class 'sick'; the classes are"),
         (
-            class_rules.cost_matrix,
+            inputs.cost_matrix,
             ["3"],
             "names no class; write CLASS=NUMBER, for instance well=10",
         ),
-        (class_rules.class_weight, ["ill=much"], "--class-weight needs a number of at least 0"),
-        (class_rules.min_class_rate, ["-1"], "--min-rate needs a number of at least 0"),
+        (inputs.class_weights, ["ill=much"], "--class-weight needs a number of at least 0"),
+        (inputs.minimum_rates, ["-1"], "--min-rate needs a number of at least 0"),
     ],
 )
 def test_wrong_rules_are_refused_in_a_sentence(rule, given, sentence):
@@ -83,14 +82,14 @@ def test_wrong_rules_are_refused_in_a_sentence(rule, given, sentence):
 
 def test_rules_in_the_order_of_the_classes():
     classes = ["a", "b=c", "d"]
-    assert class_rules.cost_matrix(["b=c=4"], classes) == [[0, 1, 1], [4, 0, 4], [1, 1, 0]]
-    assert class_rules.min_class_rate(["0.7"], classes) == 0.7
-    assert class_rules.min_class_rate(["d=0.7"], classes) == {"a": 0, "b=c": 0, "d": 0.7}
-    assert class_rules.class_weight(["balanced"], classes) == "balanced"
+    assert inputs.cost_matrix(["b=c=4"], classes) == [[0, 1, 1], [4, 0, 4], [1, 1, 0]]
+    assert inputs.minimum_rates(["0.7"], classes) == 0.7
+    assert inputs.minimum_rates(["d=0.7"], classes) == {"a": 0, "b=c": 0, "d": 0.7}
+    assert inputs.class_weights(["balanced"], classes) == "balanced"
 
 
 def test_silence_is_broken(capsys, monkeypatch):
-    monkeypatch.setattr("softsplit.cli.heartbeat.SILENCE", 0.01)
+    monkeypatch.setattr("softsplit.cli.console.SILENCE", 0.01)
     before, n_threads = sys.stderr, threading.active_count()
     said = threading.Semaphore(0)
 
@@ -98,7 +97,7 @@ def test_silence_is_broken(capsys, monkeypatch):
         say(text)
         said.release()
 
-    monkeypatch.setattr("softsplit.cli.heartbeat.say", heard)
+    monkeypatch.setattr("softsplit.cli.console.say", heard)
     with signs_of_life(quiet=False):
         assert said.acquire(timeout=60) and said.acquire(timeout=60)
     with signs_of_life(quiet=True):

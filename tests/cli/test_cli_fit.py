@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from softsplit import load_model
 from softsplit.cli import app
-from softsplit.data.sampling import sample_rows
+from softsplit.data.dataset import sample_rows
 from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report import rivals as reporting
 from softsplit.report import study as fitting

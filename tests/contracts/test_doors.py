@@ -18,7 +18,7 @@ from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierC
 from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
-from softsplit.problem.distributions import ClassDistributions
+from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
 from softsplit.solvers.active_set.descent import Limits

@@ -25,9 +25,9 @@ from softsplit.on_torch.lockstep.faces import Faces  # noqa: E402
 from softsplit.on_torch.lockstep.penalty import BatchPenalty  # noqa: E402
 from softsplit.on_torch.lockstep.solver import Task, solve_together  # noqa: E402
 from softsplit.on_torch.rows import DeviceRows  # noqa: E402
-from softsplit.problem.groups import Groups  # noqa: E402
 from softsplit.problem.loss import ExpectedCost, LogLoss  # noqa: E402
 from softsplit.problem.penalties import (  # noqa: E402
+    Groups,
     PenaltyPair,
     counting,
     exponential,

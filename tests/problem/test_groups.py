@@ -16,9 +16,8 @@ from likelihood_cases import random_problem
 from native_cases import make_problem, solve
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.estimators.base import model_settings, training_rows
-from softsplit.problem.groups import Groups
 from softsplit.problem.optimality import kkt
-from softsplit.problem.penalties import PenaltyPair, counting, linear
+from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.deletion_costs import FEATURE, FEATURE_SIZE

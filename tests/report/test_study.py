@@ -13,7 +13,7 @@ import pytest
 import softsplit.report
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
-from softsplit.data.errors import TooFewToChoose, UnknownTarget
+from softsplit.data.dataset import TooFewToChoose, UnknownTarget
 from softsplit.report import FitOptions, fit_tree, make_subject, rivals, rows_of, walk_path
 from softsplit.support.convergence import CutShortWarning
 from tables import people

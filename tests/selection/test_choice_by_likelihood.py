@@ -13,8 +13,8 @@ from sklearn.model_selection import GroupKFold, train_test_split
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.selection.decision import FACTORS, call_costs, call_factors
 from softsplit.selection.folds import make_splits
+from softsplit.selection.left_out import CAUTION, FAR, valued_samples
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
-from softsplit.selection.scoring import CAUTION, FAR, valued_samples
 
 TREE = None
 

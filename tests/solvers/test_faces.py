@@ -7,8 +7,7 @@ import pytest
 
 from helpers import SCOPES, SURROGATES, random_tree, surrogate_id
 from native_cases import cheapest_leaves, make_engine, make_problem
-from softsplit.problem.groups import of_single_features
-from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.penalties import PenaltyPair, of_single_features
 from softsplit.solvers.active_set.faces import (
     FIXED,
     FREE,

@@ -16,7 +16,7 @@ from likelihood_cases import (
     truths,
     value,
 )
-from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import CountedDistributions
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.deletion_costs import FEATURE, branch_rises, coefficient_rises
 from softsplit.solvers.elimination.engine_descent import EngineFunction

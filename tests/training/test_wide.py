@@ -26,8 +26,7 @@ from softsplit.solvers.elimination.screening import class_slopes
 from softsplit.support import inputs
 from softsplit.training import wide
 from softsplit.training.preparation import Rows, prepare
-from softsplit.training.screening import SparseColumns, slopes_at
-from softsplit.training.wide import WideRows, moved
+from softsplit.training.wide import SparseColumns, WideRows, moved, slopes_at
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from softsplit.cli import options
-from softsplit.cli.console import echo, print_json
-from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli.console import echo, print_json, signs_of_life
 
 EPILOG = "Example, in the recipe of an image: softsplit compile"
 

@@ -1,4 +1,7 @@
-"""What all commands share: how results are printed, how progress and errors are said."""
+"""What all commands share: printing results, progress and errors.
+
+While a command works, a line on standard error says so at least every two seconds.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
@@ -127,3 +133,46 @@ def _one_line(message: str) -> str:
     short = message if len(message) <= LONGEST else message.strip().split("\n", 1)[0][:LONGEST]
     line = " ".join(short.split())
     return line if line.endswith((".", "?")) else f"{line}."
+
+
+SILENCE = 2.0
+"""Seconds."""
+
+
+class _Noted:
+    """A stream that knows when something was last written to it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.last = time.monotonic()
+
+    def write(self, text: str) -> Any:
+        self.last = time.monotonic()
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def signs_of_life(quiet: bool) -> Iterator[None]:
+    """While this runs, a line with the seconds gone whenever nothing else was said for a while."""
+    if quiet:
+        yield
+        return
+    began, noted, done = time.monotonic(), _Noted(sys.stderr), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(SILENCE / 4):
+            if time.monotonic() - noted.last >= SILENCE - SILENCE / 4:
+                say(f"at work, {time.monotonic() - began:.0f} s")
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    sys.stderr = noted
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        sys.stderr = noted.stream

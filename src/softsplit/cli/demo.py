@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
 from softsplit.cli.outputs import as_object, check_files, write_report
 from softsplit.support.messages import visible
 

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from softsplit.cli import class_rules, options
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.heartbeat import signs_of_life
-from softsplit.cli.inputs import grouped, option_advice, read, training_rows
+from softsplit.cli import options
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
+from softsplit.cli.inputs import (
+    class_weights,
+    cost_matrix,
+    grouped,
+    minimum_rates,
+    option_advice,
+    read,
+    training_rows,
+)
 from softsplit.cli.outputs import (
     as_object,
     check_files,
@@ -128,9 +135,9 @@ def fit(
         loss=loss.value,
         scope=scope.value if scope else None,
         selection=selection.value,
-        class_weight=class_rules.class_weight(class_weight, classes),
-        min_class_rate=class_rules.min_class_rate(min_rate, classes),
-        cost_matrix=class_rules.cost_matrix(cost, classes),
+        class_weight=class_weights(class_weight, classes),
+        min_class_rate=minimum_rates(min_rate, classes),
+        cost_matrix=cost_matrix(cost, classes),
         scoring=metric or ("balanced_accuracy" if class_weight == ["balanced"] else None),
         time_limit=(FIT_SHARE if report else 1.0) * time_limit or None,
         effort=effort,

@@ -1,7 +1,9 @@
-"""From the arguments of a command to tables, models and rows."""
+"""From the arguments of a command to tables, models, rows, and the weights, costs and minimum rates
+of classes (CLASS=NUMBER, or a number)."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.persistence.document import Stored
     from softsplit.variables import CodedRows
-
 
 SHOWN = 5
 """Columns that a sentence names."""
@@ -144,7 +145,7 @@ def option_advice() -> Iterator[None]:
 
 
 def _advice(error: AdvisedError) -> str:
-    from softsplit.data import errors
+    from softsplit.data import dataset as errors
 
     match error:
         case errors.TooFewToChoose():
@@ -152,3 +153,55 @@ def _advice(error: AdvisedError) -> str:
         case errors.UnknownTarget():
             return "name it with --target"
     return error.advice
+
+
+def class_weights(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
+    """What a row of each class counts: "balanced", or a number by class."""
+    if not given:
+        return None
+    if list(given) == ["balanced"]:
+        return "balanced"
+    return {**dict.fromkeys(classes, 1.0), **_by_class("--class-weight", given, classes)}
+
+
+def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
+    """Least share of each class that is to be right: one number for all, or by class."""
+    if not given:
+        return "auto"
+    if len(given) == 1 and "=" not in given[0]:
+        return _number("--min-rate", given[0])
+    return {**dict.fromkeys(classes, 0.0), **_by_class("--min-rate", given, classes)}
+
+
+def cost_matrix(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
+    """What mistakes cost: the mistakes about a class that is named, and 1 for all others."""
+    if not given:
+        return None
+    named = _by_class("--cost", given, classes)
+    return [[0.0 if true == k else named.get(true, 1.0) for k in classes] for true in classes]
+
+
+def _by_class(option: str, given: Sequence[str], classes: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for text in given:
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise ValueError(
+                f"{option} {shown(text)} names no class; write CLASS=NUMBER, for instance "
+                f"{classes[-1]}=10."
+            )
+        if name not in classes:
+            known = ", ".join(shown(label, 20) for label in list(classes)[:8])
+            raise ValueError(f"{option}: there is no class {shown(name)}; the classes are {known}.")
+        found[name] = _number(option, value)
+    return found
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{option} needs a number of at least 0, got {shown(text)}.")
+    return value

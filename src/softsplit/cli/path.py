@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, console, print_json, say
-from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli.console import INTERRUPTED, console, print_json, say, signs_of_life
 from softsplit.cli.inputs import grouped, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible

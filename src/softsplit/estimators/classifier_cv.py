@@ -1,4 +1,4 @@
-"""The estimator that chooses a tree by cross-validation."""
+"""The estimator that chooses a tree by cross-validation, and how it shares its time limit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ import numpy as np
 from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import know_table, validated_rows
-from softsplit.estimators.shared_time import (
-    cut_short,
-    end_of,
-    reason_of,
-    refit_budget,
-    search_budget,
-)
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.selection.axes import (
     Axes,
@@ -41,8 +34,10 @@ from softsplit.selection.folds import make_groups, make_splits, names_rows, to_c
 from softsplit.selection.left_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
+from softsplit.solvers import Budget
 from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.arguments import one_of
+from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
@@ -50,6 +45,36 @@ from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, TrainingRows, prepare
 from softsplit.training.run import End, Run, watched
 from softsplit.training.wide import AnyRows, widened
+
+SEARCH_SHARE = 0.8
+"""Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
+
+
+def search_budget(whole: Budget) -> Budget:
+    """The part of the time that goes to the comparison; Ctrl-C ends both."""
+    limit = whole.time_limit
+    return whole if limit is None else replace(whole, time_limit=SEARCH_SHARE * limit)
+
+
+def end_of(budget: Budget) -> End:
+    """Why a budget is exhausted."""
+    return End.INTERRUPTED if budget.stopped else End.TIME_LIMIT
+
+
+def cut_short(reason: str, budget: Budget) -> CutShortWarning:
+    return CutShortWarning("SoftTreeClassifierCV", reason, budget.stopped)
+
+
+def reason_of(budget: Budget) -> str:
+    return "interrupted" if budget.stopped else "the time limit was reached"
+
+
+def refit_budget(whole: Budget, time_limit: float | None) -> Budget:
+    """For the tree on all rows: an interrupted comparison still ends with one."""
+    left = None
+    if time_limit is not None:
+        left = max(time_limit - whole.elapsed, (1 - SEARCH_SHARE) * time_limit)
+    return Budget(whole.max_iter, whole.tol, left)
 
 
 @described_as_in(SoftTreeClassifier)

@@ -145,7 +145,9 @@ class Formulation(ABC):
         """
 
     @abstractmethod
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
+    def units(
+        self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
+    ) -> ProblemUnits:
         """Return steepness, bound and ridge of a problem of scaled rows."""
 
     def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:

@@ -90,7 +90,9 @@ class ExpectedCostFormulation(Formulation):
     ) -> Loss:
         return expected_cost(settings.cost_matrix, settings.class_weight, classes, class_totals)
 
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
+    def units(
+        self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
+    ) -> ProblemUnits:
         return ProblemUnits(parse.make_steepness(settings.steepness), 1.0, 0.0)
 
     def with_strengths(

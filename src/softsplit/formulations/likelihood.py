@@ -114,7 +114,9 @@ class LikelihoodFormulation(Formulation):
             parse.make_costs(settings.cost_matrix, len(classes))  # they decide at prediction
         return LogLoss.counted(class_totals, row_unit)
 
-    def units(self, settings: ModelSettings, scale: str, n_features: int, row_unit: float) -> ProblemUnits:
+    def units(
+        self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
+    ) -> ProblemUnits:
         ridge = positive_number("ridge", settings.ridge, zero=True)
         return ProblemUnits(UNITS[scale] * n_features, np.inf, ridge * row_unit)
 

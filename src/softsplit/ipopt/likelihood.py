@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from softsplit.ipopt.program import Pattern, outer_positions
 from softsplit.ipopt.second_order import RoutedRows, weighted_gram
 from softsplit.ipopt.substituted import SubstitutedProgram
-from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import CountedDistributions
 from softsplit.support.arrays import FloatArray
 
 

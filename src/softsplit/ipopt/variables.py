@@ -22,8 +22,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from softsplit.ipopt.program import IntArray
-from softsplit.problem.distributions import CountedDistributions
-from softsplit.problem.leaves import ClassAssignment
+from softsplit.problem.leaves import ClassAssignment, CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say
-from softsplit.cli.heartbeat import signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
 from softsplit.support.messages import shown

@@ -25,12 +25,13 @@ from typing import Protocol
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY, LOGARITHM, OUTERS
-from softsplit.problem.distributions import (
+from softsplit.problem.leaves import (
+    ASSIGNMENT,
     DISTRIBUTIONS,
     ClassDistributions,
     CountedDistributions,
+    LeafRule,
 )
-from softsplit.problem.leaves import ASSIGNMENT, LeafRule
 from softsplit.support.arrays import FloatArray
 
 RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")

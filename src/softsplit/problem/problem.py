@@ -27,11 +27,15 @@ from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
-from softsplit.problem.distributions import CountedDistributions, LeafPrior
-from softsplit.problem.groups import Groups
-from softsplit.problem.leaves import RATE_SLACK, Violation, violation
+from softsplit.problem.leaves import (
+    RATE_SLACK,
+    CountedDistributions,
+    LeafPrior,
+    Violation,
+    violation,
+)
 from softsplit.problem.loss import Evaluation, Loss
-from softsplit.problem.penalties import PenaltyPair
+from softsplit.problem.penalties import Groups, PenaltyPair
 from softsplit.problem.proximal import Proximal
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Block, Topology, TreeParameters

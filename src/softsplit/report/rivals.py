@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
-from softsplit.data.sampling import sample_rows
 from softsplit.estimators.assessment import (
     assess,
     path_trees,

@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from softsplit.data.errors import TooFewToChoose, UnknownTarget
+from softsplit.data.dataset import TooFewToChoose, UnknownTarget, sample_rows
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows, label
-from softsplit.data.sampling import sample_rows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of

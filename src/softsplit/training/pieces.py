@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.engines.compiled import ThreadedRows
 from softsplit.engines.samples import Samples
-from softsplit.engines.threaded import ThreadedRows
 from softsplit.problem.penalties import counting
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import add_spreads

@@ -21,9 +21,9 @@ from softsplit.engines.registry import arrived, check_engine, make_engine, make_
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.problem.groups import Groups
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
+from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
 from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares

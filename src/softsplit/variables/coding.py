@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
-from softsplit.variables.columns import n_rows_of, table_columns
-from softsplit.variables.contents import distinct, plain_numbers
+from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
 from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
 from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, Variable

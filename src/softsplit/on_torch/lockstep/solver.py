@@ -27,7 +27,7 @@ from softsplit.on_torch.lockstep.face_descent import MEMORY
 from softsplit.on_torch.lockstep.penalty import BatchPenalty, common_surrogate
 from softsplit.on_torch.lockstep.tasks import Ends, Group, Task
 from softsplit.on_torch.pieces import Pieces, Units
-from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Status, UnsupportedProblem

@@ -7,7 +7,7 @@ expect   c_kl in proportion to c_kl times the responsibility of leaf l for the r
 
 from __future__ import annotations
 
-from softsplit.problem.distributions import SMOOTHING, TINY_SHARE
+from softsplit.problem.leaves import SMOOTHING, TINY_SHARE
 from softsplit.support.compiling import compiled
 
 

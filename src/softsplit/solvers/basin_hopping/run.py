@@ -22,9 +22,9 @@ from softsplit.engines.compiled import (
 )
 from softsplit.engines.gram import Metric
 from softsplit.engines.outer import IDENTITY
-from softsplit.problem.groups import of_single_features
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import ExpectedCost, Loss
+from softsplit.problem.penalties import of_single_features
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.active_set.descent import NEVER, Limits, descend_elsewhere
 from softsplit.solvers.active_set.faces import Sparse

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.engines.samples import Samples
-from softsplit.problem.distributions import CountedDistributions
+from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descent import (

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.groups import Groups
+from softsplit.problem.penalties import Groups
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descent import Field
 from softsplit.solvers.elimination.race import Descents

@@ -17,7 +17,7 @@ from functools import cache, cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.problem.groups import Groups
+from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.elimination.deletion_costs import FEATURE_SIZE
 from softsplit.support.arrays import FloatArray
