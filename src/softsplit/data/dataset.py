@@ -1,4 +1,4 @@
-"""A data set as numbers with names, errors of tables that callers tell apart, stratified samples."""
+"""Data sets as numbers with names, errors that callers tell apart, and stratified samples."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse p
 what the others approximate; trees under it are found by elimination (solvers/elimination).
 
 Under a global penalty features may be grouped: the columns of one variable, or groups that the user
-names. The penalty then looks at u_g = max over the features j of group g and the branches t of |a_jt|;
-where every feature is a group of its own that is the paper's max_t |a_jt|. Whatever is written for
-rows of weights, one per feature, works for groups if a row holds all weights of a group: ``rows``
-puts them there, filled up with zeros, which change neither a maximum nor a prox.
+names. The penalty then looks at u_g = max over the features j of group g and the branches t of
+|a_jt|; where every feature is a group of its own that is the paper's max_t |a_jt|. Whatever is
+written for rows of weights, one per feature, works for groups if a row holds all weights of a
+group: ``rows`` puts them there, filled up with zeros, which change neither a maximum nor a prox.
 """
 
 from __future__ import annotations

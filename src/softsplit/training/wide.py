@@ -1,10 +1,11 @@
 """Wide sparse tables: a tree sees a working set of columns, and all others by sparse products.
 
-The first WORKING columns are those that promise most without a tree (``SparseColumns``). After training,
-columns outside are asked what they promise at the tree: under the count those whose gain exceeds
-their price, under other penalties those at which the first-order conditions of the whole problem
-fail. They join, the tree goes on from where it is and from a fresh start besides, and so on, until
-none is left or ROUNDS have been made. Nothing is ever as large as all rows times all columns.
+The first WORKING columns are those that promise most without a tree (``SparseColumns``). After
+training, columns outside are asked what they promise at the tree: under the count those whose gain
+exceeds their price, under other penalties those at which the first-order conditions of the whole
+problem fail. They join, the tree goes on from where it is and from a fresh start besides, and so
+on, until none is left or ROUNDS have been made. Nothing is ever as large as all rows times all
+columns.
 
 Folds choose their columns by their own training rows, so that left-out rows have no say.
 

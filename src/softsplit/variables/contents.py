@@ -2,8 +2,8 @@
 
 Each reading answers None where a cell is something else. A gap is None, NaN, NaT, or a blank text.
 
-``table_columns`` splits tables of any kind into columns: frames of pandas, polars and pyarrow, arrays,
-nested lists.
+``table_columns`` splits tables of any kind into columns: frames of pandas, polars and pyarrow,
+arrays, nested lists.
 """
 
 from __future__ import annotations
