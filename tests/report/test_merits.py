@@ -27,6 +27,7 @@ from softsplit.report.intervals import (
 )
 from softsplit.report.measures import rare_sentence, threshold_values
 from softsplit.selection import baselines
+from softsplit.selection.baselines import BaselineOptions
 from tables import rare_table
 
 
@@ -178,7 +179,7 @@ def test_the_setting_of_a_plain_method_grows_until_one_is_worse(monkeypatch):
         tried.append(model.max_leaf_nodes)
         return np.full(3, next(scores))
 
-    monkeypatch.setattr(baselines, "LEAVES", (2, 20, 40, 80))
+    monkeypatch.setattr(baselines, "OPTIONS", BaselineOptions(leaves=(2, 20, 40, 80)))
     monkeypatch.setattr(baselines, "cross_val_score", scored)
     found = baselines.train_baseline("cart", X, labels, X, np.ones(2), 0)
     assert tried == [2, 20, 40]

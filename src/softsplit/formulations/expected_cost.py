@@ -155,7 +155,7 @@ def expected_cost(
     with np.errstate(over="ignore"):
         costs = loss.weighted(parse.class_weights(class_weight, classes, class_totals)).costs
         largest = float(np.max(costs) * np.max(class_totals))
-    if largest > 0 and not parse.SMALLEST_WEIGHT <= largest <= parse.LARGEST_WEIGHT:
+    if largest > 0 and not parse.LIMITS.smallest_weight <= largest <= parse.LIMITS.largest_weight:
         raise ValueError(
             f"costs times weights go up to {largest:.3g}, which is too "
             f"{'small' if largest < 1 else 'large'} to compute with; multiply cost_matrix, "

@@ -14,7 +14,7 @@ is less.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Any, ClassVar
 
@@ -48,23 +48,38 @@ UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "id
 """Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
 standard deviation of a feature (under "quantile" and "minmax", of evenly spread values)."""
 
-GLOBAL_SHARE, SHARE_ROWS = 0.006, 1000
-"""A feature must lower the featureless loss by this part, and a coefficient by a quarter of it;
-with more than so many rows, which tell smaller gains from noise, by less."""
+
+@dataclass(frozen=True)
+class LikelihoodOptions:
+    """Numbers of the default strengths, depths and grids."""
+
+    loss_share: float = 0.006
+    """A feature must lower the featureless loss by this part."""
+
+    share_rows: int = 1000
+    """With more rows, which tell smaller gains from noise, the part falls as n^-1/2."""
+
+    noise_part: float = 0.25
+    """Part of the noise threshold that a feature must gain at least: with few rows it is
+    more than a share of the loss."""
+
+    deepest: int = 6
+    """Depth up to which a tree has one level more than a leaf for every class needs."""
+
+    least_strength: float = 1.25
+    """The smallest fraction of a grid is this divided by the featureless loss: a quarter of a
+    unit of log-likelihood for a coefficient."""
+
+    grid_ratio: float = 1.75
+    """A grid that begins lower has one more point for each factor of this size."""
+
+
+OPTIONS = LikelihoodOptions()
+
 
 EVEN = log(2)
 """Loss of a row of two even classes: no more than that counts of the featureless loss. With many
 classes it is larger, but what noise gives a coefficient is not."""
-
-NOISE_PART = 0.25
-"""Part of the noise threshold that a feature must gain at least: with few rows it is more than a
-share of the loss."""
-
-DEEPER_UP_TO = 6
-
-LEAST_PRICE, STEP = 1.25, 1.75
-"""Where rows are many the smallest fraction is this divided by the loss without features: a quarter
-of a unit of log-likelihood for a coefficient. For that a grid has a point more for each STEP."""
 
 
 class LikelihoodFormulation(Formulation):
@@ -124,7 +139,7 @@ class LikelihoodFormulation(Formulation):
         if not is_auto(depth):
             return depth
         smallest = Topology.for_classes(n_classes).depth
-        return max(smallest, min(smallest + 1, DEEPER_UP_TO))
+        return max(smallest, min(smallest + 1, OPTIONS.deepest))
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:
         """Only a solver that eliminates features can count them."""
@@ -136,7 +151,7 @@ class LikelihoodFormulation(Formulation):
     ) -> ModelSettings:
         global_ = settings.global_strength
         if is_auto(global_):
-            least = NOISE_PART * unit * luck(n_rows, n_features)
+            least = OPTIONS.noise_part * unit * luck(n_rows, n_features)
             counted = min(loss, EVEN * n_rows * unit)
             sparse = settings.penalty is not None
             global_ = max(share(n_rows) * counted, least) if sparse else 0.0
@@ -146,8 +161,10 @@ class LikelihoodFormulation(Formulation):
     def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
         if count is not None:
             return fraction_grid(count, COUNT_FRACTIONS)
-        smallest = min(COUNT_FRACTIONS[0], LEAST_PRICE / max(loss, LEAST_PRICE))
-        more = ceil(np.log(COUNT_FRACTIONS[0] / smallest) / np.log(STEP))
+        smallest = min(
+            COUNT_FRACTIONS[0], OPTIONS.least_strength / max(loss, OPTIONS.least_strength)
+        )
+        more = ceil(np.log(COUNT_FRACTIONS[0] / smallest) / np.log(OPTIONS.grid_ratio))
         return fraction_grid(self.choice.n_strengths + more, COUNT_FRACTIONS, smallest)
 
     def check_steepness(self, name: str, value: Any) -> Any:
@@ -167,4 +184,4 @@ class LikelihoodFormulation(Formulation):
 def share(n_rows: float) -> float:
     """Part of the featureless loss by which a feature must lower it; falls as n^-1/2, like the
     error with which a gain is known."""
-    return GLOBAL_SHARE * min(1.0, (SHARE_ROWS / max(n_rows, 1.0)) ** 0.5)
+    return OPTIONS.loss_share * min(1.0, (OPTIONS.share_rows / max(n_rows, 1.0)) ** 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,9 +28,29 @@ from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
 
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150
-SMALLEST_STEEPNESS, LARGEST_STEEPNESS = 1e-9, 1e12
-MOST_JOBS = 1_000_000
+
+@dataclass(frozen=True)
+class ArgumentLimits:
+    """Ranges of parameters that floats can compute with."""
+
+    smallest_weight: float = 1e-150
+    """Smallest product of weights and costs."""
+
+    largest_weight: float = 1e150
+    """Largest product of weights and costs."""
+
+    smallest_steepness: float = 1e-9
+    """Below it every gate is a coin."""
+
+    largest_steepness: float = 1e12
+    """Above it gates are steps that no float resolves."""
+
+    most_jobs: int = 1_000_000
+    """Most workers that may be asked for."""
+
+
+LIMITS = ArgumentLimits()
+
 SCALES = {
     "minmax": "minmax",
     "quantile": "quantile",
@@ -236,7 +257,7 @@ def make_numbers(name: str, values: Any) -> Any:
 def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> FloatArray:
     """Checked sample weights: sums and products of them must stay within floats."""
     largest = float(np.max(sample_weight, initial=0.0))
-    if largest > 0 and not SMALLEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+    if largest > 0 and not LIMITS.smallest_weight <= largest <= LIMITS.largest_weight:
         raise ValueError(
             f"{name} holds numbers up to {largest:.3g}, which are too "
             f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
@@ -247,7 +268,7 @@ def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> Floa
 def make_jobs(n_jobs: Any) -> int | None:
     """``None`` or a nonzero integer."""
     good = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    good = good and 0 < abs(n_jobs) <= MOST_JOBS
+    good = good and 0 < abs(n_jobs) <= LIMITS.most_jobs
     if n_jobs is not None and not good:
         raise ValueError(f"n_jobs must be None or a nonzero integer, got {shown(n_jobs)}.")
     return None if n_jobs is None else int(n_jobs)
@@ -263,9 +284,9 @@ def make_verbose(verbose: Any) -> bool:
 def make_steepness(steepness: Any) -> float:
     """gamma, below the point where gates turn into steps that no float can tell apart."""
     value = positive_number("steepness", steepness)
-    if not SMALLEST_STEEPNESS <= value <= LARGEST_STEEPNESS:
+    if not LIMITS.smallest_steepness <= value <= LIMITS.largest_steepness:
         raise ValueError(
-            f"steepness must lie between {SMALLEST_STEEPNESS:g} and {LARGEST_STEEPNESS:g}, "
-            f"got {shown(steepness)}."
+            f"steepness must lie between {LIMITS.smallest_steepness:g} and "
+            f"{LIMITS.largest_steepness:g}, got {shown(steepness)}."
         )
     return value

@@ -33,20 +33,36 @@ Codes = NDArray[np.int64]
 
 BASELINES = ("majority", "logistic", "cart", "boosting")
 LOGISTIC_GRID = tuple(10.0**e for e in range(-2, 3))
-LEAVES = (3, 6, 12, 25, 50, 100)
-CHOICE_ROWS = 2000
-"""Rows on which the setting of a baseline is chosen inside a fold."""
 
-CELLS_OF_A_THREAD = 20_000
-"""Cells from which on boosting has a second thread."""
 
-FAILED = -1e9
-"""Score of a model that cannot be trained on a fold."""
+@dataclass(frozen=True)
+class BaselineOptions:
+    """How the settings of other methods are chosen."""
 
-EXACT_ROWS, EXACT, LOOSE = 5000, 1e-4, 1e-3
-"""Beyond this many rows, and where its strength is chosen, the logistic regression ends at a looser
-tolerance: where a hyperplane parts the classes the last digits of its coefficients can take
-minutes."""
+    leaves: tuple[int, ...] = (3, 6, 12, 25, 50, 100)
+    """Numbers of leaves of CART to choose from, from simple to complex."""
+
+    choice_rows: int = 2000
+    """Rows on which a setting is chosen inside a fold."""
+
+    cells_per_thread: int = 20_000
+    """Cells for each thread of boosting: with fewer, threads wait for one another."""
+
+    failed_score: float = -1e9
+    """Score of a model that cannot be trained on a fold."""
+
+    exact_rows: int = 5000
+    """Rows up to which the last logistic regression ends at the tight tolerance: where a
+    hyperplane separates the classes, its last digits can take minutes."""
+
+    tight_tol: float = 1e-4
+    """Tolerance of the last logistic regression."""
+
+    loose_tol: float = 1e-3
+    """Tolerance while its strength is chosen, and beyond ``exact_rows``."""
+
+
+OPTIONS = BaselineOptions()
 
 
 @dataclass(frozen=True)
@@ -95,9 +111,9 @@ def train_baseline(
 
 def _logistic(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     name = "onevsrestclassifier__estimator__"
-    model = _sparse_logistic(counted, seed).set_params(**{f"{name}tol": LOOSE})
+    model = _sparse_logistic(counted, seed).set_params(**{f"{name}tol": OPTIONS.loose_tol})
     strength = _chosen(model, f"{name}C", LOGISTIC_GRID, 1.0, X, codes, seed)
-    tol = EXACT if len(codes) <= EXACT_ROWS else LOOSE
+    tol = OPTIONS.tight_tol if len(codes) <= OPTIONS.exact_rows else OPTIONS.loose_tol
     model.set_params(**{f"{name}C": strength, f"{name}tol": tol}).fit(X, codes)
     coefficients = [e.coef_ for e in model[-1].estimators_ if hasattr(e, "coef_")]
     used = [np.flatnonzero(np.any(one != 0, axis=0)) for one in coefficients]
@@ -118,7 +134,7 @@ def _sparse_logistic(counted: Any, seed: int) -> Any:
 def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = DecisionTreeClassifier(class_weight=counted, random_state=seed, min_samples_leaf=3)
     model.set_params(
-        max_leaf_nodes=_chosen(model, "max_leaf_nodes", LEAVES, 12, X, codes, seed)
+        max_leaf_nodes=_chosen(model, "max_leaf_nodes", OPTIONS.leaves, 12, X, codes, seed)
     ).fit(X, codes)
     asked = model.tree_.feature[model.tree_.feature >= 0]
     return model, np.unique(asked)
@@ -128,7 +144,7 @@ def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
     # Of few cells threads spend their time waiting for one another.
-    with threadpool_limits(min(n_threads(None), max(1, X.size // CELLS_OF_A_THREAD))):
+    with threadpool_limits(min(n_threads(None), max(1, X.size // OPTIONS.cells_per_thread))):
         return model.fit(X, codes), np.flatnonzero(varies)
 
 
@@ -140,7 +156,7 @@ def _chosen(
     From the simplest model on, until one is worse than the last: beyond, models fit more closely
     and take longer, and regressions that part all rows take longest.
     """
-    few = np.random.default_rng(seed).permutation(len(codes))[:CHOICE_ROWS]
+    few = np.random.default_rng(seed).permutation(len(codes))[: OPTIONS.choice_rows]
     if np.bincount(codes).min() < 2 or len(np.unique(codes[few])) < 2:
         return otherwise
     scoring = "accuracy" if len(np.unique(codes[few])) < len(np.unique(codes)) else "neg_log_loss"
@@ -148,7 +164,7 @@ def _chosen(
     for value in grid:
         model.set_params(**{name: value})
         scores = cross_val_score(
-            model, X[few], codes[few], cv=3, scoring=scoring, error_score=FAILED
+            model, X[few], codes[few], cv=3, scoring=scoring, error_score=OPTIONS.failed_score
         )
         score = float(np.mean(scores))
         if score < highest:

@@ -1,11 +1,10 @@
-"""When a rare class is called: before it is the most probable one, if that costs little.
+"""Decision rule for rare classes: predict one before it is the most probable, if that costs little.
 
-A tree by likelihood calls the most probable class, and a class of few samples is then hardly ever
-called. Its samples are the ones that people look for. With class probabilities p of left-out
-samples, the class called is the one with the largest f_k p_k; f_k = 1 but for *rare* classes, those
-with less than RARE of an even share. Their factor is the one of a small grid with the highest mean
-rate of correct calls over the classes (balanced accuracy), among those that lose no more accuracy
-than SLACK standard errors of the loss itself. As costs that decide at prediction this is
+The most probable class is hardly ever a class of few rows, and those are the rows that people look
+for. With class probabilities p of held-out rows, the predicted class is the one with the largest
+f_k p_k, where f_k = 1 but for *rare* classes. Their common factor is the one of a small grid with
+the highest balanced accuracy, among those that lose no more accuracy than ``slack`` standard errors
+of the loss itself. As a cost matrix that decides at prediction this is
 
     cost[y, k] = f_y for k != y, 0 for k = y
 
@@ -14,19 +13,35 @@ since sum_y p_y cost[y, k] is least where f_k p_k is largest.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.statistics import mean_and_error
 
-RARE = 0.5
-"""A class is rare below this part of an even share."""
 
-FACTORS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0)
-SLACK = 0.5
-FEWEST = 5
-"""Left-out samples that a class must have for a decision about it."""
+@dataclass(frozen=True)
+class RareClassOptions:
+    """When a rare class is predicted before it is the most probable one."""
+
+    rare: float = 0.5
+    """A class is rare below this part of an even share."""
+
+    factors: tuple[float, ...] = (
+        1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0,
+    )  # fmt: skip
+    """Grid of factors on the probability of rare classes."""
+
+    slack: float = 0.5
+    """Standard errors of accuracy that a factor may cost."""
+
+    fewest: int = 5
+    """Held-out rows that a class must have for a decision about it."""
+
+
+OPTIONS = RareClassOptions()
 
 
 def call_factors(
@@ -36,12 +51,12 @@ def call_factors(
     n_classes = len(shares)
     totals = np.bincount(labels, weights, n_classes).astype(float)
     counts = np.bincount(labels, minlength=n_classes)
-    rare = (totals < RARE * totals.sum() / n_classes) & (counts >= FEWEST)
+    rare = (totals < OPTIONS.rare * totals.sum() / n_classes) & (counts >= OPTIONS.fewest)
     if not np.any(rare):
         return None
     plain = _right(shares, labels, np.ones(n_classes))
     best, chosen = _balanced(plain, labels, weights, totals), 1.0
-    for factor in FACTORS[1:]:
+    for factor in OPTIONS.factors[1:]:
         right = _right(shares, labels, np.where(rare, factor, 1.0))
         found = _balanced(right, labels, weights, totals)
         if found > best + 1e-12 and _affordable(plain - right, weights):
@@ -68,6 +83,6 @@ def _balanced(
 
 
 def _affordable(lost: FloatArray, weights: FloatArray) -> bool:
-    """Whether the accuracy lost is within SLACK of its standard error."""
+    """Whether the mean accuracy lost is within ``slack`` standard errors."""
     mean, error = mean_and_error(lost, weights)
-    return mean <= SLACK * error + 1e-12
+    return mean <= OPTIONS.slack * error + 1e-12

@@ -1,10 +1,10 @@
 """Held-out rows of a fold, and the value of a tree on each of them.
 
-    value_i = [the most probable class is right] - CAUTION x min(-log p_i, FAR)
+    value_i = [the most probable class is right] - loss_weight x min(-log p_i, largest_loss)
 
 with p_i the probability of the true class. Accuracy is what most users look at; the log-loss is a
 proper score, which tells trees apart that are right equally often, and it sees a tree that is sure
-and wrong. FAR keeps one such sample from deciding alone.
+and wrong. ``largest_loss`` keeps one such sample from deciding alone.
 """
 
 from __future__ import annotations
@@ -25,20 +25,33 @@ from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
 from softsplit.tree.scaling import scaled_rows
 
-CAUTION = 0.3
-FAR = 10.0
 
-LEAST = 1e-15
-"""Probabilities below this count as this."""
+@dataclass(frozen=True)
+class RowValueOptions:
+    """How accuracy and log-loss make up the value of a held-out row."""
+
+    loss_weight: float = 0.3
+    """Weight of the log-loss beside accuracy."""
+
+    largest_loss: float = 10.0
+    """No single row counts with a larger log-loss."""
+
+    least_probability: float = 1e-15
+    """Smaller probabilities count as this one."""
+
+
+OPTIONS = RowValueOptions()
 
 
 def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
     """Values of samples with these class probabilities, (n_classes, n_samples), and labels."""
-    probable = np.clip(shares[labels, np.arange(len(labels))], LEAST, 1.0)
+    probable = np.clip(shares[labels, np.arange(len(labels))], OPTIONS.least_probability, 1.0)
     losses = -np.log(probable)
     right = np.argmax(shares, axis=0) == labels
     mean = float(np.average(losses, weights=weights)) if np.any(weights) else float("nan")
-    return Valued(right - CAUTION * np.minimum(losses, FAR), weights, mean)
+    return Valued(
+        right - OPTIONS.loss_weight * np.minimum(losses, OPTIONS.largest_loss), weights, mean
+    )
 
 
 Scorer = Callable[..., float]

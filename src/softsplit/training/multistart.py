@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,11 +33,19 @@ logger = logging.getLogger(__name__)
 HOP_KEY = 2**31
 """Spawn key of the hops' random numbers: beyond any number of starts."""
 
-ALIKE = 2
-"""Of them that have the same structure, where others have another."""
 
-FRONT = 5
-"""Solutions of different objective that a search hops from."""
+@dataclass(frozen=True)
+class FrontOptions:
+    """Trees from which a search starts."""
+
+    same_structure: int = 2
+    """Most trees of one structure, where others have another."""
+
+    size: int = 5
+    """Solutions of different objective from which perturbations start."""
+
+
+OPTIONS = FrontOptions()
 
 
 class Job(NamedTuple):
@@ -319,7 +327,9 @@ def _searched(
     # A child that no start uses, however many there are.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
-    front = varied(distinct([s for s in solutions if s.status.usable], len(solutions)), FRONT)
+    front = varied(
+        distinct([s for s in solutions if s.status.usable], len(solutions)), OPTIONS.size
+    )
     told = observer if observer and not ends.unlikely else Observer()  # nothing of no hops
     with budget.interruptible():  # outside the perturbations, which see to it themselves
         told.searching()
@@ -334,7 +344,7 @@ def _searched(
 
 
 def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
-    """The first of some solutions, but of one structure no more than ALIKE if there are others."""
+    """Return the first ``keep`` solutions, with at most ``same_structure`` of one structure."""
     counts: dict[object, int] = {}
     chosen: list[Solution] = []
     spare: list[Solution] = []
@@ -342,7 +352,7 @@ def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
         labels = np.argmax(solution.parameters.leaf_classes, axis=0).tolist()
         key = structure(tuple(labels))
         counts[key] = counts.get(key, 0) + 1
-        (chosen if counts[key] <= ALIKE else spare).append(solution)
+        (chosen if counts[key] <= OPTIONS.same_structure else spare).append(solution)
     return (chosen + spare)[:keep]
 
 

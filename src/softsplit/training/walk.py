@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,11 +27,19 @@ from softsplit.training.multistart import (
 )
 from softsplit.training.observer import Observer
 
-LATE = 0.3
-"""Seconds for which trees that are known are still measured after the time of a path is over."""
 
-FOR_ANOTHER = 5
-"""Paths among which, for each strength, one more is finished than the best."""
+@dataclass(frozen=True)
+class WalkOptions:
+    """How paths of strengths are finished."""
+
+    late_seconds: float = 0.3
+    """Seconds for which known trees are still measured after the time of a path is over."""
+
+    paths_per_finalist: int = 5
+    """For each strength the best path is finished, and one more for each so many paths."""
+
+
+OPTIONS = WalkOptions()
 
 
 def walk(
@@ -140,10 +148,13 @@ def _follow(
         for at, problem in enumerate(problems[:length]):
             if budget.exhausted:  # who has pressed Ctrl-C does not wait for thousands of points
                 ended = min(ended, budget.now())
-                if budget.now() - ended > LATE:
+                if budget.now() - ended > OPTIONS.late_seconds:
                     break
             ranked = sorted(whole, key=lambda pair: pair[1][at].objective)
-            some = [(path, trees[at]) for path, trees in ranked[: 1 + len(paths) // FOR_ANOTHER]]
+            some = [
+                (path, trees[at])
+                for path, trees in ranked[: 1 + len(paths) // OPTIONS.paths_per_finalist]
+            ]
             best.append(_last_digits(problem, some, budget) if tight else some[0][1])
         if tight and not budget.exhausted:
             _share_trees(problems, best, budget)

@@ -1,11 +1,10 @@
 """Wide sparse tables: a tree sees a working set of columns, and all others by sparse products.
 
-The first WORKING columns are those that promise most without a tree (``SparseColumns``). After
-training, columns outside are asked what they promise at the tree: under the count those whose gain
+The first columns are those of the largest score statistics (marginal screening). After training,
+columns outside are screened again, at the tree: under the count those whose gain
 exceeds their price, under other penalties those at which the first-order conditions of the whole
 problem fail. They join, the tree goes on from where it is and from a fresh start besides, and so
-on, until none is left or ROUNDS have been made. Nothing is ever as large as all rows times all
-columns.
+on, until none is left or ``rounds`` have been made. No array has all rows times all columns.
 
 Folds choose their columns by their own training rows, so that left-out rows have no say.
 
@@ -147,14 +146,24 @@ def _with_data(X: Any, data: FloatArray) -> Any:
     return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
-WORKING = 150
-"""Columns that a tree is trained on first."""
+@dataclass(frozen=True)
+class WorkingSetOptions:
+    """Columns of a wide sparse table that a tree is trained on."""
 
-JOINING, ROUNDS = 30, 8
-"""Columns that join at a time at most, and how often they may."""
+    first_columns: int = 150
+    """Columns of the first working set, by marginal screening."""
 
-LITTLE = 1e-6
-"""Parts of the objective by which it must fall for columns that have joined to stay."""
+    joining_columns: int = 30
+    """Most columns that join in a round."""
+
+    rounds: int = 8
+    """Most rounds of training and joining."""
+
+    least_gain: float = 1e-6
+    """Relative decrease of the objective below which no further round is made."""
+
+
+OPTIONS = WorkingSetOptions()
 
 
 @dataclass(frozen=True)
@@ -269,7 +278,7 @@ class WideRows:
         labels = np.unique(self.labels[counted], return_inverse=True)[1]
         X = self.X if np.all(counted) else self.X[counted]
         steps = SparseColumns.plain(X).steps(*class_slopes(labels, self.weight[counted]))
-        return self.joined(self._best(steps.gains.max(axis=1), WORKING), alone=True)
+        return self.joined(self._best(steps.gains.max(axis=1), OPTIONS.first_columns), alone=True)
 
     def joined(self, columns: Iterable[int], *, alone: bool = False) -> WideRows:
         """The same with more columns, and with those of their groups; or with these ``alone``."""
@@ -392,14 +401,14 @@ def widened(
         return prepared, found, None
     tol = run.budget.tol * prepared.problem.cost_unit
     refused: set[int] = set()
-    for number in range(ROUNDS + 1):
+    for number in range(OPTIONS.rounds + 1):
         promises = rows.promises(prepared, found.parameters)
         open_ = (promises.worth > tol) & ~np.isin(promises.columns, list(refused))
         left = float(np.max(promises.worth[open_], initial=0.0))
-        if left == 0.0 or number == ROUNDS or run.budget.exhausted:
+        if left == 0.0 or number == OPTIONS.rounds or run.budget.exhausted:
             break
         order = np.argsort(-np.where(open_, promises.worth, 0.0), kind="stable")
-        joining = order[: min(JOINING, int(open_.sum()))]
+        joining = order[: min(OPTIONS.joining_columns, int(open_.sum()))]
         wider = rows.joined(promises.columns[joining])
         again = prepare(prepared.settings, wider)
         start = moved(found.parameters, rows.columns, wider.columns)
@@ -410,7 +419,7 @@ def widened(
         with suppress(NoFeasibleTreeError):
             ends.append(train(again, replace(run, n_starts=1)).best)
         better = min(ends, key=lambda end: (not end.status.usable, end.objective))
-        least = LITTLE * abs(found.objective)
+        least = OPTIONS.least_gain * abs(found.objective)
         if better.status.usable and better.objective < found.objective - least:
             rows, prepared = wider, again
             found = replace(better, search=found.search)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -26,16 +27,30 @@ KEEP, DROP = "keep", "drop"
 HINTS = (NUMBER, CATEGORY, DATE, KEEP, DROP)
 """What a user may say that a column is."""
 
-MOST_COLUMNS = 30
-"""A category of more levels stands for the class shares of its levels."""
-RARE = 5
-"""Levels of fewer rows are put together, where there are ten times as many rows."""
-FEW = 20
-"""Of fewer rows nothing looks like an identifier."""
-DENSE = 4
-"""Whole numbers that are all different and leave out few look like an identifier."""
-WORDS = 2.5
-"""Texts of more words on average are free text."""
+
+@dataclass(frozen=True)
+class KindOptions:
+    """How the kind of a column is recognised from its cells."""
+
+    most_columns: int = 30
+    """A category of more levels is coded by the class shares of its levels."""
+
+    rare_rows: int = 5
+    """Levels of fewer rows are merged, where there are ten times as many rows."""
+
+    identifier_rows: int = 20
+    """Nothing looks like an identifier in fewer rows."""
+
+    density: int = 4
+    """Distinct whole numbers whose range is at most so many times their number look like an
+    identifier."""
+
+    free_text_words: float = 2.5
+    """Texts of more words on average are free text."""
+
+
+OPTIONS = KindOptions()
+
 NAMED_SO = re.compile(r"(^|[^a-z])(id|ids|nr|no|num|number|key|index|idx|uuid|guid|row)([^a-z]|$)")
 
 NO_VALUES, CONSTANT, IDENTIFIER, FREE_TEXT = (
@@ -115,7 +130,7 @@ def _median(numbers: FloatArray, weight: FloatArray) -> float:
 
 def _counts_rows(name: str, numbers: FloatArray) -> bool:
     """Whether whole numbers are all different, and dense or said to be a number of something."""
-    if len(numbers) < FEW or np.any(numbers != np.floor(numbers)):
+    if len(numbers) < OPTIONS.identifier_rows or np.any(numbers != np.floor(numbers)):
         return False
     different = np.unique(numbers)
     if len(different) < len(numbers):
@@ -123,7 +138,9 @@ def _counts_rows(name: str, numbers: FloatArray) -> bool:
     steps = np.diff(numbers)
     if np.all(steps == 1) or _named_so(name):
         return True
-    return len(numbers) >= FEW * RARE and bool(np.ptp(different) <= DENSE * len(different))
+    return len(numbers) >= OPTIONS.identifier_rows * OPTIONS.rare_rows and bool(
+        np.ptp(different) <= OPTIONS.density * len(different)
+    )
 
 
 def _named_so(name: str) -> bool:
@@ -153,12 +170,12 @@ def _with_levels(
         places = np.array([float(i) for i in range(len(ordered))])
         middle = np.floor(_median(places, np.array([counts[text] for text in ordered])))
         return Variable(name, ORDERED, float(middle), gaps, ordered)
-    rare = max(1, min(RARE, int(total // 10)))
+    rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
     kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
     if hint is None and (why := _of_no_use(counts, kept, total, content)):
         return why
     if not kept:
-        kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[:MOST_COLUMNS])
+        kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[: OPTIONS.most_columns])
     middle = max(range(len(kept)), key=lambda i: counts[kept[i]])
     strangers = len(kept) < len(counts)
     return Variable(
@@ -167,7 +184,7 @@ def _with_levels(
         float(middle),
         gaps,
         kept,
-        other=strangers and 1 < len(kept) <= MOST_COLUMNS,
+        other=strangers and 1 < len(kept) <= OPTIONS.most_columns,
         whole=strangers or len(kept) > 2,
     )
 
@@ -176,15 +193,15 @@ def _of_no_use(
     counts: dict[str, float], kept: tuple[str, ...], total: float, content: Distinct
 ) -> str:
     """Why a column of texts is no category; nothing if it is one."""
-    if total < FEW or (kept and len(counts) <= total / 2):
+    if total < OPTIONS.identifier_rows or (kept and len(counts) <= total / 2):
         return ""
-    if len(counts) <= RARE:
+    if len(counts) <= OPTIONS.rare_rows:
         return ""
     odd = _typing_error(content)
     if odd is not None:
         return f"texts beside numbers, such as {shown(odd, 20)}"
     words = np.mean([len(text.split()) for text in counts])
-    return FREE_TEXT if words > WORDS else IDENTIFIER
+    return FREE_TEXT if words > OPTIONS.free_text_words else IDENTIFIER
 
 
 def _typing_error(content: Distinct) -> str | None:
@@ -199,7 +216,7 @@ def _typing_error(content: Distinct) -> str | None:
 
 def needs_shares(variable: Variable) -> bool:
     """Whether a category has too many levels for a column each."""
-    return variable.kind == CATEGORY and len(variable.levels) > MOST_COLUMNS
+    return variable.kind == CATEGORY and len(variable.levels) > OPTIONS.most_columns
 
 
 def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:

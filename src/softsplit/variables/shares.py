@@ -21,8 +21,19 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.variables.variable import Variable
 
-FOLDS = 5
-MOST_PRIOR_ROWS = 1e4
+
+@dataclass(frozen=True)
+class ClassShareOptions:
+    """How levels of a large category are coded by class shares."""
+
+    folds: int = 5
+    """Folds whose shares are learned from the other folds."""
+
+    most_prior_rows: float = 1e4
+    """Largest weight of the overall shares, in rows."""
+
+
+OPTIONS = ClassShareOptions()
 
 
 def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
@@ -33,7 +44,7 @@ def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
             bits = np.ascontiguousarray(np.nan_to_num(column, nan=-1.5) + 0.0).view(np.uint64)
             mixed = (mixed ^ (bits + (bits >> np.uint64(29)))) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(32)
-    return (mixed % np.uint64(FOLDS)).astype(np.int64)
+    return (mixed % np.uint64(OPTIONS.folds)).astype(np.int64)
 
 
 def level_shares(
@@ -60,13 +71,17 @@ def _prior_rows(counts: FloatArray, sizes: FloatArray) -> float:
     counts, sizes = counts[used], sizes[used]
     total, n_levels = sizes.sum(), len(sizes)
     if n_levels < 2 or total <= n_levels:
-        return MOST_PRIOR_ROWS
+        return OPTIONS.most_prior_rows
     shares = counts / sizes[:, None]
     means = counts.sum(axis=0) / total
     within = float(np.sum(sizes[:, None] * shares * (1 - shares))) / (total - n_levels)
     spread = float(np.sum(sizes[:, None] * (shares - means) ** 2)) / (n_levels - 1)
     between = (spread - within) / ((total - np.sum(sizes**2) / total) / (n_levels - 1))
-    return MOST_PRIOR_ROWS if between <= 0 else min(max(within / between, 1.0), MOST_PRIOR_ROWS)
+    return (
+        OPTIONS.most_prior_rows
+        if between <= 0
+        else min(max(within / between, 1.0), OPTIONS.most_prior_rows)
+    )
 
 
 def out_of_fold(
@@ -78,7 +93,7 @@ def out_of_fold(
 ) -> FloatArray:
     """The shares that each row is coded by in training, (n_rows, n_classes)."""
     made = np.empty((len(places), n[1]))
-    for fold in range(FOLDS):
+    for fold in range(OPTIONS.folds):
         out = folds == fold
         made[out] = level_shares(places[~out], labels[~out], weight[~out], n)[places[out]]
     return made
