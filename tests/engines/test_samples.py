@@ -9,8 +9,9 @@ from numpy.testing import assert_array_equal
 from helpers import random_rows, random_tree
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
-from softsplit.engines.samples import FEW, Samples
+from softsplit.engines.samples import Samples
 from softsplit.problem.loss import ExpectedCost
+from softsplit.support.row_budgets import ROWS
 
 FIELDS = ["features", "starts", "weights", "class_totals"]
 seeds = st.integers(0, 10**6)
@@ -175,11 +176,11 @@ def test_single_precision_gives_the_same_bits_as_the_same_numbers_in_double(seed
 
 def test_few_rows_of_each_class_are_its_first():
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [FEW + 50, 7, FEW])
+    y = np.repeat([0, 1, 2], [ROWS.class_centre + 50, 7, ROWS.class_centre])
     samples = Samples.from_arrays(rng.uniform(size=(len(y), 2)), y, 3, rng.uniform(1, 2, len(y)))
     few = samples.few
-    assert np.diff(few.starts).tolist() == [FEW, 7, FEW]
-    kept = np.r_[:FEW, FEW + 50 : samples.n_rows]
+    assert np.diff(few.starts).tolist() == [ROWS.class_centre, 7, ROWS.class_centre]
+    kept = np.r_[: ROWS.class_centre, ROWS.class_centre + 50 : samples.n_rows]
     np.testing.assert_array_equal(few.features, samples.features[:, kept])
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
     np.testing.assert_allclose(few.class_totals[1:], samples.class_totals[1:])

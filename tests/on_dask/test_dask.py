@@ -24,6 +24,7 @@ from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
 from softsplit.on_dask.moments import Moments
 from softsplit.on_dask.parts import Part, Reading, added, part_gram, part_sums
+from softsplit.support.row_budgets import RowBudgets
 from softsplit.tree.scaling import fit_scaling
 
 da = pytest.importorskip("dask.array")
@@ -219,7 +220,7 @@ def test_estimators_keep_the_conventions_of_scikit_learn(client):
 
 
 def test_settings_are_chosen_on_a_sample_and_trained_on_all_rows(client, monkeypatch):
-    monkeypatch.setattr("softsplit.selection.folds.COMPARED_ROWS", 400)
+    monkeypatch.setattr("softsplit.selection.folds.ROWS", RowBudgets(compared=400))
     X, y = rows(1500)
     settings = {"depths": [1, 2], "scales": ["standard"], "ridges": [1.0], "n_strengths": 3}
     far = DaskSoftTreeClassifierCV(client=client, random_state=0, cv=3, **settings)

@@ -9,6 +9,7 @@ from softsplit import SoftTreeClassifierCV
 from softsplit.engines.samples import first_rows
 from softsplit.selection import folds
 from softsplit.solvers import Status
+from softsplit.support.row_budgets import RowBudgets
 
 
 def two_classes(n_rows):
@@ -18,7 +19,7 @@ def two_classes(n_rows):
 
 
 def test_candidates_are_compared_on_some_rows(monkeypatch):
-    monkeypatch.setattr(folds, "COMPARED_ROWS", 1500)
+    monkeypatch.setattr(folds, "ROWS", RowBudgets(compared=1500))
     X, y = two_classes(22_000)
     few = {"depths": (2,), "scales": ("standard",), "n_strengths": 4, "cv": 3, "random_state": 0}
     chosen = SoftTreeClassifierCV(**few).fit(X, y)
@@ -41,7 +42,7 @@ def test_first_rows_do_not_depend_on_the_order():
 
 
 def test_a_strength_that_was_named_stays(monkeypatch):
-    monkeypatch.setattr(folds, "COMPARED_ROWS", 400)
+    monkeypatch.setattr(folds, "ROWS", RowBudgets(compared=400))
     X, y = two_classes(1600)
     few = {"depths": (1,), "scales": ("standard",), "ridges": (1.0,), "cv": 2, "random_state": 0}
     named = SoftTreeClassifierCV(strengths=np.array([20.0]), **few).fit(X, y).best_params_

@@ -29,14 +29,11 @@ from softsplit.engines.samples import OfSamples, Samples
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, from_python
+from softsplit.support.row_budgets import ROWS as BUDGETS
 from softsplit.tree.routing import TILE
 
 ROWS = 16_384
 """Rows evaluated at a time."""
-
-MANY = 20_000
-"""Beyond this number of rows their sums are made by row_sums.py; up to it as compiled descents make
-them, to the bit."""
 
 CHUNK = 256
 """Rows whose part of a Newton matrix is added up at a time."""
@@ -199,7 +196,7 @@ class CompiledRows(OfSamples, InMemory):
         return ThreadedRows(self.samples, threads)
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        if self.n_rows > MANY:
+        if self.n_rows > BUDGETS.row_sums:
             return ThreadedRows(self.samples).evaluate(splits, table, outer, steepness)
         table = np.ascontiguousarray(table)
         found = self._pass(splits, table, outer, steepness)

@@ -15,6 +15,7 @@ from softsplit.engines.samples import Samples
 from softsplit.support import options
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling, Scaling
 
 EngineMaker = Callable[[Samples], RowEngine]
@@ -22,9 +23,6 @@ EngineMaker = Callable[[Samples], RowEngine]
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
 """All engines that an estimator knows by name."""
 
-
-MANY = 100_000
-"""Rows beyond which they are put in order on a device."""
 
 PARTS = (
     "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "few", "evaluate",
@@ -71,7 +69,7 @@ def make_samples(
 
     Those are the same samples, to the bit.
     """
-    if device is not None and len(X) > MANY and isinstance(scaling, LinearScaling):
+    if device is not None and len(X) > ROWS.sorted_on_device and isinstance(scaling, LinearScaling):
         made: Samples = _devices(device).make_samples(
             X, y, n_classes, weight, scaling, device=device, stay_single=stay_single
         )
@@ -93,7 +91,7 @@ def arrived(
 
     None if they are few or do not fit, or if that kind of scaling cannot be measured on a device.
     """
-    if device is None or len(X) <= MANY:
+    if device is None or len(X) <= ROWS.sorted_on_device:
         return None
     return _devices(device).arrived(X, y, n_classes, weight, kind, device=device, counts=counts)
 

@@ -20,18 +20,10 @@ from numpy.typing import NDArray
 from softsplit.engines.gram import Gram
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
+from softsplit.support.row_budgets import ROWS
 
 CHUNK = 16_384
 """Rows handled at a time where a copy of all of them would take too much memory."""
-
-SINGLE_ROWS = 20_000
-"""Up to this number rows are in double precision, whatever they were given in."""
-
-SMALLEST_CLASS = 100
-"""Rows of a rare class that a sample has at least."""
-
-FEW = 200
-"""Rows of a class that are enough to tell where it lies."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +87,10 @@ class Samples:
 
     @cached_property
     def few(self) -> Samples:
-        """At most FEW rows of each class, the first ones."""
-        if np.all(np.diff(self.starts) <= FEW):
+        """At most ROWS.class_centre rows of each class, the first ones."""
+        if np.all(np.diff(self.starts) <= ROWS.class_centre):
             return self
-        found = self.first(np.minimum(np.diff(self.starts), FEW))
+        found = self.first(np.minimum(np.diff(self.starts), ROWS.class_centre))
         return replace(found, class_totals=np.add.reduceat(found.weights, found.starts[:-1]))
 
     def stratified(
@@ -167,7 +159,7 @@ class Samples:
         Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
         applied to the rows as they are copied, so that no scaled copy of X is needed besides. The
         result is the same, to the bit, for numbers given in single or in double precision, unless
-        rows of single precision that are more than SINGLE_ROWS are to ``stay_single``.
+        rows of single precision that are more than ROWS.double_precision are to ``stay_single``.
         """
         single = np.asarray(X).dtype == np.float32
         values: NDArray[np.floating] = np.ascontiguousarray(
@@ -183,7 +175,7 @@ class Samples:
             raise ValueError("sample weights must be numbers >= 0.")
         order = _canonical_order(values, classes, weight)
         first = _first_of_equal(values, classes, order)
-        stay_single = stay_single and single and len(values) > SINGLE_ROWS
+        stay_single = stay_single and single and len(values) > ROWS.double_precision
         features = _copy_rows(values, order[first], transform, stay_single)
         labels = classes[order[first]]
         # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
@@ -202,11 +194,11 @@ def first_rows(
 ) -> NDArray[np.intp]:
     """Positions of about ``limit`` rows, the first of each class in canonical order, ascending.
 
-    Each class by its share, but not less than SMALLEST_CLASS rows of it.
+    Each class by its share, but not less than ROWS.smallest_class rows of it.
     """
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])
-    take = np.minimum(counts, np.maximum(SMALLEST_CLASS, counts * limit // len(order)))
+    take = np.minimum(counts, np.maximum(ROWS.smallest_class, counts * limit // len(order)))
     begins = np.cumsum(counts) - counts
     pairs = zip(begins, take, strict=True)
     return np.sort(np.concatenate([order[low : low + size] for low, size in pairs]))

@@ -63,7 +63,7 @@ class DaskTree(SoftTreeBase):
         known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
         if names is not None and (X.coding is None or X.coding.named):
             known["feature_names_in_"] = names
-        return X.sample(folds.COMPARED_ROWS), X
+        return X.sample(folds.ROWS.compared), X
 
     def predict(self, X: Any) -> Any:
         """Class of each sample: lazily, partition by partition, for dask collections."""

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
-from softsplit.engines.samples import FEW, Samples
+from softsplit.engines.samples import Samples
 from softsplit.on_dask.cluster_parts import DaskParts
 from softsplit.on_dask.moments import Moments
 from softsplit.on_dask.parts import Reading, added, first_rows, part_gram, part_sums
 from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
 
 MOST_DRAWN, LEAST_DRAWN, DRAWN_CELLS = 100_000, 20_000, 20_000_000
 """Rows of the sample, fewer where they have many columns."""
@@ -118,7 +119,7 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     """
     counts, n_features = moments.counts, len(moments.low)
     limit = min(MOST_DRAWN, max(LEAST_DRAWN, DRAWN_CELLS // n_features))
-    wanted = np.minimum(counts, np.maximum(FEW, counts * limit // counts.sum()))
+    wanted = np.minimum(counts, np.maximum(ROWS.class_centre, counts * limit // counts.sum()))
     quotas = []
     for part in parts.parts:
         at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)

@@ -24,10 +24,10 @@ from softsplit.data.learning import LabelledRows, label
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
-from softsplit.selection.folds import COMPARED_ROWS
 from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.warm_up import warm_up, warm_up_likelihood
 
 """Rows times features on which settings are compared, by loss."""
@@ -212,9 +212,9 @@ def _chosen(
     n_rows, n_features = rows.matrix.shape
     choice = formulation_of(options.loss).choice
     limit = max(FEWEST_ROWS, choice.compared_cells // n_features)
-    by_itself = choice.draws_rows and limit >= COMPARED_ROWS
+    by_itself = choice.draws_rows and limit >= ROWS.compared
     drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
-    part, compared = len(drawn) / n_rows, min(len(drawn), COMPARED_ROWS if by_itself else n_rows)
+    part, compared = len(drawn) / n_rows, min(len(drawn), ROWS.compared if by_itself else n_rows)
     search = SoftTreeClassifierCV(
         depths="auto" if options.depth is None else [options.depth],
         scales="auto" if options.scale is None else [options.scale],

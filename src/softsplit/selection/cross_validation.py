@@ -35,6 +35,7 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, strengths_at
 from softsplit.solvers.base import Budget, Path, Solution, Start
 from softsplit.support.parallel import in_threads, n_threads, n_workers
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
@@ -42,10 +43,6 @@ from softsplit.training.run import CheckRows, Run
 from softsplit.training.walk import walk
 from softsplit.training.wide import AnyRows, WideRows, moved
 from softsplit.tree.parameters import TreeParameters
-
-MANY_ROWS = 4_000
-"""With more rows folds go side by side on all cores where ``n_jobs`` is None, as passes over the
-rows of a single tree do where there are many."""
 
 Task = tuple[tuple[Candidate, ...], int]
 """A family of candidates, and a fold."""
@@ -191,7 +188,7 @@ class FoldTrainer:
         def run(task: Task) -> None:
             finished[task] = self.scores(*task, fractions, known[task])
 
-        many = len(self.rows.labels) > MANY_ROWS
+        many = len(self.rows.labels) > ROWS.parallel_folds
         jobs = n_threads(self.run.n_jobs) if many else self.run.n_jobs
         workers = n_workers(jobs, len(tasks))
         with self.run.budget.interruptible():

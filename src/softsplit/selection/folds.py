@@ -12,22 +12,18 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check
 from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.wide import AnyRows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
 
 
-COMPARED_ROWS = 25_000
-"""Candidates are compared on so many rows at most, and the chosen one is trained on all rows: folds
-of this size are trained on by arrays of their rows, larger ones by an engine."""
-
-
 def to_compare(rows: AnyRows, cv: Any) -> AnyRows:
     """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
-    if not is_number(cv) or len(rows.labels) <= COMPARED_ROWS:
+    if not is_number(cv) or len(rows.labels) <= ROWS.compared:
         return rows
-    return rows.part(first_rows(rows.content, rows.labels, rows.weight, COMPARED_ROWS))
+    return rows.part(first_rows(rows.content, rows.labels, rows.weight, ROWS.compared))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:

@@ -33,12 +33,10 @@ from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 from softsplit.variables import Coding, Shared
-
-READ_ROWS = 100_000
-"""Rows from which the importances of features are read."""
 
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
@@ -285,7 +283,7 @@ class Prepared:
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
-        """The tree of a solution; the importances of its features take a pass over READ_ROWS rows.
+        """The tree of a solution; the importances of its features take a pass over the rows.
 
         Leaves that carry classes get the class shares of the rows in them besides. Where leaves
         are distributions already, the cost matrix decides which class they predict. Where the
@@ -295,7 +293,7 @@ class Prepared:
         if formulation_of(self.settings.loss).prunes:
             found = simplified(found, self.problem.steepness, IDLE)
         if importances:
-            samples = self.problem.rows.sample(READ_ROWS)
+            samples = self.problem.rows.sample(ROWS.importances)
             shares = feature_importances(
                 found, self.problem.steepness, samples.features, samples.weights
             )

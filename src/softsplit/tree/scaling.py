@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
 
 SMALLEST_SPAN = 1e-250
@@ -85,8 +86,8 @@ class Scaling(Protocol):
         """The numbers that, with the kind, make the scaling: see ``scaling_from``."""
 
 
-MANY, PIECE = 50_000, 16_384
-"""Rows beyond which means are added up without sorting, and rows handled at a time then."""
+PIECE = 16_384
+"""Rows handled at a time where means are added up without sorting."""
 
 EXACT_BITS = 52.0
 """Integers up to 2^52 add up exactly."""
@@ -125,7 +126,7 @@ class LinearScaling:
     def standard(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
         """Mean and deviation of the columns of ``X``, from their values between 0 and 1."""
         frame = cls.minmax(X)
-        if len(X) > MANY:
+        if len(X) > ROWS.unsorted_means:
             return _standard_of_many(frame, X, weight)
         low, span = frame.low.copy(), frame.span.copy()
         for j in np.flatnonzero(np.isfinite(frame.span)):

@@ -1,0 +1,46 @@
+"""How many rows each part of the library looks at: one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RowBudgets:
+    """Rows that a part of the library uses at most, or beyond which it works in another way.
+
+    Samples are stratified by class and drawn as the first rows in canonical order
+    (engines/samples.py), so that the same rows are used whatever their order in the table.
+    """
+
+    compared: int = 25_000
+    """Most rows on whose folds settings are compared: beyond, standard errors of accuracy hardly
+    fall, and the chosen tree is trained on all rows."""
+
+    parallel_folds: int = 4_000
+    """Beyond this number folds run side by side on all cores where ``n_jobs`` is None."""
+
+    importances: int = 100_000
+    """Most rows from which the importances of features are computed."""
+
+    smallest_class: int = 100
+    """Rows of a rare class that a sample has at least."""
+
+    class_centre: int = 200
+    """Rows of a class that are enough to draw starts from."""
+
+    double_precision: int = 20_000
+    """Up to this number rows are stored in double precision, whatever they were given in."""
+
+    row_sums: int = 20_000
+    """Beyond this number sums over rows are made piece by piece (row_sums.py); up to it as compiled
+    descents make them, to the bit."""
+
+    sorted_on_device: int = 100_000
+    """Beyond this number rows are put in canonical order on the device where they lie."""
+
+    unsorted_means: int = 50_000
+    """Beyond this number means for scaling are added up without sorting the rows first."""
+
+
+ROWS = RowBudgets()
