@@ -220,7 +220,7 @@ def test_estimators_keep_the_conventions_of_scikit_learn(client):
 
 
 def test_settings_are_chosen_on_a_sample_and_trained_on_all_rows(client, monkeypatch):
-    monkeypatch.setattr("softsplit.selection.folds.ROWS", RowBudgets(compared=400))
+    monkeypatch.setattr("softsplit.on_dask.classifiers.ROWS", RowBudgets(compared=400))
     X, y = rows(1500)
     settings = {"depths": [1, 2], "scales": ["standard"], "ridges": [1.0], "n_strengths": 3}
     far = DaskSoftTreeClassifierCV(client=client, random_state=0, cv=3, **settings)

@@ -17,9 +17,9 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.on_dask.client import dask_needed, working_client
 from softsplit.on_dask.table_input import collections, is_dask, stored_table
-from softsplit.selection import folds
 from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.preparation import Rows, TrainingRows
 
 
@@ -63,7 +63,7 @@ class DaskTree(SoftTreeBase):
         known["n_features_in_"] = len(X.moments.low) if X.coding is None else len(names)
         if names is not None and (X.coding is None or X.coding.named):
             known["feature_names_in_"] = names
-        return X.sample(folds.ROWS.compared), X
+        return X.sample(ROWS.compared), X
 
     def predict(self, X: Any) -> Any:
         """Class of each sample: lazily, partition by partition, for dask collections."""

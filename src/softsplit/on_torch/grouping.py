@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from softsplit.engines.samples import SINGLE_ROWS, Samples
+from softsplit.engines.samples import Samples
 from softsplit.on_torch.backend import enough_memory
 from softsplit.support.arrays import FloatArray
+from softsplit.support.row_budgets import ROWS
 from softsplit.tree.scaling import LinearScaling
 
 AT_ONCE = 2**20
@@ -44,7 +45,7 @@ def grouped_samples(
         order = canonical_order(values, classes, weights)
         first = first_of_equal(values, classes, order)
         rows = order[first]
-        single = stay_single and X.dtype == np.float32 and len(X) > SINGLE_ROWS
+        single = stay_single and X.dtype == np.float32 and len(X) > ROWS.double_precision
         features = _scaled(values, rows, scaling, torch.float32 if single else torch.float64)
         counts = torch.bincount(classes[rows], minlength=n_classes).cpu().numpy()
         merged = weights[order].cpu().numpy()
