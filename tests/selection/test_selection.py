@@ -22,8 +22,8 @@ from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.training import walk as walking
+from softsplit.training.precompile import tiny_likelihoods
 from softsplit.training.preparation import prepare
-from softsplit.training.tiny_problems import tiny_likelihoods
 from softsplit.training.walk import walk
 
 

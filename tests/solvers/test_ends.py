@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.solvers import EliminationSolver
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
-from softsplit.training.tiny_problems import tiny_likelihoods
+from softsplit.training.precompile import tiny_likelihoods
 
 
 def counted(objectives, **options):

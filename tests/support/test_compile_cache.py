@@ -16,8 +16,8 @@ import pytest
 
 import softsplit
 from fault_runs import as_a_user, damaged
-from softsplit.support import compile_cache
-from softsplit.support.compile_cache import keep_on_disk
+from softsplit.support import compiling
+from softsplit.support.compiling import keep_on_disk
 
 SOURCE = """
 def doubled(x):
@@ -32,7 +32,7 @@ def doubled(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "source.py"
     path.write_text(SOURCE)
-    compile_cache._say_once.cache_clear()
+    compiling._warn_once.cache_clear()
 
     def make(stamp=STAMP):
         names = {"__name__": "source"}
@@ -42,7 +42,7 @@ def doubled(tmp_path, monkeypatch):
         return function
 
     yield make
-    compile_cache._say_once.cache_clear()
+    compiling._warn_once.cache_clear()
 
 
 def files(tmp_path):
@@ -66,7 +66,7 @@ def test_processes_that_compile_at_once_do_not_mix_signatures(doubled, monkeypat
     """Each writes its file and its index as if it were alone: either may be lost, never mixed."""
     one, other = doubled(), doubled()
     with monkeypatch.context() as patch:
-        patch.setattr(compile_cache.CheckedFiles, "_load_index", lambda self: {})
+        patch.setattr(compiling.CheckedFiles, "_load_index", lambda self: {})
         assert one(3) == 6 and other(0.5) == 1.0
     names = [place.name for place in Path(one._cache.cache_path).glob("*.nbc")]
     assert len(names) == 2  # numba would have written both into the same file
@@ -95,7 +95,7 @@ def test_files_of_other_sources_are_not_unpickled(which, doubled, tmp_path):
     function(3)
     path = files(tmp_path)[which]
     old = function._cache._cache_file
-    old._source_stamp = ("older sources", 0)
+    old.stamp = ("older sources", 0)
     trap = pickle.dumps({"key": Trap()})
     path.write_bytes(old._digest(trap) + trap)
     again = doubled()
@@ -130,7 +130,7 @@ def test_a_full_disk_is_said_once_and_compiled_code_serves(doubled, monkeypatch,
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compile_cache.CheckedFiles, "_write", full)
+    monkeypatch.setattr(compiling.CheckedFiles, "_write", full)
     function = doubled()
     with caplog.at_level(logging.WARNING):
         assert function(3) == 6

@@ -11,21 +11,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from softsplit.support import compile_notice
-from softsplit.support.compile_notice import NOTICE, CompileNotice
+from softsplit.support import compiling
+from softsplit.support.compiling import CompileNotice
 from softsplit.support.messages import announce
 
 # What a fit does first: two functions of their own. All of them would take half a minute.
 FIRST_STEPS = """
 import sys
 import numpy as np
-import softsplit.support.compile_notice
+import softsplit.support.compiling
 from softsplit.engines.samples import Samples
 exec(sys.argv[1])
 X = np.linspace(0.0, 1.0, 40).reshape(20, 2)
 samples = Samples.from_arrays(X, np.arange(20) % 2, 2, np.ones(20))
 """
-AT_ONCE = "softsplit.support.compile_notice.PATIENCE = 0.0"
+AT_ONCE = "softsplit.support.compiling.notice.__init__(patience=0.0)"
+NOTICE = "compiling numerical code for its first use here."
 SWITCHED_OFF = "import logging; logging.getLogger('softsplit').setLevel(logging.ERROR)"
 
 
@@ -54,45 +55,46 @@ def test_logging_switches_it_off(tmp_path):
 def clock(monkeypatch):
     """A clock that is set by hand, for the notice only."""
     hands = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(compile_notice, "time", SimpleNamespace(perf_counter=lambda: hands.now))
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(perf_counter=lambda: hands.now))
     return hands
 
 
-def event(module):
+def start(module):
     function = SimpleNamespace(__module__=module)
-    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+    return SimpleNamespace(is_start=True, data={"dispatcher": SimpleNamespace(py_func=function)})
 
 
-OURS, OTHER = event("softsplit.tree.routing"), event("numba.np.linalg")
+OURS, OTHER = start("softsplit.tree.routing"), start("numba.np.linalg")
+END = SimpleNamespace(is_start=False)
 
 
 def test_said_while_the_compiler_still_runs(clock, caplog):
     notice = CompileNotice()
-    notice.on_start(OURS)
+    notice.notify(OURS)
     clock.now = 5.0
-    notice.on_start(OTHER)  # something that ours calls
+    notice.notify(OTHER)  # something that ours calls
     assert [record.message for record in caplog.records] == [f"softsplit: {NOTICE}"]
-    notice.on_end(OTHER)
-    notice.on_end(OURS)
+    notice.notify(END)
+    notice.notify(END)
     assert len(caplog.records) == 1
 
 
 def test_short_work_adds_up(clock, caplog):
     notice = CompileNotice()
     for said in (0, 0, 1, 1):
-        notice.on_start(OURS)
+        notice.notify(OURS)
         clock.now += 0.8
-        notice.on_end(OURS)
+        notice.notify(END)
         assert len(caplog.records) == said
         clock.now += 100.0  # between two of them is not compiling
 
 
 def test_other_packages_do_not_count(clock, caplog):
     notice = CompileNotice()
-    for stranger in (OTHER, SimpleNamespace(data=None), SimpleNamespace(data={})):
-        notice.on_start(stranger)
+    for stranger in (OTHER, *(SimpleNamespace(is_start=True, data=data) for data in (None, {}))):
+        notice.notify(stranger)
         clock.now += 100.0
-        notice.on_end(stranger)
+        notice.notify(END)
     assert not caplog.records
 
 

@@ -19,12 +19,11 @@ from softsplit.estimators.base import training_run
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.penalties import counting
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
+from softsplit.training import precompile
 from softsplit.training import run as running
-from softsplit.training import warm_up as first_use
-from softsplit.training.tiny_problems import tiny_likelihood, tiny_problem
-from softsplit.training.warm_up import make_ready
+from softsplit.training.precompile import make_ready, tiny_likelihood, tiny_problem
 
-# Whatever is called has been called by a piece before: no function gets a new signature.
+# Whatever is called has been called by a unit before: no function gets a new signature.
 NOTHING_IS_LEFT = """
 import sys
 import warnings
@@ -33,7 +32,7 @@ import pandas as pd
 from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.support.compiling import Compiled
-from softsplit.training.pieces import PIECES
+from softsplit.training.precompile import UNITS
 
 def signatures():
     modules = [m for name, m in sys.modules.items() if name.startswith("softsplit")]
@@ -43,7 +42,7 @@ def signatures():
         for s in f.dispatcher.signatures
     }
 
-for call in PIECES.values():
+for call in UNITS.values():
     call()
 ready = signatures()
 warnings.simplefilter("ignore")
@@ -98,8 +97,8 @@ def test_nothing_is_left_to_compile():
 def calls(monkeypatch):
     """What is made ready, by name; nothing is."""
     found: list[str] = []
-    for name in ("compile_together", "warm_up", "warm_up_blocks", "warm_up_likelihood"):
-        monkeypatch.setattr(first_use, name, lambda *loss, name=name: found.append(name))
+    for name in ("compile_together", "warm_up", "warm_up_blocks"):
+        monkeypatch.setattr(precompile, name, lambda *loss, name=name: found.append(name))
     return found
 
 
@@ -120,14 +119,13 @@ def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
     assert calls == expected
 
 
-def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(calls, monkeypatch):
+def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(monkeypatch):
     problem = tiny_likelihood(2, 1, counting())
     asked: list[str] = []
-    monkeypatch.setattr(first_use, "compile_together", asked.append)
-    make_ready(EliminationSolver(), problem, timed=False)
-    assert calls == []
+    for name in ("compile_together", "warm_up"):
+        monkeypatch.setattr(precompile, name, asked.append)
     make_ready(EliminationSolver(), problem, timed=True)
-    assert calls == ["warm_up_likelihood"] and asked == ["log", "log"]
+    assert asked == ["log", "log"]
 
 
 def test_the_clock_does_not_count_compiling(monkeypatch):

@@ -1,4 +1,4 @@
-"""``softsplit compile``: all numerical code is compiled now, so that nobody waits for it later."""
+"""``softsplit compile``: compile all numerical code ahead of time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compile_code(quiet: options.Quiet = False, as_json: options.AsJson = False) 
     """
     began = time.monotonic()
     with signs_of_life(quiet):
-        from softsplit.training.compile_together import compile_everything
+        from softsplit.training.precompile import compile_everything
 
         folder = compile_everything()
     if folder is None:

@@ -33,7 +33,7 @@ from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
-from softsplit.training.tiny_problems import tiny_likelihoods, tiny_problems
+from softsplit.training.precompile import tiny_likelihoods, tiny_problems
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 

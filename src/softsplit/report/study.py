@@ -28,9 +28,8 @@ from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.convergence import CutShortWarning
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.warm_up import warm_up, warm_up_likelihood
+from softsplit.training.precompile import warm_up
 
-"""Rows times features on which settings are compared, by loss."""
 FEWEST_ROWS = 500
 LEAST_SECONDS = 5.0
 STARTS = 5
@@ -138,7 +137,7 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     """Choose what is not given by cross-validation, and train on all rows."""
     options = options or FitOptions()
     # Before the clock runs: on a new installation it takes as long as all the rest.
-    warm_up_likelihood() if options.loss == "log" else warm_up()
+    warm_up(options.loss)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,35 +1,60 @@
-"""How compiled functions are declared: what they are compiled with, and for whom.
+"""The `njit` options every compiled function uses, and where its machine code is kept.
 
-A declaration costs nothing. Numba, which takes half a second to load, is loaded where a function is
-called for the first time (machine_code.py): who asks about a few rows never waits for it.
+A declaration costs nothing. Numba, which takes half a second to load, is imported when a compiled
+function is called for the first time: predictions for a few rows never wait for it.
+
+Beyond numba's public interface this module uses
+
+- a compiler pipeline that optimises a function once, together with all it calls (``pipelines``),
+- files with checksums in place of numba's cache files (``CheckedFiles``),
+- options without documentation (``_nrt``, ``no_cfunc_wrapper``) and events of the compiler.
+
+Where numba's internals are not as expected, each of these is left out: the functions are then
+those of plain ``njit(cache=True)``, which compile longer and give the same results.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pickle
+import time
 from collections.abc import Callable, Mapping
-from functools import cached_property, update_wrapper
+from contextlib import suppress
+from functools import cache, cached_property, update_wrapper
 from inspect import signature
+from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from softsplit.support.interruption import is_interruption
+from softsplit.support.messages import announce
 
-_one_at_a_time = RLock()
+KNOWN_NUMBA = ((0, 60), (0, 68))
+"""First and last version of numba whose compiler pipeline is as ``pipelines`` expects it."""
+
+PUBLIC_OPTIONS = {"nogil", "error_model", "fastmath", "inline"}
+"""Documented options of ``njit``; all others are passed on if this numba knows them."""
+
+_dispatcher_lock = RLock()
+
+
+# --- declarations -----------------------------------------------------------------------------
 
 
 class Compiled:
-    """A function that is compiled when it is first called, for the types that it is called with.
+    """A function that is compiled when it is first called, for the types of its arguments.
 
-    Compiled functions that call it find numba's form of it by the attributes that numba looks for.
+    Compiled functions that call it find numba's form of it in ``_numba_type_``.
 
     Attributes
     ----------
     py_func : callable
-        The function as it is written.
+        The Python function.
     shared : bool
-        Whether Python and compiled functions call it alike.
+        Whether both Python and compiled functions call it.
     targetoptions : dict
-        What numba is told of it.
+        The options of ``njit``.
     """
 
     def __init__(
@@ -49,20 +74,16 @@ class Compiled:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """Numba's form for Python, with its compiled signatures."""
-        from softsplit.support.machine_code import dispatcher_of
-
-        with _one_at_a_time:
+        """Numba's dispatcher for calls from Python."""
+        with _dispatcher_lock:
             known, part = vars(self).get("dispatcher"), self.part if self.shared else None
-            return known or dispatcher_of(self.py_func, self.targetoptions, part)
+            return known or _make_dispatcher(self.py_func, self.targetoptions, part)
 
     @cached_property
     def part(self) -> Any:
-        """Numba's form for other compiled functions; None where it is the same."""
-        from softsplit.support.machine_code import part_of
-
-        with _one_at_a_time:
-            return vars(self).get("part") or part_of(self.py_func, self.targetoptions)
+        """Numba's dispatcher for calls from compiled functions; None where it is the same."""
+        with _dispatcher_lock:
+            return vars(self).get("part") or _make_part(self.py_func, self.targetoptions)
 
     @property
     def _numba_type_(self) -> Any:
@@ -73,99 +94,110 @@ class Compiled:
         return name
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile on first use, cached on disk, without the interpreter lock.
+def options(fastmath: set[str] | bool) -> dict[str, Any]:
+    """Return the ``njit`` options of every function; none is left to be inherited from a caller."""
+    return {
+        "nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True,
+        "_nrt": True,
+    }  # fmt: skip
 
-    Fused multiply-adds are allowed, reordering is not: the bits of a result do not depend on how
-    loops are cut into tiles. Division by zero gives infinity, as in numpy.
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on first use, cache on disk, release the interpreter lock.
+
+    LLVM may contract multiplications and additions into fused ones, but not reorder sums, so the
+    bits of a result do not depend on the length of tiles. Division by zero gives infinity, as in
+    numpy.
     """
     return Compiled(function, {"contract", "nsz"})
 
 
 def shared(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``compiled``, of functions that compiled functions call and Python too.
+    """Compile a function that both Python and compiled functions call.
 
-    Both have the same translation. Without it there would be two, which take twice the time.
+    Both use the same translation to LLVM; two translations would take twice the time.
     """
     return Compiled(function, {"contract", "nsz"}, shared=True)
 
 
 def compiled_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a function that makes no arrays: references to those it is handed do not count.
+    """Compile a function that allocates no arrays, without reference counts.
 
-    Numba counts them atomically wherever an array is handed on or sliced. For functions that are
-    called once for each row of a small matrix that takes longer than what they do.
+    Numba counts references atomically wherever an array is passed or sliced. In functions that are
+    called once per row of a small matrix the counting takes longer than the work.
     """
     return Compiled(function, {"contract", "nsz"}, _nrt=False)
 
 
 def shared_uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for one that Python calls too."""
+    """Combine ``shared`` and ``compiled_uncounted``."""
     return Compiled(function, {"contract", "nsz"}, shared=True, _nrt=False)
 
 
 def compiled_sums(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for loops that add up: numbers may be added side by side, in an order of their own.
+    """Compile a loop that adds up and may be vectorised: LLVM may reorder its sums.
 
-    That order follows from the length of the loop alone.
+    The order depends only on the length of the loop.
     """
     return Compiled(function, {"contract", "nsz", "reassoc"}, _nrt=False)
 
 
 def compiled_plainly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same with every operation rounded by itself, so that numpy can give the same bits."""
+    """Compile with every operation rounded by itself, so that numpy gives the same bits."""
     return Compiled(function, False)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A part of every compiled function that calls it, and compiled as that one is."""
+    """Inline a function into each compiled caller; the options of the caller apply."""
     return Compiled(function, False, inline="always")
 
 
 def compiled_by_type(
     implementations: Mapping[type, Callable[..., Any]], *, makes_arrays: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A function for compiled callers whose code depends on the type of its first argument.
+    """Overload a function on the type of its first argument, a named tuple.
 
-    That argument is a named tuple; the decorated function gives name, signature and documentation.
-    Numba takes the implementation for the type at hand and compiles no other. References are
-    counted by those that make arrays, and in between only where such an array is returned.
+    The decorated function supplies name, parameters and documentation. Numba compiles only the
+    implementation for the type at hand. ``makes_arrays`` switches reference counts on; they are
+    needed where an implementation returns an array that it has allocated.
     """
 
     def decorate(declared: Callable[..., Any]) -> Callable[..., Any]:
         from numba.extending import overload
 
-        from softsplit.support.machine_code import PART
-
         names = ", ".join(signature(declared).parameters)
 
-        def chosen(first: Any, *others: Any) -> Any:  # where nothing is compiled
+        def without_numba(first: Any, *others: Any) -> Any:  # NUMBA_DISABLE_JIT
             return implementations[type(first)](first, *others)
 
         def choose(kind: Any) -> Callable[..., Any]:
-            return _calling(implementations[kind.instance_class], names)
+            return _forwarder(implementations[kind.instance_class], names)
 
-        stub = _calling(chosen, names)
-        choose_with_names = _calling(lambda first, *_: choose(first), names)
-        told: Any = PART | options({"contract", "nsz"}) | {"_nrt": makes_arrays}
-        overload(stub, jit_options=told)(choose_with_names)
+        stub = _forwarder(without_numba, names)
+        choose_by_first = _forwarder(lambda first, *_: choose(first), names)
+        told: Any = _known(options({"contract", "nsz"}) | {"_nrt": makes_arrays})
+        overload(stub, jit_options=pipelines().part | told)(choose_by_first)
         return update_wrapper(stub, declared)
 
     return decorate
 
 
-def _calling(function: Callable[..., Any], names: str) -> Callable[..., Any]:
-    """A function of these parameters that hands them on: numba compares parameters by name."""
-    space: dict[str, Any] = {"function": function}
-    exec(f"def caller({names}):\n    return function({names})", space)
-    caller: Callable[..., Any] = space["caller"]
-    return caller
+def _forwarder(target: Callable[..., Any], names: str) -> Callable[..., Any]:
+    """Return a function of these parameters that calls ``target``.
+
+    Numba compares the parameters of overloads by name.
+    """
+    space: dict[str, Any] = {"_forwarded": target}
+    exec(f"def forward({names}):\n    return _forwarded({names})", space)
+    forward: Callable[..., Any] = space["forward"]
+    return forward
 
 
 def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
-    """What a compiled function makes of a bundle of arrays.
+    """Call a compiled function that takes a named tuple of arrays.
 
-    Numba runs a little Python for it. An interruption in there comes out as another error.
+    Numba runs some Python to unpack the tuple; Ctrl-C in there becomes a ``SystemError``, which is
+    turned back.
     """
     try:
         return make(bundle)
@@ -176,14 +208,364 @@ def from_python(make: Callable[[Any], Any], bundle: Any) -> Any:
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function as it is written, for arrays of numpy."""
+    """Return the Python function behind a compiled one."""
     written: Callable[..., Any] = getattr(function, "py_func", function)
     return written
 
 
-def options(fastmath: set[str] | bool) -> dict[str, Any]:
-    """Those of every function: numba would compile what is left open as the caller is."""
-    return {
-        "nogil": True, "error_model": "numpy", "fastmath": fastmath, "no_cfunc_wrapper": True,
-        "_nrt": True,
-    }  # fmt: skip
+# --- dispatchers ------------------------------------------------------------------------------
+
+
+def _make_dispatcher(
+    function: Callable[..., Any], given: Mapping[str, Any], part: Any = None
+) -> Any:
+    """Return numba's dispatcher for calls from Python; with ``part``, it only calls that."""
+    import numba
+
+    _listen()
+    written = function if part is None else _named_forwarder(part, function)
+    dispatcher: Any = numba.njit(**pipelines().whole, **_known(given))(written)
+    if hasattr(dispatcher, "enable_caching"):  # not with NUMBA_DISABLE_JIT
+        keep_on_disk(dispatcher, source_stamp())
+    return dispatcher
+
+
+def _named_forwarder(part: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    made: Any = _forwarder(part, ", ".join(signature(function).parameters))
+    update_wrapper(made, function)
+    place = function.__code__
+    made.__code__ = made.__code__.replace(  # numba names the cache file after it
+        co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
+    )
+    forward: Callable[..., Any] = made
+    return forward
+
+
+def _make_part(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Return numba's dispatcher for calls from compiled functions; None without a pipeline.
+
+    Literal arguments, such as a 0, count as any other number of their type: numba would translate
+    the function once for each literal.
+    """
+    if not pipelines().part:
+        return None
+    import numba
+    from numba.core.types import unliteral
+
+    part: Any = numba.njit(**pipelines().part, **_known(given))(function)
+    if hasattr(part, "get_call_template"):  # not with NUMBA_DISABLE_JIT
+        chosen = part.get_call_template
+        part.get_call_template = lambda args, kws: chosen(tuple(map(unliteral, args)), kws)
+    return part
+
+
+def _known(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that this numba knows."""
+    try:
+        from numba.core.options import DefaultOptions as Known
+    except ImportError:
+        Known = object  # type: ignore[misc,assignment]
+    return {n: v for n, v in given.items() if n in PUBLIC_OPTIONS or hasattr(Known, n)}
+
+
+# --- pipelines --------------------------------------------------------------------------------
+
+
+class Pipelines(NamedTuple):
+    """Options of ``njit`` that name a compiler pipeline; empty for numba's own.
+
+    Attributes
+    ----------
+    part : dict
+        For functions that compiled functions call.
+    whole : dict
+        For functions that Python calls.
+    """
+
+    part: dict[str, Any]
+    whole: dict[str, Any]
+
+
+@cache
+def pipelines() -> Pipelines:
+    """Return pipelines that optimise each function once, or numba's own if that is not possible.
+
+    Numba optimises every function by itself, and again within each function that calls it: what
+    lies four calls deep is optimised five times. With these pipelines a function that compiled
+    functions call (a *part*) stops at its translation to LLVM, and only a function that Python
+    calls (a *whole*) is optimised, once, linked with its parts.
+    """
+    try:
+        return _linked_pipelines()
+    except (ImportError, AttributeError, TypeError):
+        return Pipelines({}, {})
+
+
+def _linked_pipelines() -> Pipelines:
+    """Derive both pipelines from numba's; an error if its internals are not as expected."""
+    import numba
+    from numba import _dynfunc  # type: ignore[attr-defined]
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.environment import lookup_environment
+    from numba.core.typed_passes import NativeLowering
+
+    first, last = KNOWN_NUMBA
+    if not first <= numba.version_info.short <= last:
+        raise ImportError(f"the compiler of numba {numba.__version__} is not known.")
+    replaced = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module")
+    for owner, names in (
+        (JITCodeLibrary, (*replaced, "_finalize_dynamic_globals")),
+        (NativeLowering, ("run_pass",)),
+        (Compiler, ("define_pipelines",)),
+        (_dynfunc, ("make_function",)),
+    ):
+        for name in names:
+            getattr(owner, name)
+
+    class PartLibrary(JITCodeLibrary):
+        """LLVM code of a part and of all it calls; the whole it is linked into optimises it."""
+
+        def _optimize_functions(self, ll_module: Any) -> None:
+            ll_module.data_layout = self._codegen._data_layout
+
+        def _optimize_final_module(self) -> None:
+            pass
+
+        def _finalize_final_module(self) -> None:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class PartLowering(NativeLowering):
+        """Translate a function to LLVM and make it known to compiled callers only."""
+
+        _name = "softsplit_part_lowering"
+
+        def run_pass(self, state: Any) -> bool:
+            state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.flags.no_compile = state.flags.no_cpython_wrapper = True
+            super().run_pass(state)
+            made, library, name = state["cr"], state.library, state.func_id.func_name
+            place = _dynfunc.make_function(
+                made.fndesc.lookup_module(), name, "", 0, made.env, (library,)
+            )
+            state.targetctx.insert_user_function(place, made.fndesc, [library])
+            state["cr"] = made._replace(cfunc=place)
+            return True
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class WholeLowering(NativeLowering):
+        """Compile a function with its parts, and hand each part its environment of constants."""
+
+        _name = "softsplit_whole_lowering"
+
+        def run_pass(self, state: Any) -> bool:
+            super().run_pass(state)
+            codegen = state.targetctx.codegen()
+            for variable in state.library._final_module.global_variables:
+                known = lookup_environment(variable.name)
+                if known is not None:
+                    codegen.set_env(variable.name, known)
+            return True
+
+    def compiler(lowering: type[NativeLowering]) -> type[Compiler]:
+        class Replaced(Compiler):
+            def define_pipelines(self) -> list[Any]:
+                made: list[Any] = super().define_pipelines()
+                for pipeline in made:
+                    pipeline.passes = [
+                        (lowering if step is NativeLowering else step, why)
+                        for step, why in pipeline.passes
+                    ]
+                    pipeline.finalize()
+                return made
+
+        return Replaced
+
+    return Pipelines(
+        {"pipeline_class": compiler(PartLowering)}, {"pipeline_class": compiler(WholeLowering)}
+    )
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+@cache
+def source_stamp() -> tuple[str, int]:
+    """Return a hash of the sources that compile something, as a stamp of numba's cache.
+
+    Numba only looks at a function's own file to see whether it has changed. Compiled functions
+    call one another across files, so a change in one file must invalidate all.
+    """
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_bytes()
+        if b"compiled" in text or b"support.compiling" in text:
+            digest.update(path.relative_to(root).as_posix().encode() + text)
+    return digest.hexdigest(), 0
+
+
+def keep_on_disk(dispatcher: Any, stamp: tuple[str, int]) -> None:
+    """Load machine code of ``dispatcher`` from disk, and save what is compiled.
+
+    Where nothing can be written, machine code serves only the process that compiled it.
+    """
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError:  # numba finds no folder that it may write
+        _warn_once("there is no folder for it")
+        return
+    with suppress(AttributeError):  # otherwise numba's own files serve
+        dispatcher._cache._cache_file = CheckedFiles(dispatcher._cache._cache_file, stamp)
+
+
+@cache
+def _warn_once(reason: str) -> None:
+    announce(
+        f"compiled code cannot be kept on disk ({reason}), and every new process will compile "
+        "anew; make room, or name a folder in NUMBA_CACHE_DIR."
+    )
+
+
+class CheckedFiles:
+    """The cache files of one function, in the folder and under the names that numba chose.
+
+    Numba pickles an index and the machine code of every function and trusts what it reads: it
+    rebuilds the types in an index before it compares versions, and runs a truncated or changed
+    file. Here each file begins with a hash of numba's version, the stamp of the sources and the
+    content; a file whose hash differs is ignored, and the function is compiled anew.
+
+    Numba calls ``load``, ``save`` and ``flush``.
+    """
+
+    def __init__(self, chosen: Any, stamp: tuple[str, int]) -> None:
+        self.stamp = stamp
+        self._version: str = chosen._version
+        self._pickled: Callable[[Any], bytes] = chosen._dump
+        self._index = Path(chosen._index_path)
+
+    def load(self, key: Any) -> Any:
+        """Return what ``save`` was given for a signature, or None."""
+        name = self._load_index().get(key)
+        return None if name is None else self._read(self._index.with_name(name))
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save the machine code for one signature, in a file that is named after the signature.
+
+        Numba numbers the files. Two processes that compile a function for different signatures at
+        the same time would use the same number, and one would run the code of the other.
+        """
+        name = f"{self._index.stem}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+        try:
+            self._write(self._index.with_name(name), data)
+            self._write(self._index, self._load_index() | {key: name})
+        except OSError as error:
+            _warn_once(error.strerror or "the disk cannot be written")
+
+    def flush(self) -> None:
+        """Forget all signatures."""
+        self._write(self._index, {})
+
+    def _load_index(self) -> dict[Any, str]:
+        return self._read(self._index) or {}
+
+    def _read(self, path: Path) -> Any:
+        """Return the content of a file, or None if it is absent, stale or damaged."""
+        try:
+            stored = path.read_bytes()
+        except OSError:
+            return None
+        n = hashlib.sha256().digest_size
+        return pickle.loads(stored[n:]) if stored[:n] == self._digest(stored[n:]) else None
+
+    def _write(self, path: Path, value: Any) -> None:
+        """Replace a file as a whole: other processes may be reading it."""
+        content = self._pickled(value)
+        beside = path.with_name(f"{path.name}.tmp.{os.urandom(8).hex()}")
+        try:
+            beside.write_bytes(self._digest(content) + content)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+    def _digest(self, content: bytes) -> bytes:
+        return hashlib.sha256(f"{self._version} {self.stamp}\n".encode() + content).digest()
+
+
+def place_on_disk(function: Any) -> tuple[Path, str] | None:
+    """Return where machine code is kept, and a key of versions, sources and processor.
+
+    None if it is kept nowhere, or if numba's internals are not as expected.
+    """
+    try:
+        import numba
+
+        dispatcher = function.dispatcher
+        folder = dispatcher.stats.cache_path
+        machine = dispatcher.targetctx.codegen().magic_tuple()
+    except AttributeError:
+        return None
+    key = f"{numba.__version__} {source_stamp()[0]} {machine}"
+    return None if folder is None else (Path(folder), key)
+
+
+# --- notice -----------------------------------------------------------------------------------
+
+
+class CompileNotice:
+    """Tells the user once that functions of this package are being compiled, if that takes long.
+
+    A listener of numba's compile events: one at the start and one at the end of each function that
+    is not in the cache; a function is compiled within the events of its caller.
+    """
+
+    def __init__(self, patience: float = 2.0) -> None:
+        self._patience = patience  # seconds of compiling that pass without a notice
+        self._depth = 0
+        self._began = self._spent = 0.0
+        self._told = False
+
+    def notify(self, event: Any) -> None:
+        if event.is_start:
+            self._start(event)
+        elif self._depth > 0:
+            self._tell_if_long()
+            self._depth -= 1
+            if self._depth == 0:
+                self._spent += time.perf_counter() - self._began
+
+    def _start(self, event: Any) -> None:
+        if self._depth == 0:
+            function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+            if not getattr(function, "__module__", "").startswith("softsplit."):
+                return
+            self._began = time.perf_counter()
+        self._depth += 1
+        self._tell_if_long()
+
+    def _tell_if_long(self) -> None:
+        spent = self._spent + time.perf_counter() - self._began
+        if not self._told and spent >= self._patience:
+            self.tell()
+
+    def tell(self, duration: str = "") -> None:
+        """Tell it now, and not again by itself."""
+        self._told = True
+        announce(f"compiling numerical code for its first use here{duration}.")
+
+
+notice = CompileNotice()
+"""Of this process."""
+
+
+@cache
+def _listen() -> None:
+    with suppress(ImportError, AttributeError):
+        from numba.core.event import Listener, register
+
+        Listener.register(CompileNotice)
+        register("numba:compile", notice)

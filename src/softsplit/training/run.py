@@ -23,8 +23,8 @@ from softsplit.support.arrays import FloatArray
 from softsplit.training.growing import grow, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.training.observer import Observer
+from softsplit.training.precompile import make_ready, warm_up_samples
 from softsplit.training.preparation import Prepared
-from softsplit.training.warm_up import make_ready, warm_up_samples
 from softsplit.tree.scaling import scaled_rows
 
 CheckRows = Callable[[Any], FloatArray]

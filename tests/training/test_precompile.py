@@ -13,9 +13,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from softsplit.support.turns import Turns
-from softsplit.training import compile_together as module
-from softsplit.training.compile_together import compile_everything, compile_together, finish
+from softsplit.training import precompile as module
+from softsplit.training.precompile import (
+    SharedJobs,
+    compile_everything,
+    compile_the_rest,
+    compile_together,
+)
 
 
 class Recorder:
@@ -23,19 +27,19 @@ class Recorder:
 
     def __init__(self, monkeypatch, folder):
         self.calls = []
-        self.turns = Turns(folder, "now")
-        self.pieces = {name: lambda name=name: self.call(name) for name in ("a", "b", "rest")}
-        monkeypatch.setattr(module, "turns", lambda function: self.turns)
-        monkeypatch.setattr(module, "PIECES", self.pieces)
-        monkeypatch.setattr(module, "TRAINING", {"log": ("a", "b")})
+        self.jobs = SharedJobs(folder, "now")
+        self.units = {name: lambda name=name: self.call(name) for name in ("a", "b", "rest")}
+        monkeypatch.setattr(module, "_shared_jobs", lambda: self.jobs)
+        monkeypatch.setattr(module, "UNITS", self.units)
+        monkeypatch.setattr(module, "UNITS_OF_LOSS", {"log": ("a", "b")})
         monkeypatch.setattr(module, "_done", set())
         monkeypatch.setattr(subprocess, "Popen", self.start)
         monkeypatch.setattr(module, "parent_process", lambda: None)
         monkeypatch.setattr(module, "_n_cores", lambda: 2)
         monkeypatch.delenv(module.SWITCH, raising=False)
 
-    def call(self, piece):
-        self.calls.append(piece)
+    def call(self, unit):
+        self.calls.append(unit)
 
     def start(self, command, **options):
         self.calls.append("finisher" if module.DETACH in command else "helper")
@@ -60,20 +64,20 @@ def test_this_process_works_while_the_other_does(recorder):
 def test_all_the_rest_is_left_to_a_process_that_is_not_waited_for(recorder):
     assert recorder.run()[5:] == ["finisher", "waited"]  # for the one that starts it
     assert "rest" not in recorder.calls
-    finish()
-    assert recorder.calls[-1] == "rest" and all(map(recorder.turns.is_done, recorder.pieces))
+    compile_the_rest()
+    assert recorder.calls[-1] == "rest" and all(map(recorder.jobs.is_done, recorder.units))
 
 
 def test_nothing_is_done_where_it_was_done_before(recorder, monkeypatch):
-    for piece in ("a", "b", "rest"):
-        recorder.turns.note(piece)
+    for unit in ("a", "b", "rest"):
+        recorder.jobs.mark_done(unit)
     assert recorder.run() == []
 
 
 def test_what_is_left_is_begun_once(recorder):
-    for piece in ("a", "b"):
-        recorder.turns.note(piece)
-    with recorder.turns.turn("the-rest"):  # somebody is at it
+    for unit in ("a", "b"):
+        recorder.jobs.mark_done(unit)
+    with recorder.jobs.lock("the-rest"):  # somebody is at it
         assert recorder.run() == []
 
 
@@ -86,9 +90,9 @@ def test_what_cannot_be_compiled_ahead_is_not_tried_for_ever(recorder):
     def fail():
         raise ValueError
 
-    recorder.pieces["a"] = fail
-    finish()
-    assert recorder.calls == ["b", "rest"] and recorder.turns.is_done("a")
+    recorder.units["a"] = fail
+    compile_the_rest()
+    assert recorder.calls == ["b", "rest"] and recorder.jobs.is_done("a")
 
 
 def test_everything_at_once(recorder, tmp_path):
@@ -100,7 +104,7 @@ def test_an_interruption_leaves_no_process_behind(recorder):
     def interrupt():
         raise KeyboardInterrupt
 
-    recorder.pieces["a"] = interrupt
+    recorder.units["a"] = interrupt
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
     assert recorder.calls == ["helper", "killed", "waited"]
@@ -113,7 +117,7 @@ def test_an_interruption_leaves_no_process_behind(recorder):
         (sys, "executable", None),
         (module, "parent_process", object),
         (module, "_n_cores", lambda: 1),
-        (module, "turns", lambda function: None),
+        (module, "_shared_jobs", lambda: None),
     ],
 )
 def test_no_process_is_started_where_it_may_do_harm(recorder, monkeypatch, owner, name, value):
@@ -134,7 +138,7 @@ def test_an_interruption_that_a_destructor_swallows_counts(usual_interruptions, 
         with suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
-    recorder.pieces["a"] = swallow
+    recorder.units["a"] = swallow
     with pytest.raises(KeyboardInterrupt):
         recorder.run()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
