@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from softsplit.report import Assessment, JudgedPath, make_subject, render_report
+from softsplit.report import Assessment, JudgedPath, make_report_data, render_report
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
 
@@ -16,7 +16,7 @@ def unjudged_page(tree, rows):
     none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
     labels = np.searchsorted(tree.classes_, rows.y)
     found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    return make_subject("data", rows, JudgedPath((tree,), 0, found, (), False))
+    return make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
 
 
 def shown_proba(page):
@@ -43,9 +43,9 @@ def opened(browser, tmp_path):
     said = []
     pages = []
 
-    def open_page(subject, **options):
+    def open_page(data, **options):
         path = tmp_path / f"page{len(pages)}.html"
-        path.write_text(render_report(subject), encoding="utf-8")
+        path.write_text(render_report(data), encoding="utf-8")
         page = browser.new_context(**options).new_page()
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))

@@ -16,7 +16,8 @@ from softsplit.cli import app, inputs
 from softsplit.cli.console import say, signs_of_life
 from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.report import rivals, walk_path
+from softsplit.report import comparison, walk_path
+from softsplit.report.comparison import ComparisonOptions
 from softsplit.selection.assessment import Assessment, Judged
 from tables import rare_table
 
@@ -116,8 +117,8 @@ def test_no_tree_that_another_beats_is_offered(monkeypatch):
     rows = learn(Table("rare", rare_table(150).astype(str)), "state")
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
     tree.fit(*rows.part())
-    monkeypatch.setattr(rivals, "POINTS", 6)
-    monkeypatch.setattr(rivals, "FOLDS", 2)
+    options = ComparisonOptions(points=6, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     path = walk_path(tree, rows)
     sizes = [len(t.selected_features_) for t in path.trees]
     found: Assessment = path.assessment

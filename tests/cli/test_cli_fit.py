@@ -19,8 +19,9 @@ from softsplit import load_model
 from softsplit.cli import app
 from softsplit.data.dataset import sample_rows
 from softsplit.formulations.likelihood import LikelihoodFormulation
-from softsplit.report import rivals as reporting
+from softsplit.report import comparison
 from softsplit.report import study as fitting
+from softsplit.report.comparison import ComparisonOptions
 from tables import people, written
 
 COMMANDS = [
@@ -93,8 +94,8 @@ def test_samples_keep_every_class():
 
 
 def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr(reporting, "POINTS", 2)
-    monkeypatch.setattr(reporting, "FOLDS", 2)
+    options = ComparisonOptions(points=2, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     path, model, page = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
     quick = ["--depth", 1, "--strength", 2, "-q", "--jobs", 1]
     fitted = invoke("fit", path, "-t", "risk", "-m", model, "-r", page, "--json", *quick)
@@ -104,14 +105,17 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     said, before = json.loads(made.stdout), json.loads(fitted.stdout)
     assert said["accuracy"] == before["accuracy"]
     assert said["majority"]["value"] < said["accuracy"]["value"]
-    pages = [file.read_text().split("<main>")[1].split('id="story"')[0] for file in (page, again)]
+    pages = [
+        file.read_text().split("<main>")[1].split('id="provenance"')[0] for file in (page, again)
+    ]
     # A file does not know why its tree was chosen.
     first, second = (re.sub(r'<p id="rule">.*?</p>', "", text) for text in pages)
     assert first == second
 
 
 def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
-    monkeypatch.setattr(reporting, "FOLDS", 2)
+    options = ComparisonOptions(folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     path = written(tmp_path, "plain")
     result = invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")
     assert result.exit_code == 0, result.output
@@ -125,8 +129,8 @@ def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
 
 
 def test_the_demo_ends_with_the_path_of_its_report(tmp_path, monkeypatch):
-    monkeypatch.setattr(reporting, "POINTS", 2)
-    monkeypatch.setattr(reporting, "FOLDS", 2)
+    options = ComparisonOptions(points=2, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     page = tmp_path / "demo.html"
     result = invoke("demo", "--data", "iris", "--out", page, "--jobs", 1)
     assert result.exit_code == 0, result.output

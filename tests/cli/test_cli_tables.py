@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from softsplit import SoftTreeClassifier
 from softsplit.cli import app
 from softsplit.persistence import load_model, save_model
-from softsplit.report import rivals as reporting
+from softsplit.report import comparison
+from softsplit.report.comparison import ComparisonOptions
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people, written
 
 QUICK = ["--depth", "1", "--strength", "2", "--jobs", "1", "--quiet"]
@@ -68,11 +69,10 @@ def expected(model, tmp_path_factory):
 @pytest.fixture
 def light(monkeypatch):
     """Little work for reports and paths."""
-    monkeypatch.setattr(reporting, "PATH_CELLS", 400)
-    monkeypatch.setattr(reporting, "TRAINED_CELLS", 400)
-    monkeypatch.setattr(reporting, "FEWEST_ROWS", 100)
-    monkeypatch.setattr(reporting, "POINTS", 2)
-    monkeypatch.setattr(reporting, "FOLDS", 2)
+    options = ComparisonOptions(
+        path_cells=400, trained_cells=400, fewest_rows=100, points=2, folds=2
+    )
+    monkeypatch.setattr(comparison, "OPTIONS", options)
 
 
 @pytest.mark.parametrize("kind", SAME)
@@ -163,7 +163,7 @@ def test_the_tree_is_kept_where_the_report_fails(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise ValueError("no report today.")
 
-    monkeypatch.setattr(reporting, "walk_path", broken)
+    monkeypatch.setattr(comparison, "walk_path", broken)
     path, model = written(tmp_path, "plain"), tmp_path / "m.json"
     result = invoke("fit", path, "-t", "risk", "-m", model, "-r", tmp_path / "r.html", *QUICK)
     refused(result, "no report today.")
@@ -175,7 +175,7 @@ def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reporting, place, interrupted)
+    monkeypatch.setattr(comparison, place, interrupted)
     path, model, out = written(tmp_path, "plain"), tmp_path / "m.json", tmp_path / "r.html"
     result = invoke("fit", path, "-t", "risk", "-m", model, "-r", out, *QUICK)
     assert result.exit_code == 130
@@ -188,14 +188,14 @@ def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
 
 @pytest.mark.parametrize("kept", [1, 3])
 def test_ctrl_c_in_the_path_of_the_report_keeps_what_was_walked(tmp_path, monkeypatch, light, kept):
-    whole = reporting.path_trees
+    whole = comparison.path_trees
 
     def cut_short(base, X, y, fractions, budget):
         trees = whole(base, X, y, fractions, budget)
         budget.stop()
         return trees[:kept]
 
-    monkeypatch.setattr(reporting, "path_trees", cut_short)
+    monkeypatch.setattr(comparison, "path_trees", cut_short)
     path, page = written(tmp_path, "plain"), tmp_path / "r.html"
     result = invoke("fit", path, "-t", "risk", "-r", page, *QUICK)
     assert result.exit_code == 130, result.output

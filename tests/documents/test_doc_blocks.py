@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from doc_blocks import Block, blocks, shell_commands
 from places import ROOT
 from softsplit.cli.app import app
-from softsplit.report import rivals
+from softsplit.report import comparison
+from softsplit.report.comparison import ComparisonOptions
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
@@ -42,8 +43,9 @@ RUNNING = [page for page in PAGES if any(map(runs, blocks(page)))]
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
 def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rivals, "POINTS", 2)  # reports of few trees: it is words that are tried
-    monkeypatch.setattr(rivals, "FOLDS", 2)
+    # reports of few trees: it is words that are tried
+    options = ComparisonOptions(points=2, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     session = ModuleType("document_" + re.sub(r"\W", "_", page.stem))
     monkeypatch.setitem(sys.modules, session.__name__, session)  # dataclasses look it up
     for block in filter(runs, blocks(page)):

@@ -18,7 +18,7 @@ from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.score_card import make_card
-from softsplit.report import Assessment, JudgedPath, make_subject
+from softsplit.report import Assessment, JudgedPath, make_report_data
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
 
@@ -161,8 +161,8 @@ def test_sides_are_those_of_the_report(fitted):
     shape = (len(y), 2)
     none = Judged(np.full(len(y), NOT_JUDGED), np.zeros(shape))
     found = Assessment(y.to_numpy(), (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    subject = make_subject("data", rows, JudgedPath((tree,), 0, found, (), False))
-    assert str(subject.card) == str(tree.score_card(X, y))
+    data = make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
+    assert str(data.card) == str(tree.score_card(X, y))
     flipped = copy.copy(tree)
     had = tree.tree_.parameters
     flipped.tree_ = replace(

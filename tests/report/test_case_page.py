@@ -30,12 +30,12 @@ def random_page(seed, kind, leaves):
 
 @pytest.mark.parametrize(("kind", "leaves"), list(zip(KINDS, LEAVES, strict=True)))
 def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):  # noqa: F811
-    tree, subject = random_page(11, kind, leaves)
-    page = opened(subject)
+    tree, data = random_page(11, kind, leaves)
+    page = opened(data)
     names = tree.tree_.feature_names
     rng = np.random.default_rng(3)
-    for row in rng.integers(0, len(subject.matrix), 4):
-        x = subject.matrix[row].copy()
+    for row in rng.integers(0, len(data.matrix), 4):
+        x = data.matrix[row].copy()
         x[0] += rng.normal()  # between and outside of training values
         filled(page, x, names)
         expected = tree.tree_.predict_proba(x[None])[0]
@@ -45,12 +45,12 @@ def test_probabilities_are_those_of_predict_proba(opened, kind, leaves):  # noqa
 
 
 def test_the_nearest_change_is_that_of_explain(opened):  # noqa: F811
-    tree, subject = random_page(4, "standard", "shares")
-    page = opened(subject)
+    tree, data = random_page(4, "standard", "shares")
+    page = opened(data)
     model = tree.tree_
     checked = 0
     for row in range(6):
-        x = subject.matrix[row]
+        x = data.matrix[row]
         filled(page, x, model.feature_names)
         offered = page.locator("#case-changes li").all_inner_texts()
         expected = explain(model, x).changes
@@ -66,10 +66,10 @@ def test_the_nearest_change_is_that_of_explain(opened):  # noqa: F811
 
 
 def test_two_features_are_changed_together_where_none_does_it_alone(opened):  # noqa: F811
-    tree, subject = random_page(2, "standard", "shares")
-    page, model = opened(subject), tree.tree_
+    tree, data = random_page(2, "standard", "shares")
+    page, model = opened(data), tree.tree_
     checked = 0
-    for x in subject.matrix[:25]:
+    for x in data.matrix[:25]:
         found = explain(model, x)
         if found.changes or not found.together:
             continue
@@ -89,8 +89,8 @@ def test_two_features_are_changed_together_where_none_does_it_alone(opened):  # 
 def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa: F811
     from playwright.sync_api import expect
 
-    _, subject = random_page(4, "minmax", "shares")
-    page = opened(subject)
+    _, data = random_page(4, "minmax", "shares")
+    page = opened(data)
     before = page.locator("#case-answer").inner_text()
     assert page.locator(".tree .lit").count() == 0
     page.locator("#case-changes button").first.click()
@@ -102,8 +102,8 @@ def test_trying_a_change_changes_the_answer_and_lights_the_way(opened):  # noqa:
 
 
 def test_an_empty_field_is_asked_for(opened):  # noqa: F811
-    _, subject = random_page(4, "minmax", "shares")
-    page = opened(subject)
+    _, data = random_page(4, "minmax", "shares")
+    page = opened(data)
     page.locator("#case input").first.fill("")
     assert page.locator("#case-answer").inner_text().startswith("Give a number for ")
     assert page.locator("#case").get_by_label("feature 0").count() == 1

@@ -14,10 +14,9 @@ from places import ROOT
 from softsplit import SoftTreeClassifier
 from softsplit.reading.palette import COLOURS, ink_on
 from softsplit.report import assess, path_trees
-from softsplit.report.elements import add, element, json_for_script, rendered
-from softsplit.report.intervals import difference, share
-from softsplit.report.labels import shortened
-from softsplit.report.words import GLOSSARY
+from softsplit.report.elements import add, element, json_for_script, rendered, shortened
+from softsplit.report.metrics import difference, share
+from softsplit.report.sections import GLOSSARY
 from softsplit.solvers import Budget
 
 

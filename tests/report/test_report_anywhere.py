@@ -20,9 +20,9 @@ from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
 from softsplit.cli import app
 from softsplit.reading.outline import oriented
-from softsplit.report import rivals
-from softsplit.report.drawing import tree_svg
-from softsplit.report.flow import rows_flow
+from softsplit.report import comparison
+from softsplit.report.comparison import ComparisonOptions
+from softsplit.report.drawing import rows_flow, tree_svg
 from tables import people
 
 
@@ -30,8 +30,8 @@ from tables import people
 def light():
     """Few trees and folds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rivals, "POINTS", 2)
-        patch.setattr(rivals, "FOLDS", 2)
+        options = ComparisonOptions(points=2, folds=2)
+        patch.setattr(comparison, "OPTIONS", options)
         yield
 
 
@@ -49,18 +49,16 @@ def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
     X, y = iris
     made = tree.report(X, y, tmp_path / "tree.html")
     assert (tmp_path / "tree.html").read_text(encoding="utf-8") == made.html
-    assert made.subject.tree.tree_ is tree.tree_ and "A tree for target" in made.html
+    assert made.data.tree.tree_ is tree.tree_ and "A tree for target" in made.html
     save_model(tree, tmp_path / "tree.json")
     for model in (tmp_path / "tree.json", str(tmp_path / "tree.json")):
         again = softsplit.report(model, X, y)
-        assert again.subject.accuracy(again.subject.chosen) == made.subject.accuracy(
-            made.subject.chosen
-        )
+        assert again.data.accuracy(again.data.chosen) == made.data.accuracy(made.data.chosen)
     chosen = SoftTreeClassifierCV(depths=[2], ridges=[1.0], cv=2, random_state=0).fit(X, y)
-    assert chosen.report(X, y).subject.tree.tree_ is chosen.tree_
+    assert chosen.report(X, y).data.tree.tree_ is chosen.tree_
     steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
     piped = softsplit.report(steps.fit(X, y), X, y, name="flowers")
-    assert piped.subject.tree.tree_.feature_names == tuple(X.columns)
+    assert piped.data.tree.tree_.feature_names == tuple(X.columns)
     assert "flowers: 150 rows" in piped.html
 
 

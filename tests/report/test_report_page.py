@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import softsplit
 from softsplit.cli import app
-from softsplit.report import rivals as reporting
+from softsplit.report import comparison
+from softsplit.report.comparison import ComparisonOptions
 from tables import HOSTILE, HOSTILE_TARGET, hostile, people
 
 POINTS = 4
@@ -21,8 +22,8 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     made = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reporting, "POINTS", POINTS)
-        patch.setattr(reporting, "FOLDS", 3)
+        options = ComparisonOptions(points=POINTS, folds=3)
+        patch.setattr(comparison, "OPTIONS", options)
         for name, table, target in [
             ("plain", people(90), "risk"),
             ("hostile", hostile(90), HOSTILE_TARGET),

@@ -14,7 +14,8 @@ import softsplit.report
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
-from softsplit.report import FitOptions, fit_tree, make_subject, rivals, rows_of, walk_path
+from softsplit.report import FitOptions, comparison, fit_tree, make_report_data, rows_of, walk_path
+from softsplit.report.comparison import ComparisonOptions
 from softsplit.support.convergence import CutShortWarning
 from tables import people
 
@@ -24,8 +25,8 @@ GIVEN = FitOptions(depth=1, strength=0.05)
 @pytest.fixture
 def light(monkeypatch):
     """Few trees and folds."""
-    monkeypatch.setattr(rivals, "POINTS", 2)
-    monkeypatch.setattr(rivals, "FOLDS", 2)
+    options = ComparisonOptions(points=2, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
 
 
 def rows_of_people():
@@ -40,8 +41,8 @@ def test_the_example_of_the_package_makes_a_report(tmp_path, monkeypatch, light)
     exec(textwrap.dedent(example), found)
     assert (tmp_path / "tree.html").read_text().startswith("<!doctype html>")
     assert isinstance(found["found"].tree, SoftTreeClassifier)
-    subject = found["subject"]
-    accuracy = subject.accuracy(subject.chosen)
+    data = found["data"]
+    accuracy = data.accuracy(data.chosen)
     assert accuracy.low <= accuracy.value <= accuracy.high
     assert found["found"].score > 0.5 and not found["found"].interrupted
 
@@ -54,8 +55,8 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     np.testing.assert_array_equal(again.y, rows.y)
     said = []
     path = walk_path(tree, again, say=said.append)
-    subject = make_subject("people", again, path)
-    assert path.trees[path.chosen] is subject.tree is tree
+    data = make_report_data("people", again, path)
+    assert path.trees[path.chosen] is data.tree is tree
     assert said[0].startswith("judging 3 trees") and not path.interrupted
 
 

@@ -30,11 +30,8 @@ from softsplit.data.files import read_table
 from softsplit.experiments.documents import latex, markdown
 from softsplit.plots.canvas import plain
 from softsplit.reading.outline import outline
-from softsplit.report.drawing import tree_svg
-from softsplit.report.elements import element, rendered
-from softsplit.report.flow import rows_flow
-from softsplit.report.labels import shortened
-from softsplit.report.outline import tree_outline
+from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
+from softsplit.report.elements import element, rendered, shortened
 from softsplit.report.scales import add_questions
 from softsplit.support.messages import shown, visible
 

@@ -50,10 +50,10 @@ def demo(
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
     with signs_of_life(quiet):
         found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
-        subject, interrupted = write_report(
-            out, data.value, rows, found.tree, found.story, seed=seed, jobs=jobs, quiet=quiet
+        report_data, interrupted = write_report(
+            out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, quiet=quiet
         )
-    accuracy = subject.accuracy(subject.chosen)
+    accuracy = report_data.accuracy(report_data.chosen)
     if as_json:
         print_json({"report": str(out.absolute()), "accuracy": as_object(accuracy)})
     else:

@@ -32,7 +32,7 @@ from softsplit.support.options import service
 
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
-    from softsplit.report import FitOptions, Fitted, Subject
+    from softsplit.report import FitOptions, Fitted, ReportData
 
 FIT_SHARE = 0.6
 """Part of the time limit for choosing and training, if a report is to follow."""
@@ -155,18 +155,24 @@ def fit(
         write_text(model, dumps_model(found.tree))
         if not quiet:
             say(f"the tree is in {model}")
-    subject, interrupted = None, found.interrupted
+    report_data, interrupted = None, found.interrupted
     if report is not None and not interrupted:
         left = None
         if time_limit:
             spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
             left = time_limit - spent  # compiling before the choice does not count
         with signs_of_life(quiet):
-            subject, interrupted = _reported(table.name, rows, found, settings, report, left)
-    if report is not None and subject is None:
+            report_data, interrupted = _reported(table.name, rows, found, settings, report, left)
+    if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
         say(f"no report is written after Ctrl-C{how}")
-    _show(found, rows, subject, {"model": model, "report": report if subject else None}, as_json)
+    _show(
+        found,
+        rows,
+        report_data,
+        {"model": model, "report": report if report_data else None},
+        as_json,
+    )
     if not quiet:
         say(f"done in {time.perf_counter() - began:.0f} s")
     if found.interrupted:
@@ -182,28 +188,28 @@ def _reported(
     settings: FitOptions,
     report: Path,
     time_limit: float | None,
-) -> tuple[Subject | None, bool]:
+) -> tuple[ReportData | None, bool]:
     """What the report was made of, None if Ctrl-C came before; and whether it came."""
-    subject: Subject | None = None
+    report_data: ReportData | None = None
     with suppress(KeyboardInterrupt):
-        subject, interrupted = write_report(
-            report, name, rows, found.tree, found.story,
+        report_data, interrupted = write_report(
+            report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
             time_limit=time_limit,
         )  # fmt: skip
-    if subject is None:
+    if report_data is None:
         return None, True
     if interrupted:
         say("interrupted: accuracies in the report are incomplete.")
     if settings.verbose:
         say(f"the report is in {report}")
-    return subject, interrupted
+    return report_data, interrupted
 
 
 def _show(
     found: Fitted,
     rows: LabelledRows,
-    subject: Subject | None,
+    report_data: ReportData | None,
     files: dict[str, Path | None],
     as_json: bool,
 ) -> None:
@@ -212,7 +218,7 @@ def _show(
     tree = found.tree
     said = tree.classes_[tree.tree_.predict_index(rows.matrix)]
     right = float(np.mean(said == rows.y))
-    accuracy = None if subject is None else subject.accuracy(subject.chosen)
+    accuracy = None if report_data is None else report_data.accuracy(report_data.chosen)
     names = [tree.tree_.column_names[j] for j in tree.selected_features_]
     if as_json:
         print_json(
@@ -232,7 +238,7 @@ def _show(
                 "training_accuracy": right,
                 "chosen_score": found.score,
                 "accuracy": as_object(accuracy),
-                **({} if subject is None else figures_object(subject)),
+                **({} if report_data is None else figures_object(report_data)),
                 "interrupted": found.interrupted,
                 "files": {name: str(path) for name, path in files.items() if path is not None},
             }
@@ -241,14 +247,14 @@ def _show(
     from softsplit.reading.text import export_text
 
     facts = {"training accuracy": f"{100 * right:.1f} %"}
-    if subject is not None and accuracy is not None:
-        facts |= told_figures(subject)
+    if report_data is not None and accuracy is not None:
+        facts |= told_figures(report_data)
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"
     if rows.dropped_rows:
         facts["rows left out"] = f"{rows.dropped_rows:,} without a class"
-    for name, value in found.story:
+    for name, value in found.provenance:
         facts[name.lower()] = value
     echo(export_text(tree, max_terms=12) + "\n")
     width = max(map(len, facts)) + 2

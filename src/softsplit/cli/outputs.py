@@ -11,8 +11,8 @@ from softsplit.support.output_files import check_outputs, write_file
 if TYPE_CHECKING:
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
-    from softsplit.report import Subject
-    from softsplit.report.intervals import Interval
+    from softsplit.report import ReportData
+    from softsplit.report.metrics import Interval
 
 STANDARD_INPUT = 0
 
@@ -35,41 +35,41 @@ def write_report(
     name: str,
     rows: LabelledRows,
     tree: SoftTreeClassifier,
-    story: tuple[tuple[str, str], ...],
+    provenance: tuple[tuple[str, str], ...],
     *,
     seed: int,
     jobs: int | None,
     quiet: bool,
     time_limit: float | None = None,
-) -> tuple[Subject, bool]:
+) -> tuple[ReportData, bool]:
     """Write the report of a tree; what it was made of, and whether Ctrl-C cut it short."""
+    from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
-    from softsplit.report.rivals import make_subject, walk_path
 
     tell = (lambda _: None) if quiet else say
     walked = walk_path(tree, rows, seed=seed, n_jobs=jobs or -1, say=tell, time_limit=time_limit)
-    subject = make_subject(name, rows, walked, story)
-    write_text(path, render_report(subject))
-    return subject, walked.interrupted
+    report_data = make_report_data(name, rows, walked, provenance)
+    write_text(path, render_report(report_data))
+    return report_data, walked.interrupted
 
 
-def figures_object(subject: Subject) -> dict[str, Any]:
+def figures_object(report_data: ReportData) -> dict[str, Any]:
     """All figures of the chosen tree and the plain methods, as they are printed in JSON."""
     from softsplit.selection.baselines import BASELINES
 
-    found = {"tree": subject.merits(subject.chosen)}
-    found |= {name: subject.baseline_merits(name) for name in BASELINES}
+    found = {"tree": report_data.metrics(report_data.chosen)}
+    found |= {name: report_data.baseline_metrics(name) for name in BASELINES}
     judged = {
         name: {
             key: value._asdict() if hasattr(value, "_asdict") else value
-            for key, value in (vars(merits) if merits is not None else {}).items()
+            for key, value in (vars(metrics) if metrics is not None else {}).items()
         }
         or None
-        for name, merits in found.items()
+        for name, metrics in found.items()
     }
     classes = {}
-    for k, name in enumerate(subject.classes):
-        one = subject.class_merits(subject.chosen, k)
+    for k, name in enumerate(report_data.classes):
+        one = report_data.class_metrics(report_data.chosen, k)
         if one is not None:
             classes[name] = {
                 key: as_object(value) if not isinstance(value, int) else value
@@ -78,23 +78,23 @@ def figures_object(subject: Subject) -> dict[str, Any]:
     return {"figures": judged, "by_class": classes}
 
 
-def told_figures(subject: Subject) -> dict[str, str]:
+def told_figures(report_data: ReportData) -> dict[str, str]:
     """How good the chosen tree is on rows left out: what leads first, and each rare class."""
     from softsplit.report.measures import rare_sentence, verdict
 
-    found = subject.merits(subject.chosen)
+    found = report_data.metrics(report_data.chosen)
     assert found is not None
     told = {"accuracy": found.accuracy, "balanced accuracy": found.balanced}
-    if subject.rare is not None:
+    if report_data.rare is not None:
         told = dict(reversed(told.items()))
     facts = {
         f"{name} on rows left out": f"{100 * value.value:.1f} % (95 % interval "
         f"{100 * value.low:.1f} to {100 * value.high:.1f})"
         for name, value in told.items()
     }
-    if subject.behind_twins:
-        facts["beware"] = verdict(subject)
-    rare = rare_sentence(subject, subject.chosen)
+    if report_data.undertrained:
+        facts["beware"] = verdict(report_data)
+    rare = rare_sentence(report_data, report_data.chosen)
     return facts if rare is None else facts | {"rare class": rare}
 
 

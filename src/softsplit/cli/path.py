@@ -13,7 +13,7 @@ from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
-    from softsplit.report import Subject
+    from softsplit.report import ReportData
 
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
 SHOWN_NAMES = 4
@@ -59,7 +59,7 @@ def path(
         table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
     )
     from softsplit.estimators.classifier import SoftTreeClassifier
-    from softsplit.report.rivals import make_subject, walk_path
+    from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
     usual = options.Scope.size if loss is options.Loss.log else options.Scope.global_
@@ -79,7 +79,7 @@ def path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
             time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
         )  # fmt: skip
-    lines = _lines(make_subject(table.name, rows, walked))
+    lines = _lines(make_report_data(table.name, rows, walked))
     if as_json:
         print_json(lines)
     else:
@@ -89,12 +89,12 @@ def path(
         raise typer.Exit(INTERRUPTED)
 
 
-def _lines(subject: Subject) -> list[dict[str, Any]]:
+def _lines(report_data: ReportData) -> list[dict[str, Any]]:
     import numpy as np
 
     lines = []
-    for i, tree in enumerate(subject.trees):
-        found = subject.accuracy(i)
+    for i, tree in enumerate(report_data.trees):
+        found = report_data.accuracy(i)
         lines.append(
             {
                 "local_strength": float(tree.local_strength),

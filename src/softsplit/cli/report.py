@@ -50,22 +50,22 @@ def report(
 
     with option_advice():
         rows = rows_of(tree, table, target)
-    story = (("Tree", f"read from {visible(model.name)}"),)
+    provenance = (("Tree", f"read from {visible(model.name)}"),)
     with signs_of_life(quiet):
-        subject, interrupted = write_report(
-            out, table.name, rows, tree, story,
+        report_data, interrupted = write_report(
+            out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None,
         )  # fmt: skip
     if as_json:
         print_json(
             {
                 "report": str(out),
-                "points": len(subject.trees),
-                "chosen": subject.chosen,
-                "accuracy": as_object(subject.accuracy(subject.chosen)),
-                "majority": as_object(subject.baseline("majority")),
-                "logistic": as_object(subject.baseline("logistic")),
-                **figures_object(subject),
+                "points": len(report_data.trees),
+                "chosen": report_data.chosen,
+                "accuracy": as_object(report_data.accuracy(report_data.chosen)),
+                "majority": as_object(report_data.baseline("majority")),
+                "logistic": as_object(report_data.baseline("logistic")),
+                **figures_object(report_data),
             }
         )
     else:

@@ -8,15 +8,15 @@ From a table to the file, step by step::
     from pathlib import Path
 
     from softsplit.data import learn, read_table
-    from softsplit.report import fit_tree, make_subject, render_report, walk_path
+    from softsplit.report import fit_tree, make_report_data, render_report, walk_path
 
     rows = learn(read_table("patients.csv"), "outcome")
     found = fit_tree(rows)                                # settings are chosen
     path = walk_path(found.tree, rows)                    # its rivals, all judged on folds
-    subject = make_subject("patients", rows, path, found.story)
-    Path("tree.html").write_text(render_report(subject), encoding="utf-8")
+    data = make_report_data("patients", rows, path, found.provenance)
+    Path("tree.html").write_text(render_report(data), encoding="utf-8")
 
-``found.tree`` is a ``SoftTreeClassifier``; ``subject.accuracy(subject.chosen)`` is its accuracy on
+``found.tree`` is a ``SoftTreeClassifier``; ``data.accuracy(data.chosen)`` is its accuracy on
 rows left out, with an interval.
 """
 
@@ -26,10 +26,10 @@ from typing import Any
 
 from softsplit.estimators.assessment import assess, path_trees
 from softsplit.report.anywhere import Report, report
+from softsplit.report.comparison import JudgedPath, make_report_data, walk_path
 from softsplit.report.document import render_report
-from softsplit.report.rivals import JudgedPath, make_subject, walk_path
+from softsplit.report.report_data import ReportData
 from softsplit.report.study import FitOptions, Fitted, fit_tree, rows_of
-from softsplit.report.subject import Subject
 from softsplit.selection.assessment import Assessment
 
 __all__ = [
@@ -38,10 +38,10 @@ __all__ = [
     "Fitted",
     "JudgedPath",
     "Report",
-    "Subject",
+    "ReportData",
     "assess",
     "fit_tree",
-    "make_subject",
+    "make_report_data",
     "path_trees",
     "render_report",
     "report",

@@ -18,10 +18,10 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.fitted import read_rows
 from softsplit.persistence import load_model
 from softsplit.reading.model import holder_of
+from softsplit.report.comparison import make_report_data, walk_path
 from softsplit.report.document import render_report
-from softsplit.report.rivals import make_subject, walk_path
+from softsplit.report.report_data import ReportData
 from softsplit.report.study import rows_of
-from softsplit.report.subject import Subject
 from softsplit.support.messages import shown
 from softsplit.support.output_files import write_file
 from softsplit.variables import CodedRows
@@ -39,15 +39,15 @@ class Report:
     ----------
     html : str
         The page, one file without links to anything outside it.
-    subject : Subject
+    data : ReportData
         What it was made of: trees, accuracies, rows.
     """
 
     html: str
-    subject: Subject
+    data: ReportData
 
     def __repr__(self) -> str:
-        return f"Report of {len(self.subject.trees)} trees; save(path) writes it to a file"
+        return f"Report of {len(self.data.trees)} trees; save(path) writes it to a file"
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, as a whole or not at all."""
@@ -106,8 +106,8 @@ def report(
     """
     tree, rows = labelled_rows(model, X, y)
     walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
-    subject = make_subject(name or "data", rows, walked)
-    made = Report(render_report(subject), subject)
+    data = make_report_data(name or "data", rows, walked)
+    made = Report(render_report(data), data)
     if path is not None:
         made.save(path)
     return made

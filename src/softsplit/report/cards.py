@@ -6,8 +6,7 @@ from xml.etree import ElementTree as ET
 
 from softsplit.reading.outline import answer_words
 from softsplit.reading.score_card import QuestionCard, ScoreCard
-from softsplit.report.elements import add, add_table
-from softsplit.report.labels import shortened
+from softsplit.report.elements import add, add_table, shortened
 from softsplit.support.messages import visible
 
 

@@ -18,9 +18,8 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.palette import class_colour
 from softsplit.reading.summary import BINARY, INTEGER
-from softsplit.report.elements import add
-from softsplit.report.labels import shortened
-from softsplit.report.subject import Subject
+from softsplit.report.elements import add, shortened
+from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Cells, Variable
@@ -30,16 +29,16 @@ MOST_FIELDS = 200
 """A form of more would not be filled in."""
 
 
-def case_values(subject: Subject) -> dict[str, Any] | None:
+def case_values(data: ReportData) -> dict[str, Any] | None:
     """The chosen tree as plain lists, and the fields of the form; None if it asks nothing."""
-    model = subject.drawn(subject.chosen)
+    model = data.drawn(data.chosen)
     used = np.flatnonzero(np.any(model.parameters.weights, axis=1)).tolist()
-    fields = _fields(subject, model, used)
+    fields = _fields(data, model, used)
     if not used or len(fields) > MOST_FIELDS:
         return None
     parameters = model.parameters
     return {
-        "point": subject.chosen,
+        "point": data.chosen,
         "fields": fields,
         "scales": [_scale(model, j) for j in used],
         "means": [float(model.summary.scaled_mean[j]) for j in used],
@@ -56,8 +55,8 @@ def case_values(subject: Subject) -> dict[str, Any] | None:
         "unsure": model.consistency_bound if model.argmax_consistent else None,
         "below": BELOW,
         "far": FAR,
-        "classes": [shortened(name, 60) for name in subject.classes],
-        "colours": [class_colour(k) for k in range(len(subject.classes))],
+        "classes": [shortened(name, 60) for name in data.classes],
+        "colours": [class_colour(k) for k in range(len(data.classes))],
     }
 
 
@@ -73,11 +72,11 @@ def _scale(model: TreeModel, feature: int) -> dict[str, Any]:
     return {"low": float(arrays["low"][feature]), "span": span if np.isfinite(span) else None}
 
 
-def _fields(subject: Subject, model: TreeModel, used: list[int]) -> list[dict[str, Any]]:
+def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[str, Any]]:
     """What the form asks for: a variable each, whatever the number of its columns."""
-    row = _typical(subject, model, used)
+    row = _typical(data, model, used)
     place = {j: i for i, j in enumerate(used)}
-    coding = subject.rows.coding
+    coding = data.rows.coding
     fields: list[dict[str, Any]] = []
     for i, variable in enumerate(coding.variables):
         columns = coding.columns_of(i).tolist()
@@ -148,13 +147,13 @@ def _number(model: TreeModel, feature: int, row: FloatArray) -> dict[str, Any]:
     return {"low": low, "high": high, "whole": bool(kind == INTEGER), "now": now}
 
 
-def _typical(subject: Subject, model: TreeModel, used: list[int]) -> Any:
+def _typical(data: ReportData, model: TreeModel, used: list[int]) -> Any:
     """The training row nearest to the middle of all, in scaled units."""
-    scaled = model.scaled(subject.matrix)[:, used]
-    return subject.matrix[int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))]
+    scaled = model.scaled(data.matrix)[:, used]
+    return data.matrix[int(np.argmin(np.abs(scaled - np.median(scaled, axis=0)).sum(axis=1)))]
 
 
-def add_case(parent: ET.Element, subject: Subject, values: dict[str, Any]) -> None:
+def add_case(parent: ET.Element, data: ReportData, values: dict[str, Any]) -> None:
     """The form and the places of its answers."""
     add(
         parent, "p", {},
@@ -167,7 +166,7 @@ def add_case(parent: ET.Element, subject: Subject, values: dict[str, Any]) -> No
     add(form, "button", {"type": "reset"}, "Back to the typical row")
     said = add(parent, "div", {"class": "case-said"})
     add(said, "p", {"id": "case-answer", "class": "headline", "role": "status"}, "")
-    for note in decision_notes(subject.drawn(subject.chosen)):
+    for note in decision_notes(data.drawn(data.chosen)):
         add(said, "p", {"class": "quiet"}, f"{note[0].upper()}{note[1:]}.")
     add(said, "ul", {"id": "case-proba", "class": "bars"})
     add(said, "h3", {}, "Why")

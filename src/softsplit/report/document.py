@@ -13,48 +13,48 @@ from softsplit.report.case import add_case, case_values
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.measures import threshold_values
 from softsplit.report.panels import headline
+from softsplit.report.report_data import ReportData
 from softsplit.report.sections import (
     add_data,
     add_explorer,
     add_header,
+    add_provenance,
     add_quality,
-    add_story,
     add_summary,
+    add_words,
     section,
     title_of,
 )
-from softsplit.report.subject import Subject
-from softsplit.report.words import add_words
 
 
-def render_report(subject: Subject) -> str:
+def render_report(data: ReportData) -> str:
     """The report as HTML."""
     style = _asset("report.css") + _asset("tree.css")
     script = _asset("report.js") + _asset("case.js")
     html = element("html", {"lang": "en"})
-    _head(html, subject, style, script)
+    _head(html, data, style, script)
     body = add(html, "body")
     add(body, "a", {"class": "skip", "href": "#explorer"}, "Skip to the tree")
-    add_header(body, subject)
+    add_header(body, data)
     main = add(body, "main")
-    add_summary(main, subject)
-    add_explorer(main, subject)
-    case = case_values(subject)
+    add_summary(main, data)
+    add_explorer(main, data)
+    case = case_values(data)
     if case is not None:
-        add_case(section(main, "try", "Try a case"), subject, case)
-    add_card(section(main, "card", "As a score card"), subject.card)
-    add_quality(main, subject)
-    add_data(main, subject)
-    add_story(main, subject.story)
+        add_case(section(main, "try", "Try a case"), data, case)
+    add_card(section(main, "card", "As a score card"), data.card)
+    add_quality(main, data)
+    add_data(main, data)
+    add_provenance(main, data.provenance)
     add_words(section(main, "words", "Words"))
     said = "Made by softsplit. This page is one file and needs no internet connection."
     add(add(body, "footer"), "p", {"class": "quiet"}, said)
-    add(body, "script", {"type": "application/json", "id": "points"}, _points(subject, case))
+    add(body, "script", {"type": "application/json", "id": "points"}, _points(data, case))
     add(body, "script", {}, script)
     return "<!doctype html>\n" + rendered(html) + "\n"
 
 
-def _head(html: ET.Element, subject: Subject, style: str, script: str) -> None:
+def _head(html: ET.Element, data: ReportData, style: str, script: str) -> None:
     head = add(html, "head")
     add(head, "meta", {"charset": "utf-8"})
     policy = (
@@ -64,17 +64,17 @@ def _head(html: ET.Element, subject: Subject, style: str, script: str) -> None:
     add(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
     add(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
     add(head, "meta", {"name": "color-scheme", "content": "light dark"})
-    add(head, "title", {}, title_of(subject))
+    add(head, "title", {}, title_of(data))
     add(head, "style", {}, style)
 
 
-def _points(subject: Subject, case: dict[str, Any] | None) -> str:
+def _points(data: ReportData, case: dict[str, Any] | None) -> str:
     """What the slider says at each point, and the numbers behind threshold and form."""
-    said = [headline(subject, point) for point in range(len(subject.trees))]
+    said = [headline(data, point) for point in range(len(data.trees))]
     values = {
-        "chosen": subject.chosen,
+        "chosen": data.chosen,
         "said": said,
-        "threshold": threshold_values(subject),
+        "threshold": threshold_values(data),
         "case": case,
     }
     return json_for_script(values)

@@ -1,26 +1,79 @@
-"""A tree as an SVG picture made of elements: names are text nodes only.
+"""A tree as an SVG picture and as a nested list, made of elements: names are text nodes only.
 
 A box is a question with its terms in the units of the data and, below them, how the rows that get
-there are spread over its answers; a leaf is coloured by the class it says. Bands between boxes are
-as wide as the rows that go there, in the colours of their classes. Widths of text are estimated,
-without a browser: a box is as wide as its longest line.
+there are spread over its answers; a leaf is coloured by its predicted class. Bands between boxes
+are as wide as the rows that go there, in the colours of their classes. Widths of text are
+estimated, without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softsplit.reading.equations import Split, number, read_split
+from softsplit.reading.equations import Split, number, rank_places, read_split, tree_notes
 from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import OutlineNode, answer_words, outline
+from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
-from softsplit.report.elements import add, element
-from softsplit.report.flow import BINS, SPAN, Flow
-from softsplit.report.labels import counted, shortened, text_width
+from softsplit.reading.text import ranked_features
+from softsplit.report.elements import add, counted, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import visible
+
+BINS = 24
+SPAN = 6.0
+"""Log-odds on each side of the threshold that a distribution shows; further ones are at its end."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Rows at the nodes of a tree.
+
+    Attributes
+    ----------
+    counts : array of shape (n_classes, n_nodes)
+        Expected rows of each class at each node.
+    scores : array of shape (n_branches, n_classes, BINS)
+        The same by the log-odds of yes at each question: from surely yes to surely no.
+    ended : array of shape (n_classes, n_leaves)
+        Whole rows by their most probable leaf: what a person meets who follows the answers. Shares
+        of classes in it are those of real rows, while the shares that a leaf has as a parameter
+        are mixed with those of others for every row.
+    called : array of shape (n_classes, n_leaves)
+        The same rows by what the tree calls them: where calls have costs that need not be the class
+        of their most probable leaf.
+    """
+
+    counts: FloatArray
+    scores: FloatArray
+    ended: FloatArray
+    called: FloatArray
+
+
+def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
+    """Where these rows, with classes by position, go."""
+    scores = model.scores(X)
+    reach, n_classes = model.reach(X), len(model.classes)
+    counts = class_counts(reach, labels, range(n_classes))
+    odds = np.clip(model.steepness * scores, -SPAN, SPAN)
+    places = np.minimum(((SPAN - odds) / (2 * SPAN) * BINS).astype(np.int64), BINS - 1)
+    spread = np.zeros((len(scores), n_classes, BINS))
+    for t in range(len(scores)):
+        np.add.at(spread[t], (labels, places[t]), reach[t])
+    ended, called = np.zeros((2, n_classes, len(scores) + 1))
+    leaves = np.argmax(reach[len(scores) :], axis=0)
+    np.add.at(ended, (labels, leaves), 1.0)
+    np.add.at(called, (model.predict_index(X), leaves), 1.0)
+    return Flow(counts, spread, ended, called)
+
+
+# --- A tree as an SVG picture made of elements: names are text nodes only -------------------------
+
 
 LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
 SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 64.0, 4.0
@@ -252,3 +305,44 @@ def threshold_text(split: Split, yes: str) -> str:
         f"sure (95 in 100) when {what} is more than {number(split.width, 2)} away from "
         f"{number(split.threshold, 4)}"
     )
+
+
+# --- The tree in words, as a nested list ----------------------------------------------------------
+
+
+def tree_outline(model: TreeModel) -> ET.Element:
+    """Every question with all its terms, complete and in words."""
+    words, root = answer_words(model.labels), outline(model)
+
+    def write(parent: ET.Element, found: OutlineNode, lead: str) -> None:
+        item, split = add(parent, "li"), found.split
+        if split is None:
+            add(item, "span", {}, f"{lead}class ")
+            add(item, "strong", {}, found.label)
+            return
+        if split.features:
+            add(item, "span", {}, f"{lead}is ")
+            add(item, "code", {}, split.condition())
+            add(item, "span", {}, f"? ({threshold_text(split, words[0])})")
+        else:
+            share = 100 * split.left_share
+            add(item, "span", {}, f"{lead}{words[0]} in {share:.3g} of 100, whatever the row")
+        inner = add(item, "ul")
+        for child, word in zip(found.children, words, strict=True):
+            write(inner, child, f"{word}: ")
+
+    outer = element("div", {"class": "outline"})
+    write(add(outer, "ul"), root, "")
+    ranked = ranked_features(root)
+    if ranked:
+        add(
+            outer, "p", {"class": "quiet"},
+            "rank(x) is the place of x among the training rows, from 0 for the smallest to 1 for "
+            "the largest:",
+        )  # fmt: skip
+    for j in ranked:
+        places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
+        add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
+    for note in tree_notes(model):
+        add(outer, "p", {"class": "quiet"}, note)
+    return outer

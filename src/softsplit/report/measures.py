@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from softsplit.reading.equations import number
-from softsplit.report.curves import (
+from softsplit.report.charts import (
     Line,
     chart,
     precision_line,
@@ -16,11 +16,9 @@ from softsplit.report.curves import (
     reliability_chart,
     roc_line,
 )
-from softsplit.report.elements import add, add_table
-from softsplit.report.intervals import Interval
-from softsplit.report.labels import percent, shortened, with_interval
-from softsplit.report.merits import Merits, positive_class
-from softsplit.report.subject import Subject
+from softsplit.report.elements import add, add_table, percent, shortened, with_interval
+from softsplit.report.metrics import Interval, MethodMetrics, positive_class
+from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES
 
 TITLES = {
@@ -32,21 +30,21 @@ TITLES = {
 THRESHOLDS = 200
 
 
-def add_figures(parent: ET.Element, subject: Subject) -> None:
+def add_figures(parent: ET.Element, data: ReportData) -> None:
     """The table of all methods, and what it says in one sentence."""
-    own = subject.merits(subject.chosen)
+    own = data.metrics(data.chosen)
     rows = [["this tree", *_cells(own, "")]]
     for name in BASELINES:
-        ahead = _points(subject.against(name))
-        rows.append([TITLES[name], *_cells(subject.baseline_merits(name), ahead)])
+        ahead = _points(data.against(name))
+        rows.append([TITLES[name], *_cells(data.baseline_metrics(name), ahead)])
     head = [
-        "method", subject.measure, "this tree is ahead by", "features",
-        "accuracy" if subject.rare is not None else "balanced accuracy",
+        "method", data.measure, "this tree is ahead by", "features",
+        "accuracy" if data.rare is not None else "balanced accuracy",
         "ROC area", "precision-recall area", "log-loss",
     ]  # fmt: skip
-    if subject.rare is not None:  # what the page leads with comes first
+    if data.rare is not None:  # what the page leads with comes first
         rows = [[row[0], row[4], row[2], row[3], row[1], *row[5:]] for row in rows]
-    found = subject.assessment
+    found = data.assessment
     where = f"{len(found.labels):,} rows left out"
     where += f", in {found.n_folds} parts" if found.n_folds > 1 else ""
     add_table(parent, f"On {where}, with 95 % intervals", head, rows, range(1, 8))
@@ -59,7 +57,7 @@ def add_figures(parent: ET.Element, subject: Subject) -> None:
     )  # fmt: skip
 
 
-def _cells(found: Merits | None, ahead: str) -> list[str]:
+def _cells(found: MethodMetrics | None, ahead: str) -> list[str]:
     if found is None:
         return ["not judged", ahead, "", "", "", "", ""]
     return [
@@ -80,14 +78,14 @@ def _points(gap: Interval | None) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def rare_sentence(subject: Subject, point: int) -> str | None:
+def rare_sentence(data: ReportData, point: int) -> str | None:
     """What share of a rare class is found, and at which price."""
-    k = subject.rare
-    found = None if k is None else subject.class_merits(point, k)
+    k = data.rare
+    found = None if k is None else data.class_metrics(point, k)
     if k is None or found is None or found.found is None:
         return None
-    name = shortened(subject.classes[k], 60)
-    share = percent(found.rows / len(subject.assessment.labels), 1)
+    name = shortened(data.classes[k], 60)
+    share = percent(found.rows / len(data.assessment.labels), 1)
     told = (
         f"Class {name} is rare ({share} of the rows left out): the tree finds "
         f"{round(found.rows * found.found.value):,} of {found.rows:,} such rows "
@@ -105,10 +103,10 @@ def rare_sentence(subject: Subject, point: int) -> str | None:
     )
 
 
-def verdict(subject: Subject) -> str:
+def verdict(data: ReportData) -> str:
     """What the comparison says, without more certainty than there is."""
-    plain, rival = subject.against("majority"), subject.against("logistic")
-    if subject.behind_twins:
+    plain, rival = data.against("majority"), data.against("logistic")
+    if data.undertrained:
         return (
             "This tree is worse on its own training rows than trees that were trained in the same "
             "way on fewer rows are on rows left out: its training was probably cut short. Fit it "
@@ -121,12 +119,12 @@ def verdict(subject: Subject) -> str:
             "The tree is not clearly better than calling all rows by the most frequent class: "
             "these columns may not tell the classes apart, or the rows are too few."
         )
-    what = f"by {subject.measure}"
+    what = f"by {data.measure}"
     said = (
         "The tree is clearly better than calling all rows by the most frequent class and "
         f"{_beside(rival, what)}."
     )
-    ceiling = subject.against("boosting")
+    ceiling = data.against("boosting")
     if ceiling is not None and ceiling.high < 0:
         said += (
             f" Gradient boosting, which cannot be read, is {-100 * ceiling.value:.1f} points ahead."
@@ -142,17 +140,17 @@ def _beside(gap: Interval, what: str) -> str:
     return f"about as good as L1 logistic regression {what}: these rows are too few to tell"
 
 
-def add_curves(parent: ET.Element, subject: Subject) -> None:
+def add_curves(parent: ET.Element, data: ReportData) -> None:
     """ROC, precision over recall and reliability on rows left out."""
-    found = subject.assessment
-    if not found.judged(subject.chosen):
+    found = data.assessment
+    if not found.judged(data.chosen):
         return
-    own, labels = found.trees[subject.chosen], found.labels
-    two = len(subject.classes) == 2
+    own, labels = found.trees[data.chosen], found.labels
+    two = len(data.classes) == 2
     row = add(parent, "div", {"class": "curves"})
     if two:
-        k = positive_class(subject.labels)
-        positive, name = labels == k, shortened(subject.classes[k], 30)
+        k = positive_class(data.labels)
+        positive, name = labels == k, shortened(data.classes[k], 30)
         rivals = {n: j for n, j in found.baselines.items() if n != "majority" and j.complete}
         pairs = [*((n, j.proba[:, k]) for n, j in rivals.items()), ("own", own.proba[:, k])]
         by_chance = np.array([0.0, 1.0])
@@ -206,15 +204,15 @@ def _curve(parent: ET.Element, title: str, drawn: ET.Element) -> ET.Element:
 # --- threshold ----------------------------------------------------------------------------------
 
 
-def threshold_values(subject: Subject) -> dict[str, Any] | None:
+def threshold_values(data: ReportData) -> dict[str, Any] | None:
     """Counts at each threshold of the chosen tree, for two classes; the script reads them."""
-    found = subject.assessment
-    if len(subject.classes) != 2 or not found.judged(subject.chosen):
+    found = data.assessment
+    if len(data.classes) != 2 or not found.judged(data.chosen):
         return None
-    k = positive_class(subject.labels)
-    scores, positive = found.trees[subject.chosen].proba[:, k], found.labels == k
+    k = positive_class(data.labels)
+    scores, positive = found.trees[data.chosen].proba[:, k], found.labels == k
     # Thresholds where something changes: even steps, and between scores where they are dense.
-    own = subject.tree.tree_.decision_threshold(k)
+    own = data.tree.tree_.decision_threshold(k)
     dense = np.quantile(scores, np.linspace(0, 1, THRESHOLDS))
     grid = np.unique(np.round(np.concatenate([np.linspace(0, 1, 101), dense, [own]]), 4))
     hits = [int(np.sum(positive & (scores >= t))) for t in grid]
@@ -223,13 +221,13 @@ def threshold_values(subject: Subject) -> dict[str, Any] | None:
     return {
         "at": [float(t) for t in grid], "found": hits, "alarms": alarms, "start": start,
         "rows": int(positive.sum()), "others": int((~positive).sum()),
-        "name": shortened(subject.classes[k], 40), "position": k,
+        "name": shortened(data.classes[k], 40), "position": k,
     }  # fmt: skip
 
 
-def add_threshold(parent: ET.Element, subject: Subject) -> None:
+def add_threshold(parent: ET.Element, data: ReportData) -> None:
     """From which probability on to call the class one looks for, with costs."""
-    values = threshold_values(subject)
+    values = threshold_values(data)
     if values is None:
         return
     name = values["name"]
@@ -245,7 +243,7 @@ def add_threshold(parent: ET.Element, subject: Subject) -> None:
     add(box, "input", slider)
     add(box, "p", {"id": "threshold-said", "role": "status", "class": "headline"}, "")
     costs = add(box, "div", {"class": "costs"})
-    own = subject.tree.tree_.decision_threshold(values["position"])  # what its costs come to
+    own = data.tree.tree_.decision_threshold(values["position"])  # what its costs come to
     miss = (1.0 - own) / own if own > 0 else 1.0
     for key, text, price in (
         ("miss-cost", f"A missed {name} costs", max(miss, 1.0)),

@@ -18,8 +18,7 @@ from softsplit.reading.outline import answer_words
 from softsplit.reading.score_card import ScoreCard
 from softsplit.report.cards import add_card
 from softsplit.report.drawing import tree_svg
-from softsplit.report.elements import add, add_table, element, rendered
-from softsplit.report.labels import shortened
+from softsplit.report.elements import add, add_table, element, rendered, shortened
 from softsplit.support.messages import visible
 
 MOST_BARS = 12

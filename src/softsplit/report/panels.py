@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import direction
-from softsplit.report.drawing import tree_svg
-from softsplit.report.elements import add, add_table, element
-from softsplit.report.flow import rows_flow
-from softsplit.report.labels import counted, percent, shortened, with_interval
-from softsplit.report.outline import tree_outline
+from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
+from softsplit.report.elements import (
+    add,
+    add_table,
+    counted,
+    element,
+    percent,
+    shortened,
+    with_interval,
+)
+from softsplit.report.report_data import ReportData
 from softsplit.report.scales import add_questions
-from softsplit.report.subject import Subject
 from softsplit.support.messages import visible
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
@@ -26,16 +31,16 @@ SHOWN_CLASSES = 12
 SHOWN_LEVELS = 2
 
 
-def headline(subject: Subject, point: int) -> str:
+def headline(data: ReportData, point: int) -> str:
     """A point of the path in one sentence, for the eye and for screen readers."""
-    tree = subject.trees[point]
+    tree = data.trees[point]
     count = len(tree.selected_features_)
-    found = subject.lead(subject.merits(point))
-    features = f"{count} of {counted(subject.n_variables, 'feature')}"
-    said = "not judged" if found is None else f"{subject.measure} {percent(found.value)}"
-    chosen = ", the chosen tree" if point == subject.chosen else ""
+    found = data.lead(data.metrics(point))
+    features = f"{count} of {counted(data.n_variables, 'feature')}"
+    said = "not judged" if found is None else f"{data.measure} {percent(found.value)}"
+    chosen = ", the chosen tree" if point == data.chosen else ""
     return (
-        f"Tree {point + 1} of {len(subject.trees)}{chosen}: strength {strength_text(tree)}, "
+        f"Tree {point + 1} of {len(data.trees)}{chosen}: strength {strength_text(tree)}, "
         f"{said}, {features}."
     )
 
@@ -47,30 +52,30 @@ def strength_text(tree: Any) -> str:
     return number(float(tree.local_strength) + float(tree.global_strength), 3)
 
 
-def panel(subject: Subject, point: int) -> ET.Element:
+def panel(data: ReportData, point: int) -> ET.Element:
     """Everything about one tree of the path."""
-    shown = {} if point == subject.chosen else {"hidden": "hidden"}
+    shown = {} if point == data.chosen else {"hidden": "hidden"}
     made = element("div", {"class": "panel", "data-point": str(point), **shown})
-    _picture(made, subject, point)
-    _facts(made, subject, point)
-    _features(made, subject, point)
-    _confusion(made, subject, point)
-    _python(made, subject, point)
+    _picture(made, data, point)
+    _facts(made, data, point)
+    _features(made, data, point)
+    _confusion(made, data, point)
+    _python(made, data, point)
     return made
 
 
-def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
-    tree = subject.trees[point]
+def _facts(parent: ET.Element, data: ReportData, point: int) -> None:
+    tree = data.trees[point]
     weights = tree.weights_
-    right = float(np.mean(tree.tree_.predict_index(subject.matrix) == subject.labels))
+    right = float(np.mean(tree.tree_.predict_index(data.matrix) == data.labels))
     facts = [
         (
-            f"{subject.measure.capitalize()} on rows left out",
-            with_interval(subject.lead(subject.merits(point))),
+            f"{data.measure.capitalize()} on rows left out",
+            with_interval(data.lead(data.metrics(point))),
             "accuracy",
         ),
         ("Accuracy on training rows", percent(right), ""),
-        ("Features", f"{len(tree.selected_features_)} of {subject.n_variables}", "features"),
+        ("Features", f"{len(tree.selected_features_)} of {data.n_variables}", "features"),
         ("Coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
         (
             "Coefficients and features not used",
@@ -86,15 +91,15 @@ def _facts(parent: ET.Element, subject: Subject, point: int) -> None:
         add(pair, "dd", {"data-fact": role} if role else {}, value)
 
 
-def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
-    model = subject.drawn(point)
+def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
+    model = data.drawn(point)
     figure = add(parent, "figure")
     box = add(
         figure, "div",
         {"class": "scroll sheet", "tabindex": "0", "role": "region",
          "aria-label": "Drawing of the tree"},
     )  # fmt: skip
-    flow = rows_flow(model, subject.matrix, subject.labels)
+    flow = rows_flow(model, data.matrix, data.labels)
     said = f"Drawing of tree {point + 1}; the same in words is below it."
     anchor = f"question-{point + 1}-"
     box.append(tree_svg(model, flow, said, anchor))
@@ -116,8 +121,8 @@ def _picture(parent: ET.Element, subject: Subject, point: int) -> None:
     words.append(tree_outline(model))
 
 
-def _features(parent: ET.Element, subject: Subject, point: int) -> None:
-    tree = subject.trees[point]
+def _features(parent: ET.Element, data: ReportData, point: int) -> None:
+    tree = data.trees[point]
     add(parent, "h3", {}, "Features it uses")
     shares = getattr(tree, "feature_importances_", None)
     names = tree.tree_.column_names
@@ -173,16 +178,16 @@ def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) 
     return f"({', '.join(told)})" if told else None
 
 
-def _confusion(parent: ET.Element, subject: Subject, point: int) -> None:
-    counts = subject.confusion(point)
+def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
+    counts = data.confusion(point)
     add(parent, "h3", {}, "Right and wrong answers")
     if counts is None:
         add(parent, "p", {}, "This tree was not judged: the work was cut short.")
         return
     if len(counts) > SHOWN_CLASSES:
-        _rates(parent, subject, counts)
+        _rates(parent, data, counts)
         return
-    names = [shortened(name) for name in subject.classes]
+    names = [shortened(name) for name in data.classes]
     rows = [
         [name, *(f"{n:,}" for n in row), percent(row[k] / max(row.sum(), 1), 0)]
         for k, (name, row) in enumerate(zip(names, counts, strict=True))
@@ -199,29 +204,29 @@ def _confusion(parent: ET.Element, subject: Subject, point: int) -> None:
             line[k].set("class", "number hit")
 
 
-def _rates(parent: ET.Element, subject: Subject, counts: NDArray[np.int64]) -> None:
+def _rates(parent: ET.Element, data: ReportData, counts: NDArray[np.int64]) -> None:
     """For many classes: how often each is right, and what it is mostly taken for."""
     rows = []
     for k, row in enumerate(counts):
         others = np.where(np.arange(len(row)) == k, 0, row)
         worst = int(np.argmax(others))
-        said = f"{shortened(subject.classes[worst])} ({others[worst]:,})" if others.any() else ""
+        said = f"{shortened(data.classes[worst])} ({others[worst]:,})" if others.any() else ""
         rate = percent(row[k] / max(row.sum(), 1), 0)
-        rows.append([shortened(subject.classes[k]), f"{row.sum():,}", rate, said])
+        rows.append([shortened(data.classes[k]), f"{row.sum():,}", rate, said])
     head = ["class", "rows", "right", "mostly taken for"]
     add_table(parent, "Rows left out, by class", head, rows, (1, 2))
 
 
-def _python(parent: ET.Element, subject: Subject, point: int) -> None:
+def _python(parent: ET.Element, data: ReportData, point: int) -> None:
     add(parent, "h3", {}, "In Python")
-    whole = subject.python_tree(point)
+    whole = data.python_tree(point)
     if whole is not None:
         _code(parent, "Python line that holds this tree", whole)
         said = "After import softsplit the line gives this very tree; nothing is trained."
         add(parent, "p", {"class": "quiet"}, said)
     more = add(parent, "details", {"class": "anew"})
     add(more, "summary", {}, "Train a tree with these settings anew")
-    _code(more, "Python line that trains a tree with these settings", subject.python_line(point))
+    _code(more, "Python line that trains a tree with these settings", data.python_line(point))
     said = (
         "Training starts anew, from several starts, and may end in a better tree with other "
         "features. X is the table without its target, y the target."

@@ -16,8 +16,7 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
 from softsplit.report.drawing import threshold_text
-from softsplit.report.elements import add, add_table
-from softsplit.report.labels import counted, shortened
+from softsplit.report.elements import add, add_table, counted, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 

@@ -1,4 +1,4 @@
-"""The parts of the report that do not depend on the slider."""
+"""The parts of the report that do not depend on the slider, and the glossary."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ import numpy as np
 from softsplit.reading.equations import number
 from softsplit.reading.outline import outline
 from softsplit.reading.palette import class_colour
-from softsplit.report.chart import path_chart
-from softsplit.report.elements import add, add_table
-from softsplit.report.labels import counted, percent, shortened, with_interval
-from softsplit.report.measures import (
-    add_curves,
-    add_figures,
-    add_threshold,
-    rare_sentence,
-    verdict,
-)
+from softsplit.report.charts import path_chart
+from softsplit.report.elements import add, add_table, counted, percent, shortened, with_interval
+from softsplit.report.measures import add_curves, add_figures, add_threshold, rare_sentence, verdict
 from softsplit.report.panels import headline, panel, strength_text
-from softsplit.report.subject import Subject
+from softsplit.report.report_data import ReportData
 from softsplit.support.messages import visible
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
@@ -30,105 +23,101 @@ OPEN_ROWS = 20
 """Tables up to this length are shown open."""
 
 
-def title_of(subject: Subject) -> str:
-    return f"A tree for {shortened(subject.rows.target, 60)}"
+def title_of(data: ReportData) -> str:
+    return f"A tree for {shortened(data.rows.target, 60)}"
 
 
-def add_header(parent: ET.Element, subject: Subject) -> None:
+def add_header(parent: ET.Element, data: ReportData) -> None:
     header = add(parent, "header")
-    add(header, "h1", {}, title_of(subject))
-    rows, columns = len(subject.y), len(subject.rows.coding.names)
-    parts = [f"{rows:,} rows", f"{columns:,} columns", f"{len(subject.classes)} classes"]
-    add(header, "p", {"class": "lead"}, f"{shortened(subject.name, 60)}: {', '.join(parts)}")
+    add(header, "h1", {}, title_of(data))
+    rows, columns = len(data.y), len(data.rows.coding.names)
+    parts = [f"{rows:,} rows", f"{columns:,} columns", f"{len(data.classes)} classes"]
+    add(header, "p", {"class": "lead"}, f"{shortened(data.name, 60)}: {', '.join(parts)}")
 
 
-def add_summary(parent: ET.Element, subject: Subject) -> None:
+def add_summary(parent: ET.Element, data: ReportData) -> None:
     part = section(parent, "summary", "In short")
-    found, tree = subject.lead(subject.merits(subject.chosen)), subject.tree
+    found, tree = data.lead(data.metrics(data.chosen)), data.tree
     cards = add(part, "div", {"class": "cards"})
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    name = f"{subject.measure} on rows left out"
-    if subject.behind_twins:  # what others reach is no figure of this tree
-        value, note = percent(subject.in_training), "more cannot be expected on new rows"
-        name = f"{subject.measure} on its own training rows"
+    name = f"{data.measure} on rows left out"
+    if data.undertrained:  # what others reach is no figure of this tree
+        value, note = percent(data.in_training), "more cannot be expected on new rows"
+        name = f"{data.measure} on its own training rows"
     _card(cards, name, value, note)
-    rare = None if subject.rare is None else subject.class_merits(subject.chosen, subject.rare)
-    if subject.rare is not None and rare is not None and rare.found is not None:
-        name = shortened(subject.classes[subject.rare], 40)
+    rare = None if data.rare is None else data.class_metrics(data.chosen, data.rare)
+    if data.rare is not None and rare is not None and rare.found is not None:
+        name = shortened(data.classes[data.rare], 40)
         ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
         _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
-    used = f"{len(tree.selected_features_)} of {subject.n_variables}"
+    used = f"{len(tree.selected_features_)} of {data.n_variables}"
     questions = len(outline(tree.tree_).questions())
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
-    told = rare_sentence(subject, subject.chosen)
+    told = rare_sentence(data, data.chosen)
     if told is not None:
         add(part, "p", {"id": "rare"}, told)
-    add(part, "p", {"id": "verdict"}, verdict(subject))
+    add(part, "p", {"id": "verdict"}, verdict(data))
 
 
-def add_quality(parent: ET.Element, subject: Subject) -> None:
+def add_quality(parent: ET.Element, data: ReportData) -> None:
     part = section(parent, "quality", "How good it is")
-    add_figures(part, subject)
-    add_curves(part, subject)
-    add_threshold(part, subject)
+    add_figures(part, data)
+    add_curves(part, data)
+    add_threshold(part, data)
 
 
-def add_explorer(parent: ET.Element, subject: Subject) -> None:
+def add_explorer(parent: ET.Element, data: ReportData) -> None:
     part = section(parent, "explorer", "The tree, and its rivals along the path")
-    n_points = len(subject.trees)
+    n_points = len(data.trees)
     if n_points > 1:
         controls = add(part, "div", {"class": "controls"})
-        controls.append(path_chart(subject))
+        controls.append(path_chart(data))
         add(
             controls, "label", {"for": "slider"},
             "Strength of the penalty: weak uses more features, strong fewer",
         )  # fmt: skip
         slider = {
             "type": "range", "id": "slider", "min": "0", "max": str(n_points - 1), "step": "1",
-            "value": str(subject.chosen), "autocomplete": "off",
-            "aria-valuetext": headline(subject, subject.chosen),
+            "value": str(data.chosen), "autocomplete": "off",
+            "aria-valuetext": headline(data, data.chosen),
         }  # fmt: skip
         add(controls, "input", slider)
         add(controls, "button", {"type": "button", "id": "back"}, "Back to the chosen tree")
     add(
         part, "p", {"id": "headline", "class": "headline", "role": "status"},
-        headline(subject, subject.chosen),
+        headline(data, data.chosen),
     )  # fmt: skip
-    add(part, "p", {"id": "rule"}, rule_sentence(subject))
+    add(part, "p", {"id": "rule"}, rule_sentence(data))
     panels = add(part, "div", {"id": "panels"})
     for point in range(n_points):
-        panels.append(panel(subject, point))
+        panels.append(panel(data, point))
     if n_points > 1:
-        _path_table(part, subject)
+        _path_table(part, data)
 
 
-def rule_sentence(subject: Subject) -> str:
+def rule_sentence(data: ReportData) -> str:
     """Why this tree and no other, and what the others are."""
-    why = dict(subject.story).get("Settings", "it is the tree that was given")
-    said = (
-        f"Why tree {subject.chosen + 1}: {why}."
-        if len(subject.trees) > 1
-        else f"Why this one: {why}."
-    )
-    if len(subject.trees) == 1:
+    why = dict(data.provenance).get("Settings", "it is the tree that was given")
+    said = f"Why tree {data.chosen + 1}: {why}." if len(data.trees) > 1 else f"Why this one: {why}."
+    if len(data.trees) == 1:
         return said
-    found = [subject.lead(subject.merits(i)) for i in range(len(subject.trees))]
-    own, sizes = found[subject.chosen], [len(t.selected_features_) for t in subject.trees]
+    found = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
+    own, sizes = found[data.chosen], [len(t.selected_features_) for t in data.trees]
     simpler = [
         i
         for i, value in enumerate(found)
         if own is not None
         and value is not None
-        and i != subject.chosen
-        and 0 < sizes[i] < sizes[subject.chosen]
+        and i != data.chosen
+        and 0 < sizes[i] < sizes[data.chosen]
         and value.value >= own.value
     ]
     if simpler:
         i = max(simpler, key=lambda i: (found[i] or own, -sizes[i]))
         said += (
             f" On the rows left out tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
-            f"lower {subject.measure}: it may serve as well."
+            f"lower {data.measure}: it may serve as well."
         )
     return said + (
         " The others are those that no tree with as few features beats; move the slider for a "
@@ -136,47 +125,47 @@ def rule_sentence(subject: Subject) -> str:
     )
 
 
-def _path_table(parent: ET.Element, subject: Subject) -> None:
+def _path_table(parent: ET.Element, data: ReportData) -> None:
     details = add(parent, "details", {"id": "path"})
     add(details, "summary", {}, "All trees of the path as a table")
     rows = []
-    for i, tree in enumerate(subject.trees):
-        mark = " (chosen)" if i == subject.chosen else ""
+    for i, tree in enumerate(data.trees):
+        mark = " (chosen)" if i == data.chosen else ""
         weights = np.count_nonzero(tree.weights_)
         rows.append(
             [
                 f"{i + 1}{mark}",
                 strength_text(tree),
-                with_interval(subject.lead(subject.merits(i))),
+                with_interval(data.lead(data.metrics(i))),
                 str(len(tree.selected_features_)),
                 str(weights),
             ]
         )
-    head = ["tree", "strength", subject.measure, "features", "coefficients"]
+    head = ["tree", "strength", data.measure, "features", "coefficients"]
     add_table(details, "Trees from weak to strong penalty", head, rows, (1, 2, 3, 4))
 
 
-def add_data(parent: ET.Element, subject: Subject) -> None:
+def add_data(parent: ET.Element, data: ReportData) -> None:
     part = section(parent, "data", "The data")
-    counts = np.bincount(subject.labels, minlength=len(subject.classes))
+    counts = np.bincount(data.labels, minlength=len(data.classes))
     listed = add(part, "ul", {"class": "classes"})
-    for k, name in enumerate(subject.classes[:OPEN_ROWS]):
+    for k, name in enumerate(data.classes[:OPEN_ROWS]):
         item = add(listed, "li")
         swatch = add(
             item, "svg", {"class": "swatch", "viewBox": "0 0 10 10", "aria-hidden": "true"}
         )
         add(swatch, "rect", {"width": "10", "height": "10", "rx": "2", "fill": class_colour(k)})
-        share = percent(counts[k] / len(subject.y), 0)
+        share = percent(counts[k] / len(data.y), 0)
         add(
             item,
             "span",
             {"title": visible(name)},
             f"{shortened(name, 60)}: {counts[k]:,} rows, {share}",
         )
-    if subject.rows.dropped_rows:
-        lost = f"{subject.rows.dropped_rows:,} rows without a class were left out."
+    if data.rows.dropped_rows:
+        lost = f"{data.rows.dropped_rows:,} rows without a class were left out."
         add(part, "p", {}, lost)
-    rows = _column_rows(subject)
+    rows = _column_rows(data)
     holder = part
     if len(rows) > OPEN_ROWS:
         holder = add(part, "details")
@@ -185,10 +174,10 @@ def add_data(parent: ET.Element, subject: Subject) -> None:
     add_table(holder, "Columns of the table", head, rows, (3,))
 
 
-def _column_rows(subject: Subject) -> list[list[str]]:
+def _column_rows(data: ReportData) -> list[list[str]]:
     """Columns in the order of the table: what they are, what they hold, how often nothing."""
-    coding = subject.rows.coding
-    read = dict(zip(coding.places, subject.rows.rows.cells, strict=True))
+    coding = data.rows.coding
+    read = dict(zip(coding.places, data.rows.rows.cells, strict=True))
     known = dict(zip(coding.places, coding.variables, strict=True))
     reasons = dict(coding.left_out)
     rows = []
@@ -221,10 +210,10 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
     return kind, f"{low} to {high}, median {middle}"
 
 
-def add_story(parent: ET.Element, story: Sequence[tuple[str, str]]) -> None:
-    part = section(parent, "story", "How it was fitted")
-    listed = add(part, "dl", {"class": "story"})
-    for name, value in story:
+def add_provenance(parent: ET.Element, provenance: Sequence[tuple[str, str]]) -> None:
+    part = section(parent, "provenance", "How it was fitted")
+    listed = add(part, "dl", {"class": "provenance"})
+    for name, value in provenance:
         pair = add(listed, "div")
         add(pair, "dt", {}, name)
         add(pair, "dd", {}, value)
@@ -243,3 +232,39 @@ def section(parent: ET.Element, name: str, title: str) -> ET.Element:
     made = add(parent, "section", {"id": name, "aria-labelledby": f"{name}-title"})
     add(made, "h2", {"id": f"{name}-title"}, title)
     return made
+
+
+# --- Ten words that the page, the texts and the documents use in one sense each -------------------
+
+
+GLOSSARY = {
+    "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
+    "(or below) a number? Where it is, a row goes left, else right. Also called a split.",
+    "sure": "An answer is sure if 95 or more of 100 such rows go the same way. In between "
+    "a row is unsure and counts on both sides, in parts.",
+    "leaf": "Where a row ends. A leaf says how probable each class is there, and which class a row "
+    "is called.",
+    "feature": "A column of the table that the tree may use. A column of text is one feature, "
+    "whatever the number of its levels; a question may weigh each level by itself.",
+    "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
+    "many, strong keeps few.",
+    "steepness": "How quickly a question passes from one answer to the other around its number: "
+    "the steeper, the fewer rows are unsure.",
+    "left out": "Rows that a model has not seen in training. Figures on rows left out are what to "
+    "expect of new rows.",
+    "interval": "From where to where a figure may lie, given that it was counted on so many rows: "
+    "right 95 times in 100.",
+    "balanced accuracy": "The share of right answers within each class, and the mean of these: "
+    "every class counts the same, however rare it is.",
+    "rare": "A class with less than a fifth of an even share of the rows, that is under 10 % of "
+    "two classes. Accuracy says little of it.",
+}
+
+
+def add_words(parent: ET.Element) -> None:
+    """The glossary as a list."""
+    listed = add(parent, "dl", {"class": "provenance"})
+    for word, meaning in GLOSSARY.items():
+        pair = add(listed, "div")
+        add(pair, "dt", {}, word)
+        add(pair, "dd", {}, meaning)

@@ -116,7 +116,7 @@ class Fitted:
     ----------
     tree : SoftTreeClassifier
         It knows the table that it is for.
-    story : tuple of (str, str)
+    provenance : tuple of (str, str)
         How the tree was fitted, for people: what, and how.
     notes : tuple of str
         What kept the fit from ending by itself, as sentences.
@@ -127,7 +127,7 @@ class Fitted:
     """
 
     tree: SoftTreeClassifier
-    story: tuple[tuple[str, str], ...]
+    provenance: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     score: float | None
     interrupted: bool
@@ -142,15 +142,15 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.depth is not None and options.strength is not None:
-            tree, story, score = _given(rows, options), [("Settings", "as given")], None
+            tree, provenance, score = _given(rows, options), [("Settings", "as given")], None
         else:
-            tree, story, score = _chosen(rows, options, began)
+            tree, provenance, score = _chosen(rows, options, began)
     said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
     return Fitted(
         tree=tree,
-        story=(*story, *_facts(tree, options)),
+        provenance=(*provenance, *_facts(tree, options)),
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
@@ -228,24 +228,24 @@ def _chosen(
     )
     search.fit(*rows.part(drawn))
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
-    story = [("Settings", _told_choice(search, sample))]
+    provenance = [("Settings", _told_choice(search, sample))]
     tree = search.best_estimator_
     if part < 1:
         try:
             whole = _on_all_rows(rows, options, search, part, began)
             if whole.end_ == "complete" or _fits_better(whole, tree, rows):
                 tree = whole
-                story.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
+                provenance.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
             else:  # cut short before it was as good as what is there
                 tree = copy.copy(tree).set_params(**_strengths(search, options, part))
                 kept = f"on the {len(drawn):,} rows drawn for the choice: on all rows time ran out"
-                story.append(("Training", kept))
+                provenance.append(("Training", kept))
         except KeyboardInterrupt:  # before there was a tree on all rows
-            story.append(("Training", f"on the {len(drawn):,} rows drawn for the choice"))
+            provenance.append(("Training", f"on the {len(drawn):,} rows drawn for the choice"))
             kept = "interrupted; the tree of the rows that were drawn for the choice is kept."
             warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
     score = float(search.best_score_)
-    return tree, story, score if np.isfinite(score) else None
+    return tree, provenance, score if np.isfinite(score) else None
 
 
 def _check_choice(y: NDArray[Any]) -> None:

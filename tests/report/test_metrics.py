@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 from softsplit import SoftTreeClassifier
 from softsplit.cli import app
 from softsplit.data import Table, learn
-from softsplit.report import make_subject, render_report, rivals, walk_path
-from softsplit.report.curves import reliability_bins
-from softsplit.report.intervals import (
+from softsplit.report import comparison, make_report_data, render_report, walk_path
+from softsplit.report.charts import reliability_bins
+from softsplit.report.comparison import ComparisonOptions
+from softsplit.report.measures import rare_sentence, threshold_values
+from softsplit.report.metrics import (
     average_precision,
     balanced_difference,
     balanced_share,
@@ -25,7 +27,6 @@ from softsplit.report.intervals import (
     precision_recall_area,
     roc_area,
 )
-from softsplit.report.measures import rare_sentence, threshold_values
 from softsplit.selection import baselines
 from softsplit.selection.baselines import BaselineOptions
 from tables import rare_table
@@ -102,9 +103,9 @@ def rare():
     settings = {"depth": 1, "n_starts": 1, "random_state": 0, "global_strength": 0.5}
     tree = SoftTreeClassifier(**settings).fit(*rows.part())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rivals, "POINTS", 2)
-        patch.setattr(rivals, "FOLDS", 2)
-        yield make_subject("rare", rows, walk_path(tree, rows))
+        options = ComparisonOptions(points=2, folds=2)
+        patch.setattr(comparison, "OPTIONS", options)
+        yield make_report_data("rare", rows, walk_path(tree, rows))
 
 
 def test_a_rare_class_leads_with_the_balanced_figure(rare):
@@ -112,7 +113,7 @@ def test_a_rare_class_leads_with_the_balanced_figure(rare):
     page = render_report(rare)
     assert page.index("balanced accuracy on rows left out") < page.index("How good it is")
     told = rare_sentence(rare, rare.chosen)
-    found = rare.class_merits(rare.chosen, rare.rare)
+    found = rare.class_metrics(rare.chosen, rare.rare)
     assert f"finds {round(found.rows * found.found.value)} of {found.rows} such rows" in told
     assert told in page.replace("&nbsp;", "\N{NO-BREAK SPACE}")
 
@@ -130,8 +131,8 @@ def test_thresholds_count_the_rows_left_out(rare):
 
 
 def test_many_rows_are_judged_on_a_fifth(monkeypatch):
-    monkeypatch.setattr(rivals, "HELD_OUT_FROM", 300)
-    monkeypatch.setattr(rivals, "POINTS", 2)
+    options = ComparisonOptions(held_out_from=300, points=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     rows = learn(Table("rare", rare_table().astype(str)), "state")
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, global_strength=0.5)
     found = walk_path(tree.fit(*rows.part()), rows).assessment
@@ -140,8 +141,8 @@ def test_many_rows_are_judged_on_a_fifth(monkeypatch):
 
 
 def test_the_command_tells_of_the_rare_class(tmp_path, monkeypatch):
-    monkeypatch.setattr(rivals, "POINTS", 2)
-    monkeypatch.setattr(rivals, "FOLDS", 2)
+    options = ComparisonOptions(points=2, folds=2)
+    monkeypatch.setattr(comparison, "OPTIONS", options)
     rare_table().to_csv(tmp_path / "rare.csv", index=False)
     given = ["fit", str(tmp_path / "rare.csv"), "-t", "state", "--report", str(tmp_path / "r.html")]
     given += ["--depth", "1", "--strength", "0.5", "--quiet"]
@@ -160,7 +161,7 @@ def test_a_tree_that_was_cut_short_does_not_borrow_the_figures_of_others(rare):
     )
     tree.tree_ = replace(tree.tree_, parameters=idle)
     cut = replace(rare, trees=tuple(tree if t is rare.tree else t for t in rare.trees))
-    assert not rare.behind_twins and cut.behind_twins
+    assert not rare.undertrained and cut.undertrained
     page = render_report(cut)
     assert "balanced accuracy on its own training rows" in page
     assert "its training was probably cut short" in page

@@ -18,8 +18,16 @@ from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import oriented
 from softsplit.reading.score_card import ScoreCard, make_card
-from softsplit.report.intervals import Interval, balanced_difference, difference
-from softsplit.report.merits import ClassMerits, Merits, class_merits, merits, rare_class
+from softsplit.report.metrics import (
+    ClassMetrics,
+    Interval,
+    MethodMetrics,
+    balanced_difference,
+    class_metrics,
+    difference,
+    method_metrics,
+    rare_class,
+)
 from softsplit.selection.assessment import Assessment, Judged
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
@@ -29,7 +37,7 @@ LONGEST_TREE = 200_000
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportData:
     """The trees of a path with the rows they were trained on and what is known of them.
 
     Attributes
@@ -43,7 +51,7 @@ class Subject:
     chosen : int
         Which of them is the one.
     assessment : Assessment
-    story : tuple of (str, str)
+    provenance : tuple of (str, str)
         How the tree was fitted: what, and how.
     """
 
@@ -52,7 +60,7 @@ class Subject:
     trees: tuple[SoftTreeClassifier, ...]
     chosen: int
     assessment: Assessment
-    story: tuple[tuple[str, str], ...] = ()
+    provenance: tuple[tuple[str, str], ...] = ()
 
     @property
     def matrix(self) -> FloatArray:
@@ -100,22 +108,22 @@ class Subject:
         """What the page leads with: balanced accuracy if a class is rare."""
         return "accuracy" if self.rare is None else "balanced accuracy"
 
-    def merits(self, point: int) -> Merits | None:
+    def metrics(self, point: int) -> MethodMetrics | None:
         """Figures of the tree at a point, on rows that it was not trained on."""
         judged = self.assessment.trees[point]
         features = len(self.trees[point].selected_features_)
-        return self._merits(replace(judged, features=features))
+        return self._metrics(replace(judged, features=features))
 
-    def baseline_merits(self, name: str) -> Merits | None:
+    def baseline_metrics(self, name: str) -> MethodMetrics | None:
         """Figures of "majority", "logistic", "cart" or "boosting" on the same rows."""
-        return self._merits(self.assessment.baselines[name])
+        return self._metrics(self.assessment.baselines[name])
 
-    def _merits(self, judged: Judged) -> Merits | None:
+    def _metrics(self, judged: Judged) -> MethodMetrics | None:
         if not judged.complete:
             return None
-        return merits(self.assessment.labels, judged, self.rare)
+        return method_metrics(self.assessment.labels, judged, self.rare)
 
-    def lead(self, found: Merits | None) -> Interval | None:
+    def lead(self, found: MethodMetrics | None) -> Interval | None:
         """The figure that the page leads with."""
         if found is None:
             return None
@@ -130,23 +138,23 @@ class Subject:
         return float(np.mean([hits[self.labels == k].mean() for k in np.unique(self.labels)]))
 
     @property
-    def behind_twins(self) -> bool:
+    def undertrained(self) -> bool:
         """Whether the tree does worse on its own rows than its twins on rows left out.
 
         Twins are trained like the tree on some of the rows, and tell what to expect of it. A tree
         whose training was cut short is not like them.
         """
-        found = self.lead(self.merits(self.chosen))
+        found = self.lead(self.metrics(self.chosen))
         return found is not None and self.in_training < found.low
 
     def accuracy(self, point: int) -> Interval | None:
         """Of the tree at a point, on rows that it was not trained on."""
-        found = self.merits(point)
+        found = self.metrics(point)
         return None if found is None else found.accuracy
 
     def baseline(self, name: str) -> Interval | None:
         """Accuracy of "majority", "logistic", "cart" or "boosting" on the same rows."""
-        found = self.baseline_merits(name)
+        found = self.baseline_metrics(name)
         return None if found is None else found.accuracy
 
     def against(self, name: str) -> Interval | None:
@@ -160,10 +168,10 @@ class Subject:
             return difference(hits, others)
         return balanced_difference(hits, others, labels)
 
-    def class_merits(self, point: int, k: int) -> ClassMerits | None:
+    def class_metrics(self, point: int, k: int) -> ClassMetrics | None:
         """How class k fares with the tree at a point."""
         judged = self.assessment.trees[point]
-        return class_merits(self.assessment.labels, judged, k) if judged.complete else None
+        return class_metrics(self.assessment.labels, judged, k) if judged.complete else None
 
     def confusion(self, point: int) -> NDArray[np.int64] | None:
         """Rows by right class (row) and class said (column)."""

@@ -1,4 +1,4 @@
-"""Figures of merit on rows left out, and how far each may be from the true one.
+"""Metrics on rows left out, and how far each may be from the true value.
 
 With z = 1.96 all intervals are 95 %:
 
@@ -21,12 +21,14 @@ intervals are a little too narrow.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from softsplit.selection.assessment import Judged
 from softsplit.support.arrays import FloatArray
 
 Z = 1.959963984540054
@@ -152,3 +154,84 @@ def _around(mean: float, error: float) -> Interval:
 def _within_one(mean: float, error: float) -> Interval:
     found = _around(mean, error)
     return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
+
+
+# --- How good one method is on rows left out: the figures that matter, together -------------------
+
+
+RARE = 0.2
+"""Below this part of an even share a class is rare: under 10 % of two classes."""
+
+
+@dataclass(frozen=True)
+class MethodMetrics:
+    """Figures of one method.
+
+    Attributes
+    ----------
+    accuracy, balanced : Interval
+        Share of rows that are right; mean over classes of the share that is right.
+    roc, precision_recall : Interval
+        Areas; precision-recall of the rare class where there is one, else the mean over classes.
+    log_loss : Interval
+    features : float
+    """
+
+    accuracy: Interval
+    balanced: Interval
+    roc: Interval
+    precision_recall: Interval
+    log_loss: Interval
+    features: float
+
+
+class ClassMetrics(NamedTuple):
+    """How one class fares: shares with intervals, None where there is nothing to count.
+
+    ``found`` is the share of its rows that are called so, ``alarms`` the share of other rows that
+    are, and ``trusted`` the share of such calls that are right.
+    """
+
+    rows: int
+    found: Interval | None
+    alarms: Interval | None
+    trusted: Interval | None
+    called: int
+
+
+def method_metrics(labels: NDArray[np.int64], judged: Judged, rare: int | None) -> MethodMetrics:
+    """All figures of a method that has predicted every row."""
+    hits = judged.calls == labels
+    return MethodMetrics(
+        share(hits),
+        balanced_share(hits, labels),
+        roc_area(judged.proba, labels),
+        precision_recall_area(judged.proba, labels, rare),
+        log_loss(judged.proba, labels),
+        judged.features,
+    )
+
+
+def class_metrics(labels: NDArray[np.int64], judged: Judged, k: int) -> ClassMetrics:
+    """How class k fares."""
+    own, called = labels == k, judged.calls == k
+
+    def part(hits: NDArray[np.bool_]) -> Interval | None:
+        return share(hits) if len(hits) else None
+
+    return ClassMetrics(
+        int(own.sum()), part(called[own]), part(called[~own]), part(own[called]), int(called.sum())
+    )
+
+
+def rare_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
+    """The rarest class if it is so rare that accuracy says little of it."""
+    counts = np.bincount(labels, minlength=n_classes)
+    rarest = int(np.argmin(counts))
+    return rarest if counts[rarest] < RARE * len(labels) / n_classes else None
+
+
+def positive_class(labels: NDArray[np.int64]) -> int:
+    """Of two classes the rarer one, or the second: what one looks for."""
+    counts = np.bincount(labels, minlength=2)
+    return 0 if counts[0] < counts[1] else 1

@@ -20,27 +20,54 @@ from softsplit.estimators.assessment import (
     usual_fractions,
 )
 from softsplit.estimators.classifier import SoftTreeClassifier
-from softsplit.report.intervals import Interval, balanced_share, share
-from softsplit.report.merits import rare_class
-from softsplit.report.subject import Subject
+from softsplit.report.metrics import Interval, balanced_share, rare_class, share
+from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
 from softsplit.solvers import Budget
 from softsplit.support.messages import visible
 from softsplit.support.version import __version__
 
-PATH_CELLS = 1_200_000
-"""Rows times features for the rivals of the tree along the path, as for the models that are judged
-in their place: trees of fewer rows would not be worth their figures."""
-HELD_OUT_FROM = 5000
-"""From so many rows on a fifth is held out, and there are no folds."""
-TRAINED_CELLS = 1_200_000
-"""Rows times features that each judged model is trained on, where a fifth is held out."""
-FEWEST_ROWS = 1000
-POINTS, FOLDS, PATH_STARTS = 9, 5, 2
-NEAR = 0.15
-"""Strengths that differ by less, in parts, are one point of the path."""
-FRESH = 1
-"""Added to the seed, so that trees are judged on other folds than they were chosen on."""
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """How many trees are compared with the fitted one, and on which rows.
+
+    Attributes
+    ----------
+    points : int
+        Strengths on the path.
+    folds : int
+        Parts of the rows, each predicted by models trained on the others.
+    path_starts : int
+        Starts of each tree on the path.
+    path_cells : int
+        Rows times features for the other trees along the path, as for the models that are
+        judged in their place: trees of fewer rows would not be worth their figures.
+    held_out_from : int
+        From so many rows on a fifth is held out, and there are no folds.
+    trained_cells : int
+        Rows times features that each judged model is trained on, where a fifth is held out.
+    fewest_rows : int
+        Rows that are kept however many features there are.
+    near : float
+        Strengths that differ by less, in parts, are one point of the path.
+    fresh_seed : int
+        Added to the seed, so that trees are judged on other folds than they were chosen on.
+    """
+
+    points: int = 9
+    folds: int = 5
+    path_starts: int = 2
+    path_cells: int = 1_200_000
+    held_out_from: int = 5000
+    trained_cells: int = 1_200_000
+    fewest_rows: int = 1000
+    near: float = 0.15
+    fresh_seed: int = 1
+
+
+OPTIONS = ComparisonOptions()
+
 
 Say = Callable[[str], None]
 
@@ -55,7 +82,7 @@ class JudgedPath:
     chosen : int
         Which of them is the one that was given; the last if only settings were.
     assessment : Assessment
-    story : tuple of (str, str)
+    provenance : tuple of (str, str)
         How they were trained and judged, for people: what, and how.
     interrupted : bool
         Whether Ctrl-C ended it: trees may be fewer, and some not judged.
@@ -64,13 +91,13 @@ class JudgedPath:
     trees: tuple[SoftTreeClassifier, ...]
     chosen: int
     assessment: Assessment
-    story: tuple[tuple[str, str], ...]
+    provenance: tuple[tuple[str, str], ...]
     interrupted: bool
 
 
-def make_subject(
-    name: str, rows: LabelledRows, path: JudgedPath, story: tuple[tuple[str, str], ...] = ()
-) -> Subject:
+def make_report_data(
+    name: str, rows: LabelledRows, path: JudgedPath, provenance: tuple[tuple[str, str], ...] = ()
+) -> ReportData:
     """Everything that the report of a tree is made of.
 
     Parameters
@@ -81,7 +108,7 @@ def make_subject(
         The training rows.
     path : JudgedPath
         The tree among its rivals, see :func:`walk_path`.
-    story : tuple of (str, str)
+    provenance : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     """
     gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
@@ -92,13 +119,13 @@ def make_subject(
         ("Unknown values", known if gaps else "none were there"),
         ("Software", f"softsplit {__version__}"),
     )
-    return Subject(
+    return ReportData(
         name=name,
         rows=rows,
         trees=path.trees,
         chosen=path.chosen,
         assessment=path.assessment,
-        story=(*story, *path.story, *source),
+        provenance=(*provenance, *path.provenance, *source),
     )
 
 
@@ -130,7 +157,8 @@ def walk_path(
     say : callable
         Is handed a line about every step of the work.
     """
-    base = clone(tree).set_params(n_starts=PATH_STARTS, verbose=0, time_limit=None, n_jobs=None)
+    base = clone(tree).set_params(n_starts=OPTIONS.path_starts, verbose=0, time_limit=None)
+    base.set_params(n_jobs=None)
     base.set_params(kinds=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
@@ -139,16 +167,16 @@ def walk_path(
         strengths, own = strengths_on(base, *rows.part())
         if "auto" in (tree.local_strength, tree.global_strength):
             tree = copy(tree).set_params(**strengths)  # as numbers, like those of its rivals
-    grid = _with_own(usual_fractions(base, POINTS if points is None else points), own)
+    grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
     budget = Budget(time_limit=time_limit)
-    held_out = len(rows.y) >= HELD_OUT_FROM
+    held_out = len(rows.y) >= OPTIONS.held_out_from
     say(f"judging {len(grid)} trees and four plain methods on rows left out")
+    trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
-        base, *rows.part(), grid, n_folds=FOLDS, seed=seed + FRESH, n_jobs=n_jobs,
-        held_out=held_out, most_trained=_most(TRAINED_CELLS, rows.matrix) if held_out else None,
-        budget=budget, say=say,
+        base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
+        n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
     )  # fmt: skip
-    drawn = sample_rows(rows.y, _most(PATH_CELLS, rows.matrix), seed)
+    drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)
     say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
     trees = path_trees(base, *rows.part(drawn), grid, budget)
     trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
@@ -158,10 +186,10 @@ def walk_path(
         trees[place : place + 1] = [tree]
         judged[place : place + 1] = [found.trees[grid.index(own)]]
     found = replace(found, trees=tuple(judged))
-    story = _story(len(rows.y), drawn, found, fitted)
+    provenance = _provenance(len(rows.y), drawn, found, fitted)
     if fitted:
         trees, place, found = _undominated(trees, place, found, rows)
-    return JudgedPath(tuple(trees), place, found, story, budget.stopped)
+    return JudgedPath(tuple(trees), place, found, provenance, budget.stopped)
 
 
 def _undominated(
@@ -206,12 +234,12 @@ def _with_own(grid: list[float], own: float | None) -> list[float]:
     """Strengths as parts of the cost without features, with that of the tree among them."""
     if own is None:
         return grid
-    others = [f for f in grid if abs(np.log(f / own)) > NEAR] if own > 0 else grid
+    others = [f for f in grid if abs(np.log(f / own)) > OPTIONS.near] if own > 0 else grid
     return sorted([*others, own])
 
 
 def _most(cells: int, X: NDArray[Any]) -> int:
-    return max(FEWEST_ROWS, cells // X.shape[1])
+    return max(OPTIONS.fewest_rows, cells // X.shape[1])
 
 
 def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
@@ -222,7 +250,7 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
     )
 
 
-def _story(
+def _provenance(
     n_rows: int, drawn: NDArray[Any], found: Assessment, fitted: bool
 ) -> tuple[tuple[str, str], ...]:
     who = "rivals at other strengths" if fitted else "trees"

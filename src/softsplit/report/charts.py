@@ -1,8 +1,8 @@
-"""Small charts of probabilities on rows left out: ROC, precision over recall, reliability."""
+"""Charts of the page: the path, and curves of probabilities (ROC, precision, reliability)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.report.elements import add, element
-from softsplit.report.intervals import roc_curve, share
+from softsplit.report.metrics import Interval, roc_curve, share
+from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
 
 SIZE, LEFT, RIGHT, FOOT, TOP = 260.0, 40.0, 22.0, 36.0, 10.0
@@ -126,3 +127,76 @@ def reliability_chart(label: str, bins: Sequence[Bin]) -> ET.Element:
         }
         add(add(svg, "circle", spot), "title", {}, f"{one.rows:,} rows")
     return svg
+
+
+# --- The picture above the slider: accuracy along the path, a column for every tree ---------------
+
+
+PATH_WIDTH, PATH_HEIGHT, PATH_TOP, PATH_FOOT = 960.0, 170.0, 14.0, 48.0
+"""Of the chart of the path, in pixels."""
+
+
+def path_chart(data: ReportData) -> ET.Element:
+    """Accuracy with its interval over the number of features, left weak, right strong.
+
+    It repeats what the table of the path says and is hidden from screen readers.
+    """
+    svg = element(
+        "svg",
+        {
+            "class": "chart",
+            "viewBox": f"0 0 {PATH_WIDTH:.0f} {PATH_HEIGHT:.0f}",
+            "aria-hidden": "true",
+        },
+    )  # fmt: skip
+    values = [data.lead(data.metrics(i)) for i in range(len(data.trees))]
+    known = [v for v in values if v is not None]
+    low = min((v.low for v in known), default=0.0)
+    high = max((v.high for v in known), default=1.0)
+    span = max(high - low, 1e-9)
+
+    def height(share: float) -> float:
+        return PATH_TOP + (high - share) / span * (PATH_HEIGHT - PATH_TOP - PATH_FOOT)
+
+    step = PATH_WIDTH / len(values)
+    for level in (high, low):
+        y = f"{height(level):.1f}"
+        add(svg, "line", {"class": "base", "x1": "0", "x2": f"{PATH_WIDTH:.0f}", "y1": y, "y2": y})
+    for i, value in enumerate(values):
+        _column(svg, i, (i + 0.5) * step, step, value, height, data)
+    for level in (high, low):  # last, so that no column hides them
+        place = {"x": "4", "y": f"{height(level) - 3:.1f}", "class": "scale"}
+        add(svg, "text", place, f"{100 * level:.0f} %")
+    place = {"x": f"{PATH_WIDTH / 2:.0f}", "y": f"{PATH_HEIGHT - 6:.0f}", "class": "axis"}
+    add(
+        svg,
+        "text",
+        place,
+        f"{data.measure} with interval, and features used, from weak to strong penalty",
+    )
+    return svg
+
+
+def _column(
+    svg: ET.Element,
+    point: int,
+    x: float,
+    step: float,
+    value: Interval | None,
+    height: Callable[[float], float],
+    data: ReportData,
+) -> None:
+    group = add(svg, "g", {"class": "column", "data-point": str(point)})
+    back = {
+        "x": f"{x - step / 2 + 2:.1f}", "width": f"{step - 4:.1f}", "y": "2", "rx": "6",
+        "height": f"{PATH_HEIGHT - 24:.0f}", "class": "back",
+    }  # fmt: skip
+    add(group, "rect", back)
+    if value is not None:
+        bar = {"x1": f"{x:.1f}", "x2": f"{x:.1f}", "class": "whisker"}
+        ends = {"y1": f"{height(value.low):.1f}", "y2": f"{height(value.high):.1f}"}
+        add(group, "line", bar | ends)
+        add(group, "circle", {"cx": f"{x:.1f}", "cy": f"{height(value.value):.1f}", "r": "5"})
+    count = len(data.trees[point].selected_features_)
+    place = {"x": f"{x:.1f}", "y": f"{PATH_HEIGHT - PATH_FOOT + 12:.0f}", "class": "count"}
+    add(group, "text", place, str(count))
