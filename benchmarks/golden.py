@@ -381,7 +381,7 @@ def add_likelihood() -> None:
     fit("log-groups-l1", wine, depth=2, penalty="l1", groups=[[0, 1, 2], [5, 6, 9]])
     fit("log-table", people, about=SMALL)
     fit("log-table-gaps", lambda: people(gaps=True))
-    fit("log-table-no-groups", people, groups=False, kinds={"height": "drop"})
+    fit("log-table-no-groups", people, groups=False, feature_types={"height": "drop"})
     fit("log-wide", lambda: plain(200, 120, 2), depth=1)
     fit("log-very-wide", lambda: plain(100, 1100, 2), depth=1, n_starts=1)
     fit("log-sparse", lambda: word_counts(300, 60), depth=2)

@@ -26,8 +26,10 @@ def document():
     frame = people()
     frame.loc[4, "age"] = np.nan
     X, y = frame.drop(columns="risk"), frame["risk"]
-    kinds = {"height": "drop"}
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, kinds=kinds).fit(X, y)
+    feature_types = {"height": "drop"}
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, feature_types=feature_types).fit(
+        X, y
+    )
     return json.loads(dumps_model(tree))
 
 

@@ -11,9 +11,9 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.model_selection import GroupKFold, train_test_split
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.selection.decision import FACTORS, call_costs, call_factors
+from softsplit.selection.decision import OPTIONS, call_costs, call_factors
 from softsplit.selection.folds import make_splits
-from softsplit.selection.left_out import CAUTION, FAR, valued_samples
+from softsplit.selection.held_out import RowValueOptions, valued_samples
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
 
 TREE = None
@@ -27,13 +27,13 @@ def test_values_are_accuracy_less_a_part_of_the_log_loss() -> None:
     loss = log_loss(labels, shares.T, sample_weight=weights, labels=[0, 1, 2])
     assert found.log_loss == pytest.approx(loss)
     right = shares.argmax(axis=0) == labels
-    plain = np.average(right, weights=weights) - CAUTION * loss
+    plain = np.average(right, weights=weights) - RowValueOptions.loss_weight * loss
     assert np.average(found.values, weights=weights) == pytest.approx(plain)
 
 
 def test_one_sample_that_is_sure_and_wrong_counts_no_more_than_far() -> None:
     found = valued_samples(np.array([[1.0], [0.0]]), np.array([1]), np.ones(1))
-    assert found.values[0] == -CAUTION * FAR
+    assert found.values[0] == -RowValueOptions.loss_weight * RowValueOptions.largest_loss
 
 
 def _candidate(depth: int = 1, ridge: float = 1.0) -> Candidate:
@@ -79,7 +79,7 @@ def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:
 @given(seed=st.integers(0, 2**32 - 1), n_classes=st.integers(2, 4))
 def test_calls_by_costs_are_calls_by_factors(seed: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
-    factors = rng.choice(FACTORS, size=n_classes)
+    factors = rng.choice(OPTIONS.factors, size=n_classes)
     shares = rng.dirichlet(np.ones(n_classes), size=20)
     by_costs = np.argmin(shares @ call_costs(factors), axis=1)
     np.testing.assert_array_equal(by_costs, np.argmax(factors * shares, axis=1))
@@ -106,7 +106,7 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     )
     X, Xt, y, yt = train_test_split(X, y, stratify=y, random_state=0)
     auto = SoftTreeClassifierCV(random_state=0).fit(X, y)
-    plain = SoftTreeClassifierCV(random_state=0, calls="probable").fit(X, y)
+    plain = SoftTreeClassifierCV(random_state=0, decision_rule="argmax").fit(X, y)
     np.testing.assert_array_equal(auto.predict_proba(Xt), plain.predict_proba(Xt))
     assert plain.best_params_["cost_matrix"] is None
     assert auto.best_params_["cost_matrix"] is not None
@@ -151,7 +151,7 @@ def test_no_group_is_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"calls": "rare"}, "calls must be 'auto' or 'probable'"),
+        ({"decision_rule": "rare"}, "decision_rule must be 'auto' or 'argmax'"),
         ({"ridges": [-1.0]}, "ridges must be"),
         ({"steepnesses": [64.0]}, "steepnesses are part of loss='cost'"),
         ({"loss": "hinge"}, "loss must be 'log', 'cost' or an object"),

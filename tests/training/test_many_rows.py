@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from softsplit import SoftTreeClassifier
-from softsplit.engines.compiled import MANY, CompiledRows
+from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import OUTERS
 from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
@@ -19,9 +19,9 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.basin_hopping import solver as native
 from softsplit.support.inputs import distinct_labels
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import multistart
 from softsplit.training.preparation import Rows, prepare
-from softsplit.tree.scaling import MANY as SORTED
 from softsplit.tree.scaling import fit_scaling
 
 
@@ -33,7 +33,7 @@ def gumbel_rows(n_rows, n_features=6, n_classes=3, seed=0):
     return X, np.argmax(scores + 0.3 * rng.gumbel(size=scores.shape), axis=1)
 
 
-X, Y = gumbel_rows(MANY + 5_000)
+X, Y = gumbel_rows(ROWS.row_sums + 5_000)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_many_labels_are_counted_as_sorting_finds_them(kind):
 
 @pytest.mark.parametrize("outer", OUTERS)
 def test_sums_of_many_rows_are_those_of_their_parts(samples, outer):
-    """Up to MANY rows another pass adds up; threads and columns change nothing."""
+    """Up to ROWS.row_sums rows another pass adds up; threads and columns change nothing."""
     rng = np.random.default_rng(0)
     columns = np.array([0, 2, 3])
     splits, table = rng.standard_normal((7, 4)), rng.uniform(0.1, 0.9, (3, 8))
@@ -66,7 +66,7 @@ def test_sums_of_many_rows_are_those_of_their_parts(samples, outer):
     found = rows.evaluate(wide, table, outer, 2.0)
     few = rows.of_columns(columns).evaluate(splits, table, outer, 2.0)
     threaded = rows.in_threads(3).evaluate(wide, table, outer, 2.0)
-    bounds = np.arange(0, samples.n_rows + MANY, MANY)
+    bounds = np.arange(0, samples.n_rows + ROWS.row_sums, ROWS.row_sums)
     parts = [
         CompiledRows(samples.part(np.arange(a, min(b, samples.n_rows)))).evaluate(
             wide, table, outer, 2.0
@@ -121,7 +121,12 @@ def test_single_precision_stays_single():
 def test_the_scaling_of_many_rows(kind):
     """As that of few, to rounding, and the same bits in any order."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.standard_normal(SORTED + 1), rng.exponential(size=SORTED + 1) ** 4])
+    X = np.column_stack(
+        [
+            rng.standard_normal(ROWS.unsorted_means + 1),
+            rng.exponential(size=ROWS.unsorted_means + 1) ** 4,
+        ]
+    )
     X = np.column_stack([X, np.full(len(X), 3.0)])
     weight = {
         "ones": None, "counts": rng.integers(1, 4, len(X)).astype(float),

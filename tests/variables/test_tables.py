@@ -114,13 +114,13 @@ def test_what_no_tree_can_use_is_left_out_in_one_warning(table):
     assert str(said[0].message) == (
         "columns 'customer' (an identifier), 'country' (one value only), 'note' (free text), "
         "'empty' (no values) are left out; to use one all the same, name its kind, such as "
-        "kinds={'customer': 'keep'}."
+        "feature_types={'customer': 'keep'}."
     )
     assert dict(tree.coding_.left_out).keys() == {"customer", "country", "note", "empty"}
-    kinds = {"customer": "keep", "country": "drop", "note": "drop", "empty": "drop"}
+    feature_types = {"customer": "keep", "country": "drop", "note": "drop", "empty": "drop"}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        kept = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame, y)
+        kept = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(frame, y)
     assert "customer" in [variable.name for variable in kept.coding_.variables]
 
 
@@ -319,9 +319,13 @@ def test_weights_are_copies_of_rows(table):
     times = rng.integers(0, 4, len(frame))
     copies = np.repeat(np.arange(len(frame)), times)
     frame = frame.drop(columns="customer").assign(store=rng.integers(0, 35, len(frame)))
-    kinds = {"store": "category", "country": "drop"}
-    weighted = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame, y, sample_weight=times)
-    copied = SoftTreeClassifier(**QUICK, kinds=kinds).fit(frame.iloc[copies], y[copies])
+    feature_types = {"store": "category", "country": "drop"}
+    weighted = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(
+        frame, y, sample_weight=times
+    )
+    copied = SoftTreeClassifier(**QUICK, feature_types=feature_types).fit(
+        frame.iloc[copies], y[copies]
+    )
     assert weighted.coding_.names == copied.coding_.names
     np.testing.assert_allclose(
         weighted.predict_proba(frame), copied.predict_proba(frame), atol=1e-8
@@ -329,32 +333,38 @@ def test_weights_are_copies_of_rows(table):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "message"),
+    ("feature_types", "message"),
     [
-        ({"calls": "numbers"}, "kinds says that column 'calls' is 'numbers'; choose number, cat"),
-        ({"call": "drop"}, "kinds names 'call', which is no column of X; did you mean 'calls'?"),
-        ({99: "drop"}, "kinds names 99, which is no column of X"),
-        (["calls"], r"kinds must map columns to what they are, got \['calls'\]"),
+        (
+            {"calls": "numbers"},
+            "feature_types says that column 'calls' is 'numbers'; choose number, cat",
+        ),
+        (
+            {"call": "drop"},
+            "feature_types names 'call', which is no column of X; did you mean 'calls'?",
+        ),
+        ({99: "drop"}, "feature_types names 99, which is no column of X"),
+        (["calls"], r"feature_types must map columns to what they are, got \['calls'\]"),
         ({"contract": "number"}, "column 'contract' holds '.*' where numbers are needed"),
         ({"contract": "date"}, "column 'contract' holds '.*' where dates are needed; write them"),
     ],
 )
-def test_kinds_that_cannot_be_are_named(table, kinds, message):
+def test_kinds_that_cannot_be_are_named(table, feature_types, message):
     with pytest.raises(ValueError, match=message):
-        quiet_fit(*table, kinds=kinds)
+        quiet_fit(*table, feature_types=feature_types)
 
 
 def test_dates_may_be_written_in_one_other_way():
     days = [f"{d:02d}.{m:02d}.2020" for m in (1, 2, 3) for d in range(1, 29)]
     y = np.arange(len(days)) < 40
-    tree = quiet_fit(pd.DataFrame({"day": days}), y, kinds={"day": "date"})
+    tree = quiet_fit(pd.DataFrame({"day": days}), y, feature_types={"day": "date"})
     assert tree.coding_.column_names == ("day (days since 2020-01-01)",)
     iso = pd.DataFrame({"day": [datetime.date(2020, 1, 5), "2020-03-05"]}, dtype=object)
     assert tree.predict(iso).tolist() == [True, False]
     assert tree.predict(pd.DataFrame({"day": ["05.01.2020"]})).tolist() == [True]
     both = pd.DataFrame({"day": ["01/02/2020", "03/04/2020"] * 10})
     with pytest.raises(ValueError, match="day and month cannot be told apart"):
-        quiet_fit(both, [0, 1] * 10, kinds={"day": "date"})
+        quiet_fit(both, [0, 1] * 10, feature_types={"day": "date"})
 
 
 def test_rare_and_new_levels_count_as_other():
@@ -448,12 +458,12 @@ def test_any_cells_give_a_right_answer_or_one_sentence(data):
     n, n_columns = data.draw(st.integers(4, 24)), data.draw(st.integers(1, 3))
     frame = drawn_table(data, n, n_columns)
     words = ["number", "category", "date", "keep", "drop"]
-    kinds = data.draw(st.dictionaries(st.sampled_from(list(frame)), st.sampled_from(words)))
+    feature_types = data.draw(st.dictionaries(st.sampled_from(list(frame)), st.sampled_from(words)))
     weak = {"global_strength": 0.01, "local_strength": 0.0, "time_limit": 0.2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
-            tree = quiet_fit(frame, np.arange(n) % 2, kinds=kinds or None, **weak)
+            tree = quiet_fit(frame, np.arange(n) % 2, feature_types=feature_types or None, **weak)
         except ValueError as error:
             assert is_one_sentence(error), error
             return
@@ -538,5 +548,5 @@ def test_numbers_as_texts_give_the_same_tree_unless_they_are_said_to_be_categori
     texts = frame.astype(str)
     trees = [SoftTreeClassifier(**QUICK).fit(table, y) for table in (frame, texts)]
     assert_array_equal(trees[0].predict_proba(frame), trees[1].predict_proba(texts))
-    said = SoftTreeClassifier(**QUICK, kinds={"a": "category"}).fit(texts, y)
+    said = SoftTreeClassifier(**QUICK, feature_types={"a": "category"}).fit(texts, y)
     assert said.coding_.variables[0].kind == "category"

@@ -44,16 +44,16 @@ def training_rows(
     from softsplit.data.learning import learn, split_names
     from softsplit.variables import ColumnsLeftOut
 
-    kinds: dict[str, str] = {}
+    feature_types: dict[str, str] = {}
     for kind, listed in said.items():
         for name in split_names(listed or (), list(map(str, table.frame.columns))):
-            if kinds.setdefault(name, kind) != kind:
+            if feature_types.setdefault(name, kind) != kind:
                 raise ValueError(
-                    f"column {shown(name)} cannot be {kinds[name]} and {kind} at once."
+                    f"column {shown(name)} cannot be {feature_types[name]} and {kind} at once."
                 )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ColumnsLeftOut)
-        rows = learn(table, target, kinds)
+        rows = learn(table, target, feature_types)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising("name it with --keep"))

@@ -58,7 +58,9 @@ class LabelledRows:
         return rows.X if self.coding.plain else rows, labels
 
 
-def learn(table: Table, target: str, kinds: Mapping[str, str] | None = None) -> LabelledRows:
+def learn(
+    table: Table, target: str, feature_types: Mapping[str, str] | None = None
+) -> LabelledRows:
     """The rows of a training table; columns are seen as in ``SoftTreeClassifier.fit``.
 
     Parameters
@@ -66,14 +68,14 @@ def learn(table: Table, target: str, kinds: Mapping[str, str] | None = None) -> 
     table : Table
     target : str
         The column with the classes; rows without one are left out.
-    kinds : mapping, optional
+    feature_types : mapping, optional
         What columns are, see ``SoftTreeClassifier``. What cannot be used is left out with a
         warning, ``ColumnsLeftOut``.
     """
-    kinds = dict(kinds or {})
+    feature_types = dict(feature_types or {})
     require_columns(table.frame, [target], "target")
-    require_columns(table.frame, kinds)
-    if target in kinds:
+    require_columns(table.frame, feature_types)
+    if target in feature_types:
         raise ValueError(f"target {shown(target)} cannot be a feature or be left out.")
     if len(table.frame) == 0:
         raise ValueError("the table has no rows.")
@@ -85,7 +87,7 @@ def learn(table: Table, target: str, kinds: Mapping[str, str] | None = None) -> 
     if features.shape[1] == 0:
         raise ValueError(f"there is no column beside the target {shown(target)}.")
     classes, places = np.unique(y, return_inverse=True)
-    rows = learn_coding(features, places, classes, np.ones(len(y)), kinds or None)
+    rows = learn_coding(features, places, classes, np.ones(len(y)), feature_types or None)
     return LabelledRows(rows, y, target, int((~kept).sum()))
 
 

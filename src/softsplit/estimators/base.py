@@ -65,7 +65,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     sharpness: float = 5.0
     exponent: float = 0.5
     offset: float = 1e-5
-    kinds: Any = None
+    feature_types: Any = None
     groups: Any = None
     solver: str | Solver = "native"
     n_starts: int = 10
@@ -146,7 +146,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     if matrix is None:
         coded = table
         if not isinstance(table, CodedRows):
-            coded = learn(table, labels, classes, weight, estimator.kinds)
+            coded = learn(table, labels, classes, weight, estimator.feature_types)
         matrix, coding, shared = coded.X, coded.coding, coded.shared
         if any(one.n[1] != len(classes) for one in shared):  # of a part without all classes
             shared = ()
@@ -188,7 +188,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         y = column_or_1d(y)
         check_consistent_length(X.X, y)
         return X, None, y
-    if estimator.kinds is None and _stays_there(estimator, X):
+    if estimator.feature_types is None and _stays_there(estimator, X):
         labels = validate_data(estimator, y=y)
         validate_data(estimator, X, skip_check_array=True)
         check_consistent_length(X, labels)
@@ -199,7 +199,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, ND
         found, labels = validate_data(estimator, X, y, **given)
         return X, checked_sparse(found), labels
     X = X.toarray() if issparse(X) else X
-    if estimator.kinds is None and holds_numbers(X):
+    if estimator.feature_types is None and holds_numbers(X):
         with made_floats():
             # Single precision stays as it is: training makes the only copy in double precision,
             # of the scaled rows.
@@ -222,11 +222,15 @@ MOST_CELLS = 250_000_000
 
 def _stays_sparse(estimator: Any, X: Any) -> bool:
     """Whether a wide sparse matrix can be trained on as it is; refused if it is too large else."""
-    plain = estimator.kinds is None
+    plain = estimator.feature_types is None
     if plain and formulation_of(estimator.loss).trains_sparse:
         return True
     if X.shape[0] * X.shape[1] > MOST_CELLS:
-        cause = "loss='log' trains" if plain else "columns that kinds names nothing of are trained"
+        cause = (
+            "loss='log' trains"
+            if plain
+            else "columns that feature_types names nothing of are trained"
+        )
         raise ValueError(
             f"X is sparse with {X.shape[0]} rows and {X.shape[1]} columns, too many to make it "
             f"dense; {cause} on it as it is."

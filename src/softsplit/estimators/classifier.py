@@ -104,7 +104,7 @@ class SoftTreeClassifier(SoftTreeBase):
     ridge : float, default=1.0
         Factor of half the sum of squared weights, which is added to the log-loss. Weights are
         changes of log-odds per standard deviation of a feature.
-    kinds : dict, optional
+    feature_types : dict, optional
         What columns of a table are, by their names or positions, where ``fit`` sees it otherwise:
         "number", "category", "date", "keep" for one that it would leave out (an identifier, free
         text), or "drop". See docs/tables.md.

@@ -31,7 +31,7 @@ from softsplit.selection.cross_validation import (
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
-from softsplit.selection.left_out import Scoring
+from softsplit.selection.held_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget
@@ -143,14 +143,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, kinds, groups, effort, device
+    loss, engine, feature_types, groups, effort, device
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
-    calls : {"auto", "probable"}, default="auto"
-        Which class ``predict`` calls by likelihood, where no ``cost_matrix`` is given. "probable"
+    decision_rule : {"auto", "argmax"}, default="auto"
+        Which class ``predict`` returns with loss "log", where no ``cost_matrix`` is given. "argmax"
         is the most probable one. "auto" is the same, except that a class with less than half of an
-        even share of the samples is called earlier, as long as the accuracy on left-out samples
+        even share of the samples is predicted earlier, as long as the accuracy on held-out samples
         falls by no more than half its standard error; ``best_params_["cost_matrix"]`` then holds
         the costs that do so. Probabilities do not change.
 
@@ -201,7 +201,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     selection: str = "auto"
     scoring: Any = None
     cv: Any = 5
-    calls: str = "auto"
+    decision_rule: str = "auto"
     n_starts: int = 1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -216,7 +216,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         one_of("selection", self.selection, ("auto", *ERRORS))
-        one_of("calls", self.calls, ("auto", "probable"))
+        one_of("decision_rule", self.decision_rule, ("auto", "argmax"))
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
@@ -314,7 +314,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
             given is not None
-            or self.calls == "probable"
+            or self.decision_rule == "argmax"
             or not candidate.formulation.decides_by_cost
             or not folds
         ):

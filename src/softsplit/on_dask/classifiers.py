@@ -46,7 +46,7 @@ class DaskTree(SoftTreeBase):
         with (
             working_client(self.client, run.n_jobs) as client,
             stored_table(
-                client, found, self.kinds, self.groups, weighted=sample_weight is not None
+                client, found, self.feature_types, self.groups, weighted=sample_weight is not None
             ) as table,
         ):
             self.local_class.fit(self, table, None)

@@ -58,17 +58,19 @@ def fit_dask(
             f"there is no column {shown(target)} in {data}; its columns are "
             f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
         )
-    kinds = {
+    feature_types = {
         name: KINDS[option]
         for option, listed in columns.items()
         for name in split_names(listed or (), names)
     }
-    absent = [name for name in kinds if name not in names]
+    absent = [name for name in feature_types if name not in names]
     if absent:
         raise ValueError(f"there is no column {shown(absent[0])} in {data}.")
-    features = frame[[n for n in names if n != target and kinds.get(n) != "drop"]]
-    kinds = {name: kind for name, kind in kinds.items() if kind != "drop"}
-    search = DaskSoftTreeClassifierCV(kinds=kinds or None, verbose=int(not quiet), **settings)
+    features = frame[[n for n in names if n != target and feature_types.get(n) != "drop"]]
+    feature_types = {name: kind for name, kind in feature_types.items() if kind != "drop"}
+    search = DaskSoftTreeClassifierCV(
+        feature_types=feature_types or None, verbose=int(not quiet), **settings
+    )
     if not quiet:
         where = "a cluster in this process" if address == ON_THIS_MACHINE else address
         say(f"{frame.npartitions} partitions of {data} go to {where}")

@@ -276,19 +276,19 @@ def some_rows(part: Sequence[Any], number: int, count: int) -> tuple[Any, NDArra
 
 @contextmanager
 def stored_table(
-    client: Any, found: Collections, kinds: Any, groups: Any, *, weighted: bool
+    client: Any, found: Collections, feature_types: Any, groups: Any, *, weighted: bool
 ) -> Iterator[DaskTable]:
     """The table on the workers of a client; its files are removed in the end."""
     coding = None
-    if kinds is not None or not found.numbers:
-        coding = _learned(client, found, kinds)
+    if feature_types is not None or not found.numbers:
+        coding = _learned(client, found, feature_types)
     parts = DaskParts(client, found.stores(coding))
     try:
         try:
             facts = parts.store()
         except GapsFound:
             parts.close()
-            coding = _learned(client, found, kinds)
+            coding = _learned(client, found, feature_types)
             parts = DaskParts(client, found.stores(coding))
             facts = parts.store()
         _check_facts(facts)
@@ -327,7 +327,7 @@ def _check_facts(facts: Sequence[Facts]) -> None:
         )
 
 
-def _learned(client: Any, found: Collections, kinds: Any) -> Coding:
+def _learned(client: Any, found: Collections, feature_types: Any) -> Coding:
     """The coding of a table, learned from some of its rows."""
     pairs = client.gather(client.compute(found.some()))
     tables = [table for table, _ in pairs if len(table)]
@@ -338,4 +338,4 @@ def _learned(client: Any, found: Collections, kinds: Any) -> Coding:
     labels = np.concatenate([labels for _, labels in pairs if len(labels)])
     refuse_mixed_labels(labels)
     classes, at = np.unique(labels, return_inverse=True)
-    return learn(table, at, classes, np.ones(len(at)), kinds).coding
+    return learn(table, at, classes, np.ones(len(at)), feature_types).coding

@@ -68,7 +68,7 @@ PARAMETERS = (
     "depth", "penalty", "local_strength", "global_strength", "sharpness", "exponent", "offset",
     "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
-    "engine", "ridge", "kinds", "groups", "effort", "device",
+    "engine", "ridge", "feature_types", "groups", "effort", "device",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 

@@ -159,7 +159,7 @@ def walk_path(
     """
     base = clone(tree).set_params(n_starts=OPTIONS.path_starts, verbose=0, time_limit=None)
     base.set_params(n_jobs=None)
-    base.set_params(kinds=None)  # rows are coded already
+    base.set_params(feature_types=None)  # rows are coded already
     if base.random_state is None:
         base.set_params(random_state=seed)
     own: float | None = None

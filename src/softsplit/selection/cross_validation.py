@@ -21,7 +21,7 @@ from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
-from softsplit.selection.left_out import Scoring, TestRows
+from softsplit.selection.held_out import Scoring, TestRows
 from softsplit.selection.paths import (
     best_path,
     best_trees,

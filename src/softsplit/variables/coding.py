@@ -41,7 +41,9 @@ class ColumnsLeftOut(UserWarning):
     def __init__(self, columns: Sequence[tuple[str, str]], advice: str = "") -> None:
         super().__init__(columns, advice)
         self.columns = tuple(columns)
-        self.advice = advice or f"name its kind, such as kinds={{{columns[0][0]!r}: 'keep'}}"
+        self.advice = (
+            advice or f"name its kind, such as feature_types={{{columns[0][0]!r}: 'keep'}}"
+        )
 
     def advising(self, advice: str) -> str:
         """The sentence with other advice."""
@@ -245,7 +247,7 @@ def learn(
     labels: NDArray[np.int64],
     classes: NDArray[Any],
     weight: FloatArray,
-    kinds: Mapping[Any, str] | None = None,
+    feature_types: Mapping[Any, str] | None = None,
 ) -> CodedRows:
     """The coding of a training table, and its rows.
 
@@ -257,13 +259,13 @@ def learn(
     classes : array of shape (n_classes,)
     weight : array of shape (n_rows,)
         Rows of weight zero are coded, and have no part in what is learned.
-    kinds : mapping, optional
+    feature_types : mapping, optional
         What columns are, by their names or places: "number", "category", "date", "keep" (as it
         is seen, and not to be left out) or "drop".
     """
     names, columns = table_columns(X)
     called = [f"x{j}" for j in range(len(columns))] if names is None else names
-    hints = _hints(kinds, called)
+    hints = _hints(feature_types, called)
     columns = [
         column if hints.get(j) not in (None, KEEP, NUMBER) else _as_numbers(column)
         for j, column in enumerate(columns)
@@ -349,28 +351,32 @@ def _with_shares(
     return CodedRows(X, made, tuple(cells), tuple(shared))
 
 
-def _hints(kinds: Mapping[Any, str] | None, names: Sequence[str]) -> dict[int, str]:
+def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dict[int, str]:
     """What the user says of columns, by their places; all that is wrong in one sentence."""
-    if kinds is None:
+    if feature_types is None:
         return {}
-    if not isinstance(kinds, Mapping):
-        raise ValueError(f"kinds must map columns to what they are, got {shown(kinds)}.")
+    if not isinstance(feature_types, Mapping):
+        raise ValueError(
+            f"feature_types must map columns to what they are, got {shown(feature_types)}."
+        )
     hints: dict[int, str] = {}
-    for column, kind in kinds.items():
+    for column, kind in feature_types.items():
         if not isinstance(kind, str) or kind not in HINTS:
             raise ValueError(
-                f"kinds says that column {shown(column)} is {shown(kind)}; choose "
+                f"feature_types says that column {shown(column)} is {shown(kind)}; choose "
                 f"{', '.join(HINTS[:-1])} or {HINTS[-1]}."
             )
         if isinstance(column, str) and column in names:
             hints[names.index(column)] = kind
         elif isinstance(column, int | np.integer) and 0 <= column < len(names):
             hints[int(column)] = kind
-    unknown = [c for c in kinds if not (isinstance(c, int | np.integer) or c in names)]
-    unknown += [c for c in kinds if isinstance(c, int | np.integer) and not 0 <= c < len(names)]
+    unknown = [c for c in feature_types if not (isinstance(c, int | np.integer) or c in names)]
+    unknown += [
+        c for c in feature_types if isinstance(c, int | np.integer) and not 0 <= c < len(names)
+    ]
     if unknown:
         close = get_close_matches(str(unknown[0]), names, n=1)
         hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
         told = told_columns([shown(c, 40) for c in unknown])
-        raise ValueError(f"kinds names {told}, which is no column of X; {hint}")
+        raise ValueError(f"feature_types names {told}, which is no column of X; {hint}")
     return hints
