@@ -79,18 +79,18 @@ def service(name: str, wanted: str, advice: str) -> Any:
     """
     if name not in provided("services"):
         raise ImportError(
-            f"{wanted} needs the option {name!r}, which this copy of softsplit does not have; "
-            f"{advice}."
+            f"{wanted} needs an option that provides {name!r}, and this copy of softsplit has "
+            f"none; {advice}."
         )
     return load("services", name)
 
 
 @cache
 def _options() -> tuple[Option, ...]:
-    return tuple(map(_read, OPTIONS))
+    return tuple(map(read_option, OPTIONS))
 
 
-def _read(folder: str) -> Option:
+def read_option(folder: str) -> Option:
     """What the option in that folder says of itself."""
     name = f"softsplit.{folder}.option"
     try:
