@@ -21,7 +21,7 @@ from softsplit.tree.scaling import LinearScaling, Scaling
 EngineMaker = Callable[[Samples], RowEngine]
 
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
-"""All engines that an estimator knows by name."""
+"""Engines of the core by name; ``options`` names further ones."""
 
 
 PARTS = (
@@ -46,12 +46,16 @@ def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> Eng
         return made
     if isinstance(engine, str) and engine in ENGINES:
         return ENGINES[engine]
+    provided = options.provided("engines")
+    if isinstance(engine, str) and engine in provided:
+        found: EngineMaker = options.load("engines", engine)
+        return found
     if callable(engine):
         maker: EngineMaker = engine
         return maker
     raise ValueError(
-        f"engine must be {' or '.join(map(repr, ENGINES))}, or a function that makes an engine of "
-        f"training rows, got {shown(engine)}."
+        f"engine must be {' or '.join(map(repr, (*ENGINES, *provided)))}, or a function that makes "
+        f"an engine of training rows, got {shown(engine)}."
     )
 
 

@@ -26,7 +26,7 @@ OPTIONS = (
 )
 """Folders that are options, one per line, in the order in which users see what they provide."""
 
-Kind = Literal["names", "solvers", "commands", "services", "requires"]
+Kind = Literal["names", "solvers", "engines", "commands", "services", "requires"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Option:
         Public names of the package: ``softsplit.<name>``.
     solvers : mapping
         Functions without arguments that make a solver, by the name that estimators take.
+    engines : mapping
+        Functions that make an engine of training rows, by the name that estimators take.
     commands : mapping
         Functions or Typer groups, by the name that the command line takes.
     services : mapping
@@ -52,6 +54,7 @@ class Option:
 
     names: Mapping[str, str] = field(default_factory=dict)
     solvers: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)
     requires: Mapping[str, str] = field(default_factory=dict)

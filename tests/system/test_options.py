@@ -41,7 +41,7 @@ for loss in ("log", "cost"):
     assert (load_model(f"{loss}.json").predict_proba(X) == tree.predict_proba(X)).all()
 tree.report(X[::5], y[::5], "tree.html", time_limit=0.1)
 assert "<svg" in open("tree.html", encoding="utf-8").read()
-for kind in ("solvers", "commands", "names", "services"):
+for kind in ("names", "solvers", "engines", "commands", "services"):
     for name in options.provided(kind):
         options.load(kind, name)
 if given:
@@ -108,6 +108,7 @@ def run(copy, folder, code, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", [*options.OPTIONS, "all"])
 def test_the_rest_works_without_an_option(copy, tmp_path, deleted):
     folders = list(options.OPTIONS) if deleted == "all" else [deleted]
@@ -144,7 +145,7 @@ def test_an_option_of_ones_own(copy, tmp_path):
         ")\n"
     )
     (own / "solver.py").write_text(
-        "from softsplit.solvers import NativeSolver as make\n\n\n"
+        "from softsplit.solvers import BasinHoppingSolver as make\n\n\n"
         'def draw() -> None:\n    """Draw."""\n    print("drawn")\n'
     )
     lines = registry.read_text()
@@ -165,7 +166,7 @@ def test_an_option_of_ones_own(copy, tmp_path):
 def test_every_option_has_a_folder_and_every_name_once():
     folders = {path.parent.name for path in PACKAGE.glob("*/option.py")}
     assert folders == set(options.OPTIONS)
-    for kind in ("names", "solvers", "commands", "services"):
+    for kind in ("names", "solvers", "engines", "commands", "services"):
         names = [
             name
             for folder in options.OPTIONS
