@@ -24,11 +24,15 @@ import numpy as np
 import pandas as pd
 
 from softsplit.experiments.cells import chains_of
-from softsplit.experiments.context import Context, Prepared, load_data
-from softsplit.experiments.documents import markdown
-from softsplit.experiments.measure import accuracy, tree_probabilities
+from softsplit.experiments.context import (
+    Context,
+    PreparedFold,
+    accuracy,
+    load_data,
+    tree_probabilities,
+)
 from softsplit.experiments.spec import Folds, Grid, Spec, Training
-from softsplit.experiments.tables import paper_figures
+from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Solution, Solver, make_solver
 from softsplit.training.multistart import hop, multistart
@@ -152,7 +156,7 @@ def cross_validate(setting: Setting) -> tuple[list[dict[str, float]], dict[str, 
 
 
 def train(
-    problem: TrainingProblem, prepared: Prepared, setting: Setting
+    problem: TrainingProblem, prepared: PreparedFold, setting: Setting
 ) -> Iterator[dict[str, float]]:
     """What is measured of every start that gave a tree, and of the tree that would be kept."""
     solver, seed = setting.solver, setting.seed
@@ -165,7 +169,7 @@ def train(
 
 
 def measure(
-    solution: Solution, problem: TrainingProblem, prepared: Prepared, solver: Solver
+    solution: Solution, problem: TrainingProblem, prepared: PreparedFold, solver: Solver
 ) -> dict[str, float]:
     fold, tree = prepared.fold, solution.parameters
     train, test = (

@@ -201,7 +201,7 @@ def workers(folder: Path, n_rows: int, rounds: int) -> None:
 
     from softsplit.engines.outer import LOGARITHM
     from softsplit.formulations.model_settings import ModelSettings
-    from softsplit.on_dask.table_input import collections, stored_table
+    from softsplit.on_dask.table import collections, stored_table
 
     data = folder / "million"
     if not data.exists():

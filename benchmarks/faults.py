@@ -39,7 +39,7 @@ from fault_runs import (
     use_damaged,
     whole_run,
 )
-from softsplit.experiments.cluster import ClusterLost
+from softsplit.experiments.cluster import SchedulerLost
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
@@ -161,7 +161,7 @@ def scheduler(folder: Path, whole: Rows, times: int, rng: random.Random) -> dict
             progress = KillAfter(rng.randrange(1, 60), pid)
             try:
                 run_experiment(small(), opened, dask=address, progress=progress)
-            except ClusterLost as error:
+            except SchedulerLost as error:
                 assert "\n" not in str(error)
                 said += 1
         kept.append(len(contents(store)))

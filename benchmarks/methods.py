@@ -42,8 +42,8 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from softsplit import SoftTreeClassifierCV, load_dataset
-from softsplit.experiments.documents import markdown
 from softsplit.experiments.peers import Boosting
+from softsplit.experiments.tables import markdown
 
 FOLDS = 5
 ALPHAS = 30

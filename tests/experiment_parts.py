@@ -6,8 +6,8 @@ import os
 import sqlite3
 from dataclasses import dataclass
 
-from softsplit.experiments.rows import TIMES
 from softsplit.experiments.spec import Spec, parse_spec
+from softsplit.experiments.store import TIMES
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Solution, Start, Status
 

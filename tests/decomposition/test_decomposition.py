@@ -27,8 +27,8 @@ from softsplit.decomposition import (
     ValidationAccuracy,
     View,
 )
-from softsplit.decomposition.evaluation import training_accuracy
-from softsplit.decomposition.run import Run
+from softsplit.decomposition.nodes import DecompositionRun
+from softsplit.decomposition.trace import training_accuracy
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import branch_stationarity, kkt
 from softsplit.problem.penalties import PenaltyPair, exponential
@@ -328,10 +328,10 @@ def test_feasibility_comes_first():
     assert problem.violation(cheap).largest > 0.1 and problem.violation(dear).largest <= 1e-6
     assert problem.objective(cheap) < problem.objective(dear)
 
-    from_cheap = Run(problem, Budget(), cheap)
+    from_cheap = DecompositionRun(problem, Budget(), cheap)
     from_cheap.whole(OnTheWhole(answer=dear), "given", 1)
     assert from_cheap.feasible and from_cheap.tree is dear
-    from_dear = Run(problem, Budget(), dear)
+    from_dear = DecompositionRun(problem, Budget(), dear)
     from_dear.whole(OnTheWhole(answer=cheap), "given", 1)
     assert from_dear.tree is dear
 

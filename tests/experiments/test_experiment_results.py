@@ -12,14 +12,14 @@ import pytest
 from experiment_parts import small
 from softsplit.experiments.cells import Cell, chains_of
 from softsplit.experiments.choice import best_start, nested_choice, nested_rows, paper_choice
-from softsplit.experiments.documents import latex, markdown
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.results import write_plots, write_results
-from softsplit.experiments.rows import Outcome, Row
 from softsplit.experiments.runner import summarise
-from softsplit.experiments.store import Store, StoreError, open_store
+from softsplit.experiments.store import CellOutcome, Row, Store, StoreError, open_store
 from softsplit.experiments.tables import (
+    latex,
     make_table,
+    markdown,
     nested_verdict,
     paper_verdict,
     peer_table,
@@ -27,7 +27,7 @@ from softsplit.experiments.tables import (
 )
 
 
-def outcome(cell: Cell) -> Outcome:
+def outcome(cell: Cell) -> CellOutcome:
     """Made so that the strongest strength is best on test folds, the weakest on inner folds.
 
     Fold 1 is a tenth better than fold 0, start 1 a hundredth worse than start 0 but of lower
@@ -35,11 +35,11 @@ def outcome(cell: Cell) -> Outcome:
     """
     strength = max(cell.local_strength, cell.global_strength)
     if strength == 1.0 and cell.start == 1 and cell.inner == WHOLE:
-        return Outcome("INFEASIBLE", test_accuracy=0.0, objective=0.0)
+        return CellOutcome("INFEASIBLE", test_accuracy=0.0, objective=0.0)
     rank = {0.25: 0, 1.0: 1, 4.0: 2}[strength]
     accuracy = 0.8 + 0.02 * (rank if cell.inner == WHOLE else -rank)
     accuracy += 0.1 * cell.fold - 0.01 * cell.start + 0.001 * (cell.model == "L0glob")
-    return Outcome(
+    return CellOutcome(
         "OPTIMAL",
         objective=5.0 - cell.start,
         cost=1.0,
@@ -91,9 +91,9 @@ def test_the_nested_choice_does_not(store):
 
 
 def test_equal_accuracies_are_decided_by_sparsity(store, tmp_path):
-    def equal(cell: Cell) -> Outcome:
+    def equal(cell: Cell) -> CellOutcome:
         found = outcome(cell)
-        return Outcome(**{**vars(found), "status": "OPTIMAL", "test_accuracy": 0.9})
+        return CellOutcome(**{**vars(found), "status": "OPTIMAL", "test_accuracy": 0.9})
 
     with Store(tmp_path / "equal.sqlite") as made:
         fill(made, small(), equal)
@@ -160,7 +160,7 @@ def test_solvers_side_by_side(tmp_path):
 def test_peers(tmp_path):
     spec = small(models=(), peers=("CART-D", "HistGB"), table="peers", inner=None)
     with Store(tmp_path / "peers.sqlite") as store:
-        fill(store, spec, lambda cell: Outcome("FITTED", test_accuracy=0.9 - 0.2 * cell.fold))
+        fill(store, spec, lambda cell: CellOutcome("FITTED", test_accuracy=0.9 - 0.2 * cell.fold))
         store.skip({"HistGB": "it is left out on purpose"})
         table = peer_table(spec_rows(spec, store), spec)
         paths = write_results(spec, store, tmp_path)
@@ -174,7 +174,7 @@ def test_trees_stand_beside_the_peers(store, tmp_path):
     spec = small(
         name="rivals", models=(), peers=("CART-D",), table="peers", inner=None, beside=("small",)
     )
-    fill(store, spec, lambda cell: Outcome("FITTED", test_accuracy=0.7, seconds=1.0))
+    fill(store, spec, lambda cell: CellOutcome("FITTED", test_accuracy=0.7, seconds=1.0))
     table = make_table(spec, store)
     assert table["model"].tolist() == [
         "tree", "tree, sparse", "tree L0glob", "tree L1", "CART-D",

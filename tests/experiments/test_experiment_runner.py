@@ -16,15 +16,12 @@ import pytest
 
 from experiment_parts import SMALL, contents, small
 from softsplit.experiments import work
-from softsplit.experiments.cells import FRESH, Step, chains_of, steps_of, tree_protocol
+from softsplit.experiments.cells import FRESH, ChainStep, chains_of, steps_of, tree_protocol
 from softsplit.experiments.context import Context, load_data
-from softsplit.experiments.folds import WHOLE, make_fold
-from softsplit.experiments.rows import decode_tree, encode_tree
+from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
 from softsplit.experiments.runner import Silence, run_experiment, summarise
-from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Folds, Grid
-from softsplit.experiments.store import Store, StoreError
-from softsplit.experiments.versions import versions
+from softsplit.experiments.store import Store, StoreError, decode_tree, encode_tree, versions
 from softsplit.experiments.work import solver_named
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
@@ -74,7 +71,12 @@ def test_a_path_is_walked_from_weak_to_strong():
 
 def test_rows_of_a_grid_of_pairs_start_from_the_row_before():
     steps = steps_of(Grid(strengths=(1.0, 2.0)), "both")
-    assert steps == (Step(1, 1, FRESH), Step(1, 2, 0), Step(2, 1, 0), Step(2, 2, 2))
+    assert steps == (
+        ChainStep(1, 1, FRESH),
+        ChainStep(1, 2, 0),
+        ChainStep(2, 1, 0),
+        ChainStep(2, 2, 2),
+    )
 
 
 def test_the_whole_protocol_of_the_paper_is_75600_trainings():

@@ -6,9 +6,8 @@ import pytest
 
 from experiment_parts import SMALL
 from softsplit.data import catalogue
-from softsplit.experiments.models import MODELS
 from softsplit.experiments.peers import PEERS
-from softsplit.experiments.spec import load_spec, parse_spec, shipped_specs
+from softsplit.experiments.spec import MODELS, load_spec, parse_spec, shipped_specs
 from softsplit.experiments.tables import paper_figures
 
 SHIPPED = [

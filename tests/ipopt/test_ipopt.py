@@ -15,8 +15,8 @@ import pytest
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.samples import Samples
 from softsplit.ipopt import worker as ipopt_worker
+from softsplit.ipopt.bridge import IpoptOutcome, IpoptProgress
 from softsplit.ipopt.explicit import ExplicitProgram
-from softsplit.ipopt.progress import Outcome, Progress
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.ipopt.substituted import SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
@@ -244,7 +244,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is up as soon as an iterate has arrived."""
     spent = [0.0]
 
-    class Late(Progress):
+    class Late(IpoptProgress):
         def keep(self, *iterate: object) -> None:
             super().keep(*iterate)  # type: ignore[arg-type]
             spent[0] = 1e6
@@ -299,7 +299,7 @@ def _works_on_and_on(problem, start, budget, progress):  # type: ignore[no-untyp
 
 
 def _ends_at_once(problem, start, budget, progress):  # type: ignore[no-untyped-def]
-    return Outcome(start.parameters, Status.OPTIMAL, 0, "")
+    return IpoptOutcome(start.parameters, Status.OPTIMAL, 0, "")
 
 
 def _never_ends(problem, start, budget, progress):  # type: ignore[no-untyped-def]
@@ -327,7 +327,7 @@ def test_interrupt_returns_the_last_iterate() -> None:
         if len(seen) == 4:
             signal.raise_signal(signal.SIGINT)
 
-    outcome = solver.run(problem, begin(problem), Budget(), Progress(listen))
+    outcome = solver.run(problem, begin(problem), Budget(), IpoptProgress(listen))
     assert outcome.status is Status.INTERRUPTED
     assert outcome.n_iter < 8
 

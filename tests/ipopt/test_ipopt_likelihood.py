@@ -9,7 +9,7 @@ import pytest
 from test_ipopt_derivatives import EVERY_SCOPE, check_every_entry
 
 from likelihood_cases import random_problem
-from softsplit.ipopt.likelihood import LikelihoodProgram
+from softsplit.ipopt.substituted import LikelihoodProgram
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.tree.parameters import Block
 

@@ -22,8 +22,7 @@ from softsplit.cli import app
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import LOGARITHM
 from softsplit.engines.samples import Samples
-from softsplit.on_dask.moments import Moments
-from softsplit.on_dask.parts import Part, Reading, added, part_gram, part_sums
+from softsplit.on_dask.parts import Moments, Part, Reading, added, part_gram, part_sums
 from softsplit.support.row_budgets import RowBudgets
 from softsplit.tree.scaling import fit_scaling
 
@@ -319,7 +318,7 @@ def test_bad_weights_parameters_and_clients_are_named_in_one_sentence(client, mo
     with pytest.raises(ValueError, match=r"client must be a distributed\.Client, got 'tcp"):
         clone(far).set_params(client="tcp://here").fit(X, y)
     with monkeypatch.context() as patch:
-        patch.setattr("softsplit.on_dask.client.__version__", "0.0.9")
+        patch.setattr("softsplit.on_dask.classifiers.__version__", "0.0.9")
         other = {"softsplit": "0.1"}
         patch.setattr(type(client), "run", lambda *_, **__: {"tcp://w": other | {
             "Python": "3.11", "distributed": "1", "numpy": "1"}})  # fmt: skip

@@ -27,7 +27,7 @@ from softsplit import (
 from softsplit.cli import app, predict
 from softsplit.data import learn
 from softsplit.data.files import read_table
-from softsplit.experiments.documents import latex, markdown
+from softsplit.experiments.tables import latex, markdown
 from softsplit.plots.canvas import plain
 from softsplit.reading.outline import outline
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg

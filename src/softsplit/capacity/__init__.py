@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 from softsplit.support.late import late_names
 
 if TYPE_CHECKING:
-    from softsplit.capacity.bounds import Bound, lb_vc, vc_lower_bound, vc_upper_bound
-    from softsplit.capacity.comparison import compare
+    from softsplit.capacity.bounds import (
+        Bound,
+        GeneralisationBound,
+        generalisation_bound,
+        lb_vc,
+        vc_lower_bound,
+        vc_upper_bound,
+    )
     from softsplit.capacity.constructions import (
         Construction,
         RootGate,
@@ -17,10 +23,9 @@ if TYPE_CHECKING:
         required_steepness,
         root_gate,
     )
-    from softsplit.capacity.generalisation import GeneralisationBound, generalisation_bound
     from softsplit.capacity.growth import Growth, TreeSize
     from softsplit.capacity.shattering import Shattering, ShatteringCheck, shatter
-    from softsplit.capacity.summary import Summary, summarise
+    from softsplit.capacity.summary import Summary, compare, summarise
 
 __all__ = [
     "Bound",
@@ -48,16 +53,16 @@ __all__ = [
 _HOMES = {
     "Bound": "bounds",
     "Construction": "constructions",
-    "GeneralisationBound": "generalisation",
+    "GeneralisationBound": "bounds",
     "Growth": "growth",
     "RootGate": "constructions",
     "Shattering": "shattering",
     "ShatteringCheck": "shattering",
     "Summary": "summary",
     "TreeSize": "growth",
-    "compare": "comparison",
+    "compare": "summary",
     "construct": "constructions",
-    "generalisation_bound": "generalisation",
+    "generalisation_bound": "bounds",
     "hypercube_sets": "constructions",
     "lb_vc": "bounds",
     "required_steepness": "constructions",

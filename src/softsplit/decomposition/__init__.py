@@ -13,7 +13,6 @@ from softsplit.support.late import late_names
 from softsplit.tree.parameters import Block
 
 if TYPE_CHECKING:
-    from softsplit.decomposition.evaluation import EvaluationSet
     from softsplit.decomposition.nodes import NodeDecomposition
     from softsplit.decomposition.stopping import (
         Chooser,
@@ -24,7 +23,12 @@ if TYPE_CHECKING:
         StoppingRule,
         ValidationAccuracy,
     )
-    from softsplit.decomposition.trace import DecompositionTrace, TracedSolution, TraceRow
+    from softsplit.decomposition.trace import (
+        DecompositionTrace,
+        EvaluationSet,
+        TracedSolution,
+        TraceRow,
+    )
     from softsplit.decomposition.working_sets import (
         Alternating,
         LargestViolation,
@@ -60,7 +64,7 @@ _HOMES = {
     "Alternating": "working_sets",
     "Chooser": "stopping",
     "DecompositionTrace": "trace",
-    "EvaluationSet": "evaluation",
+    "EvaluationSet": "trace",
     "History": "stopping",
     "LargestViolation": "working_sets",
     "MacroIterations": "stopping",

@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.decomposition.evaluation import EvaluationSet
-from softsplit.decomposition.trace import TraceRow
+from softsplit.decomposition.trace import EvaluationSet, TraceRow
 from softsplit.problem.optimality import kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import FEASIBLE

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from softsplit.experiments.folds import WHOLE
-from softsplit.experiments.models import Scope
-from softsplit.experiments.spec import Grid, Spec
+from softsplit.experiments.spec import Grid, Scope, Spec
 
 FRESH = -1
 """In place of a parent: the step starts from a tree drawn for the chain."""
@@ -24,7 +23,7 @@ PEER = "peer"
 """In place of a solver: another method."""
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """One training of a chain: its strengths and the step whose tree it starts from."""
 
     local: float
@@ -57,7 +56,7 @@ class Chain:
     model: str
     solver: str
     start: int
-    steps: tuple[Step, ...]
+    steps: tuple[ChainStep, ...]
 
     def cell(self, index: int) -> Cell:
         step = self.steps[index]
@@ -74,19 +73,19 @@ class Chain:
         )
 
 
-def steps_of(grid: Grid, scope: Scope) -> tuple[Step, ...]:
+def steps_of(grid: Grid, scope: Scope) -> tuple[ChainStep, ...]:
     """Weak to strong. Of a grid of pairs, each row starts from the first pair of the row before."""
     warm = grid.walk == "warm"
     if scope != "both":
         return tuple(
-            Step(s, 0.0, i - 1 if warm else FRESH)
+            ChainStep(s, 0.0, i - 1 if warm else FRESH)
             if scope == "local"
-            else Step(0.0, s, i - 1 if warm else FRESH)
+            else ChainStep(0.0, s, i - 1 if warm else FRESH)
             for i, s in enumerate(grid.strengths)
         )
     size = len(grid.strengths)
     return tuple(
-        Step(
+        ChainStep(
             a, b, FRESH if not warm else (i * size + j - 1 if j else (i - 1) * size if i else FRESH)
         )
         for i, a in enumerate(grid.strengths)
@@ -101,7 +100,7 @@ def chains_of(spec: Spec) -> Iterator[Chain]:
             for peer in spec.peers:
                 yield Chain(
                     peer_protocol(spec), dataset, fold, WHOLE, peer, PEER, 0,
-                    (Step(0.0, 0.0, FRESH),),
+                    (ChainStep(0.0, 0.0, FRESH),),
                 )  # fmt: skip
             for inner, start in _inner_and_starts(spec):
                 protocol = tree_protocol(spec, inner)

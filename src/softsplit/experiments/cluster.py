@@ -18,9 +18,8 @@ import distributed
 
 from softsplit.experiments.context import Context
 from softsplit.experiments.pools import Finished
-from softsplit.experiments.rows import CRASHED, Row
-from softsplit.experiments.versions import versions
-from softsplit.experiments.work import Job, run_job
+from softsplit.experiments.store import CRASHED, Row, versions
+from softsplit.experiments.work import ChainJob, run_job
 
 JOBS_PER_THREAD = 2
 """Jobs a worker has at a time, so that it need not wait for the next one."""
@@ -46,7 +45,7 @@ class Delivery(distributed.WorkerPlugin):
             )
 
 
-class ClusterLost(ValueError):
+class SchedulerLost(ValueError):
     """The scheduler has gone, and with it the jobs it had."""
 
 
@@ -62,7 +61,7 @@ class DaskPool:
                 "scheduler' and give its address."
             ) from None
         self._address, self._lost = address, False
-        self._running: dict[Any, Job] = {}
+        self._running: dict[Any, ChainJob] = {}
         self._name = f"softsplit-{uuid.uuid4()}"
         with self._answering():
             self._client.wait_for_workers(1)
@@ -76,9 +75,9 @@ class DaskPool:
         except (OSError, CancelledError):  # what is said differs with the moment it went
             raise self._loss() from None
 
-    def _loss(self) -> ClusterLost:
+    def _loss(self) -> SchedulerLost:
         self._lost = True
-        return ClusterLost(
+        return SchedulerLost(
             f"the Dask scheduler at {self._address!r} was lost; every row recorded so far is kept: "
             "start a scheduler and workers, and run the same command again."
         )
@@ -88,7 +87,7 @@ class DaskPool:
             threads = sum(self._client.nthreads().values())
         return max(1, JOBS_PER_THREAD * threads) - len(self._running)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: ChainJob) -> None:
         with self._answering():
             future = self._client.submit(_run_delivered, job, self._name, pure=False)
         self._running[future] = job
@@ -124,6 +123,6 @@ class DaskPool:
         self._client.close(timeout=PATIENCE)
 
 
-def _run_delivered(job: Job, name: str) -> list[Row]:
+def _run_delivered(job: ChainJob, name: str) -> list[Row]:
     delivery: Any = distributed.get_worker().plugins[name]
     return run_job(job, delivery.context)

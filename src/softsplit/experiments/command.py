@@ -13,7 +13,7 @@ from softsplit.cli.console import INTERRUPTED, echo
 from softsplit.support.messages import visible
 
 if TYPE_CHECKING:
-    from softsplit.experiments.runner import Summary
+    from softsplit.experiments.runner import RunSummary
 
 app = typer.Typer(
     help="Run the paper's experiments, or your own, and make their tables and figures.",
@@ -47,8 +47,7 @@ def run(
 ) -> None:
     """Run every cell that has no result yet; stop and go on as you like."""
     # Here and below, so that other commands and --help do not wait for it.
-    from softsplit.experiments.progress import ConsoleProgress
-    from softsplit.experiments.runner import run_experiment, summarise
+    from softsplit.experiments.runner import ExperimentProgress, run_experiment, summarise
     from softsplit.experiments.spec import load_spec
     from softsplit.experiments.store import open_store
 
@@ -63,7 +62,7 @@ def run(
                 n_jobs=jobs or os.cpu_count() or 1,
                 dask=dask,
                 accept_versions=accept_versions,
-                progress=ConsoleProgress(),
+                progress=ExperimentProgress(),
             )
         except KeyboardInterrupt:
             _show(name, summarise(spec, opened))
@@ -111,7 +110,7 @@ def _write(write: Callable[..., Iterable[Path]], name: str, store: Path | None, 
             echo(visible(path))
 
 
-def _show(name: str, done: Summary) -> None:
+def _show(name: str, done: RunSummary) -> None:
     echo(f"{visible(name)}: {done.n_done} of {done.n_cells} cells done")
     for kind, count in sorted(done.statuses.items()):
         echo(f"  {count:6d} {kind}")

@@ -1,4 +1,7 @@
-"""What every process needs to train any cell: the spec and the data, sent once."""
+"""What every process needs to train any cell: the spec and the data, sent once.
+
+What is measured of a fitted method on the test fold, the same for trees and peers.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.data import Dataset, PlainCoding, load_dataset, read_dataset
 from softsplit.engines.compiled import CompiledRows
@@ -20,12 +24,15 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.settings import make_topology
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import class_probabilities
 
 KEPT_FOLDS = 8
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedFold:
     """A fold, and its training problem with no penalty yet."""
 
     fold: Fold
@@ -41,7 +48,7 @@ class Context:
         self._begin()
 
     def _begin(self) -> None:
-        self._kept: OrderedDict[tuple[str, int, int], Prepared] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, int], PreparedFold] = OrderedDict()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -51,7 +58,7 @@ class Context:
         self.__dict__.update(state)
         self._begin()
 
-    def prepared(self, chain: Chain) -> Prepared:
+    def prepared(self, chain: Chain) -> PreparedFold:
         """Fold and problem of a chain."""
         key = (chain.dataset, chain.fold, chain.inner)
         with self._lock:
@@ -63,7 +70,7 @@ class Context:
                 self._kept.popitem(last=False)
             return made
 
-    def _prepare(self, dataset: str, number: int, inner: int) -> Prepared:
+    def _prepare(self, dataset: str, number: int, inner: int) -> PreparedFold:
         spec, training = self.spec, self.spec.training
         fold = make_fold(
             self.datasets[dataset],
@@ -74,7 +81,7 @@ class Context:
             seed=spec.seed,
             scaling_fit=training.scaling_fit,
         )
-        return Prepared(fold, _problem(fold, training))
+        return PreparedFold(fold, _problem(fold, training))
 
 
 def _problem(fold: Fold, training: Training) -> TrainingProblem:
@@ -121,3 +128,35 @@ def data_digest(data: Dataset) -> str:
     digest.update(np.ascontiguousarray(data.X).tobytes())
     digest.update("\n".join(data.y.astype(str)).encode())
     return digest.hexdigest()[:16]
+
+
+SMALLEST_PROBABILITY = 1e-15
+"""Probabilities are cut here for the log-loss, which would otherwise be infinite."""
+
+
+def tree_probabilities(
+    tree: TreeParameters, X: FloatArray, steepness: float, fold: Fold
+) -> FloatArray:
+    """Probability of every class of the data set, (n_rows, n_classes)."""
+    known = np.ascontiguousarray(class_probabilities(tree, X.T, steepness).T)
+    return spread(known, fold)
+
+
+def spread(known: FloatArray, fold: Fold) -> FloatArray:
+    """Columns of the classes in the training fold put in their places among all classes."""
+    if known.shape[1] == fold.n_classes:
+        return known
+    proba = np.zeros((len(known), fold.n_classes))
+    proba[:, fold.present] = known
+    return proba
+
+
+def accuracy(proba: FloatArray, labels: NDArray[np.int64]) -> float:
+    """Share of rows whose most probable class is the right one."""
+    return float(np.mean(np.argmax(proba, axis=1) == labels))
+
+
+def log_loss(proba: FloatArray, labels: NDArray[np.int64]) -> float:
+    """Mean of -log of the probability of the right class, normalised and cut from below."""
+    right = proba[np.arange(len(labels)), labels] / proba.sum(axis=1)
+    return float(-np.mean(np.log(np.clip(right, SMALLEST_PROBABILITY, 1.0))))

@@ -1,7 +1,15 @@
-"""Training and test rows of a fold, scaled, in the form the solvers take."""
+"""Training and test rows of a fold, scaled, in the form the solvers take.
+
+Random numbers by name: what is drawn depends on the named axes, and on nothing else.
+
+Two methods that draw for the same axes see the same folds and the same starts, in whatever order
+and on whatever machine their cells run.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +18,16 @@ from sklearn.model_selection import StratifiedKFold
 
 from softsplit.data import Dataset
 from softsplit.engines.samples import Samples
-from softsplit.experiments.seeds import axis_seed
 from softsplit.experiments.spec import Folds
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import LinearScaling
+
+
+def axis_seed(*axes: str | int) -> np.random.SeedSequence:
+    """A seed sequence from names and numbers, the same on every machine."""
+    text = json.dumps(axes, separators=(",", ":"))
+    return np.random.SeedSequence(int.from_bytes(hashlib.sha256(text.encode()).digest()[:16]))
+
 
 WHOLE = -1
 """In place of the number of an inner fold: the whole training fold."""

@@ -25,12 +25,10 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from softsplit.experiments.cells import Chain
-from softsplit.experiments.context import Prepared
-from softsplit.experiments.measure import accuracy, log_loss, spread
-from softsplit.experiments.names import load_attribute
-from softsplit.experiments.rows import Outcome
-from softsplit.experiments.seeds import axis_seed
-from softsplit.experiments.spec import Spec
+from softsplit.experiments.context import PreparedFold, accuracy, log_loss, spread
+from softsplit.experiments.folds import axis_seed
+from softsplit.experiments.spec import Spec, load_attribute
+from softsplit.experiments.store import CellOutcome
 from softsplit.support.arrays import FloatArray
 
 INNER_FOLDS = 5
@@ -294,7 +292,7 @@ def _version(package: str) -> str:
     return str(getattr(import_module(package), "__version__", None) or metadata.version(package))
 
 
-def run_peer(chain: Chain, prepared: Prepared, spec: Spec) -> Outcome:
+def run_peer(chain: Chain, prepared: PreparedFold, spec: Spec) -> CellOutcome:
     """Fit a peer on a fold and measure it; fit and predict are timed apart."""
     fold = prepared.fold
     seed = axis_seed("peer", spec.seed, chain.dataset, chain.fold, chain.model)
@@ -314,7 +312,7 @@ def run_peer(chain: Chain, prepared: Prepared, spec: Spec) -> Outcome:
         train = spread(peer.predict_proba(fold.X), fold)
     used = list(peer.splits())
     features, n_features = len(set(used)), fold.X.shape[1]
-    return Outcome(
+    return CellOutcome(
         status="FITTED",
         train_accuracy=accuracy(train, fold.y),
         test_accuracy=accuracy(proba, fold.y_test),

@@ -19,14 +19,14 @@ from typing import Any, Protocol
 
 from softsplit.experiments.cells import PEER
 from softsplit.experiments.context import Context
-from softsplit.experiments.rows import CRASHED, Row
-from softsplit.experiments.work import Job, run_job, run_together
+from softsplit.experiments.store import CRASHED, Row
+from softsplit.experiments.work import ChainJob, run_job, run_together
 from softsplit.support.parallel import one_blas_thread
 
 STRIKES = 3
 """So many processes a job may take down before it is given up."""
 
-Finished = tuple[Job, list[Row]]
+Finished = tuple[ChainJob, list[Row]]
 """A job and its rows; none if it has to run again."""
 
 
@@ -36,7 +36,7 @@ class Pool(Protocol):
     def room(self) -> int:
         """How many more jobs it wants now."""
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: ChainJob) -> None:
         """Take a job."""
 
     def collect(self) -> list[Finished]:
@@ -51,7 +51,7 @@ class InlinePool:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._jobs: deque[Job] = deque()
+        self._jobs: deque[ChainJob] = deque()
         # Held here, the limit need not be set again for every job, which takes milliseconds.
         self._limit = one_blas_thread()
         self._limit.__enter__()
@@ -59,7 +59,7 @@ class InlinePool:
     def room(self) -> int:
         return 1 - len(self._jobs)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: ChainJob) -> None:
         self._jobs.append(job)
 
     def collect(self) -> list[Finished]:
@@ -76,12 +76,12 @@ class DevicePool:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._jobs: list[Job] = []
+        self._jobs: list[ChainJob] = []
 
     def room(self) -> int:
         return 1  # as many as there are
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: ChainJob) -> None:
         self._jobs.append(job)
 
     def collect(self) -> list[Finished]:
@@ -89,8 +89,8 @@ class DevicePool:
         if first.solver == PEER:
             job = self._jobs.pop(0)
             return [(job, run_job(job, self._context))]
-        mine: list[Job] = []
-        others: list[Job] = []
+        mine: list[ChainJob] = []
+        others: list[ChainJob] = []
         for job in self._jobs:
             chain = job.chain
             alike = (chain.dataset, chain.model, chain.solver) == (
@@ -110,8 +110,8 @@ class ProcessPool:
     def __init__(self, context: Context, n_processes: int) -> None:
         self._context = context
         self._size = n_processes
-        self._running: dict[Future[list[Row]], Job] = {}
-        self._suspects: deque[Job] = deque()
+        self._running: dict[Future[list[Row]], ChainJob] = {}
+        self._suspects: deque[ChainJob] = deque()
         self._open()
 
     def _open(self) -> None:
@@ -127,7 +127,7 @@ class ProcessPool:
         # One job more than processes, so that none waits for this process to write rows.
         return 0 if self._suspects else self._size + 1 - len(self._running)
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: ChainJob) -> None:
         self._running[self._executor.submit(_run_received, job)] = job
 
     def collect(self) -> list[Finished]:
@@ -148,7 +148,7 @@ class ProcessPool:
         self._reopen()
         return finished or self.collect()
 
-    def _try_alone(self, job: Job) -> list[Finished]:
+    def _try_alone(self, job: ChainJob) -> list[Finished]:
         while True:
             try:
                 return [(job, self._executor.submit(_run_received, job).result())]
@@ -193,5 +193,5 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _run_received(job: Job) -> list[Row]:
+def _run_received(job: ChainJob) -> list[Row]:
     return run_job(job, _received[0])

@@ -7,17 +7,20 @@ from pathlib import Path
 import pandas as pd
 
 from softsplit.data.named import file_of
-from softsplit.experiments.documents import csv, markdown, table_files, write_table
 from softsplit.experiments.figures import figures
 from softsplit.experiments.runner import summarise
 from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Store
 from softsplit.experiments.tables import (
+    csv,
     make_table,
+    markdown,
     nested_verdict,
     paper_verdict,
     peer_summary,
     spec_rows,
+    table_files,
+    write_table,
 )
 from softsplit.support.output_files import PathName, check_outputs, write_file
 

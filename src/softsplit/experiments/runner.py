@@ -3,6 +3,8 @@
 The store alone says what is done. A run that was killed is taken up by running it again, and ends
 with the same rows as one that was not: a chain goes on from the tree of its last finished cell, bit
 for bit.
+
+A bar with the time left, on the console.
 """
 
 from __future__ import annotations
@@ -16,24 +18,31 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import Protocol
 
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
 from softsplit.data import Dataset
 from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
 from softsplit.experiments.context import Context, data_digest, load_data
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
 from softsplit.experiments.pools import DevicePool, InlinePool, Pool, ProcessPool
-from softsplit.experiments.rows import Row
 from softsplit.experiments.spec import Spec
-from softsplit.experiments.store import RunRecord, Store
-from softsplit.experiments.versions import versions
-from softsplit.experiments.work import Job, solver_named
+from softsplit.experiments.store import Row, RunRecord, Store, versions
+from softsplit.experiments.work import ChainJob, solver_named
 from softsplit.tree.parameters import Topology
 
 NOTED_EVERY = 5.0
 """Seconds after which a run's record is brought up to date: a killed run leaves that much out."""
 
 
-class Progress(Protocol):
+class RunProgress(Protocol):
     """Is told how far a run has come."""
 
     def begin(self, n_cells: int, n_done: int, work: float) -> None:
@@ -56,7 +65,7 @@ class Silence:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """How many cells a spec has, how many have a row, and what became of those."""
 
     n_cells: int
@@ -75,8 +84,8 @@ def run_experiment(
     n_jobs: int = 1,
     dask: str | None = None,
     accept_versions: bool = False,
-    progress: Progress | None = None,
-) -> Summary:
+    progress: RunProgress | None = None,
+) -> RunSummary:
     """Run all cells of ``spec`` that have no row in ``store``.
 
     Parameters
@@ -89,7 +98,7 @@ def run_experiment(
         Address of a Dask scheduler, whose workers are used instead.
     accept_versions : bool
         Add to a store whose rows were made by other versions of the software.
-    progress : Progress, optional
+    progress : RunProgress, optional
     """
     for solver in spec.solvers if spec.models else ():
         solver_named(solver, spec.training.loss)  # an unknown name is refused before any work
@@ -123,7 +132,7 @@ def run_experiment(
 class _Counting:
     """Passes on to another progress, counts rows, and calls ``note`` every few seconds."""
 
-    def __init__(self, progress: Progress, note: Callable[[int], None]) -> None:
+    def __init__(self, progress: RunProgress, note: Callable[[int], None]) -> None:
         self.n_rows = 0
         self.begin, self.end = progress.begin, progress.end
         self._advance, self._note = progress.advance, note
@@ -138,7 +147,9 @@ class _Counting:
 
 
 @contextmanager
-def _on_record(spec: Spec, store: Store, where: str, progress: Progress) -> Iterator[Progress]:
+def _on_record(
+    spec: Spec, store: Store, where: str, progress: RunProgress
+) -> Iterator[RunProgress]:
     """Keep in the store how long a run took, even if it is interrupted or killed."""
     began = time.perf_counter()
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -167,7 +178,7 @@ def _pool(context: Context, n_jobs: int, dask: str | None) -> Pool:
     return InlinePool(context) if n_jobs == 1 else ProcessPool(context, n_jobs)
 
 
-def pending_jobs(chains: list[Chain], store: Store) -> list[Job]:
+def pending_jobs(chains: list[Chain], store: Store) -> list[ChainJob]:
     """A job for every chain with cells that have no row."""
     done = store.finished({chain.protocol for chain in chains})
     jobs = []
@@ -175,15 +186,15 @@ def pending_jobs(chains: list[Chain], store: Store) -> list[Job]:
         missing = tuple(i for i in range(len(chain.steps)) if chain.cell(i) not in done)
         if missing:
             parents = {chain.steps[i].parent for i in missing} - {FRESH, *missing}
-            jobs.append(Job(chain, missing, store.trees(chain, sorted(parents))))
+            jobs.append(ChainJob(chain, missing, store.trees(chain, sorted(parents))))
     return jobs
 
 
 def _run(
-    jobs: deque[Job],
+    jobs: deque[ChainJob],
     store: Store,
     pool: Pool,
-    progress: Progress,
+    progress: RunProgress,
     chains: list[Chain],
     datasets: dict[str, Dataset],
 ) -> None:
@@ -223,7 +234,7 @@ def _effort(datasets: dict[str, Dataset]) -> Callable[[Chain], float]:
     return lambda chain: size[chain.dataset]
 
 
-def summarise(spec: Spec, store: Store) -> Summary:
+def summarise(spec: Spec, store: Store) -> RunSummary:
     """What the store holds of a spec."""
     skipped = {name: why for name, why in store.skipped().items() if name in spec.peers}
     chains = [chain for chain in chains_of(spec) if chain.model not in skipped]
@@ -233,4 +244,35 @@ def summarise(spec: Spec, store: Store) -> Summary:
     statuses = Counter(
         status for key, status in zip(keys, frame["status"], strict=True) if Cell(*key) in wanted
     )
-    return Summary(len(wanted), statuses, skipped)
+    return RunSummary(len(wanted), statuses, skipped)
+
+
+class ExperimentProgress:
+    """Cells done, cells in all, the data set at work, time gone and time left.
+
+    The time left goes by the size of the data of the cells that are left, not by their number.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._bar = Progress(
+            TextColumn("{task.fields[dataset]:<20}"),
+            BarColumn(),
+            TextColumn("{task.fields[done]} of {task.fields[cells]} cells"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console or Console(stderr=True),
+            speed_estimate_period=600.0,
+        )
+
+    def begin(self, n_cells: int, n_done: int, work: float) -> None:
+        self._done = n_done
+        self._task = self._bar.add_task("", total=work, dataset="", done=n_done, cells=n_cells)
+        self._bar.start()
+
+    def advance(self, row: Row, work: float) -> None:
+        self._done += 1
+        self._bar.update(self._task, advance=work, done=self._done, dataset=row.cell.dataset)
+
+    def end(self) -> None:
+        self._bar.stop()

@@ -3,19 +3,73 @@
 Specs are TOML. The ones of the paper's tables and figures are shipped with the package and found
 by name; any other is found by its path. A key that does not exist is refused, with the nearest one
 that does.
+
+Parts of the reader's own, named ``module:attribute`` in a spec.
+
+The regularised models of the paper by name: a penalty, and which strengths it takes.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from softsplit.experiments.models import MODELS, RegularisedModel, Scope
+from softsplit.formulations.settings import make_penalties
+from softsplit.problem.penalties import PenaltyPair
 from softsplit.support.messages import shown
+
+Scope = Literal["local", "global", "both"]
+
+
+@dataclass(frozen=True)
+class RegularisedModel:
+    """A penalty on coefficients (local), on features (global) or on both."""
+
+    penalty: str
+    scope: Scope
+    exponent: float = 0.5
+
+    def penalties(
+        self, local: float, global_: float, *, sharpness: float, offset: float
+    ) -> PenaltyPair:
+        return make_penalties(
+            self.penalty,
+            local,
+            global_,
+            sharpness=sharpness,
+            exponent=self.exponent,
+            offset=offset,
+        )
+
+
+# The paper reports appr1 with q = 1, at which it is the l1 norm plus a constant.
+MODELS = {
+    "L1": RegularisedModel("l1", "local"),
+    "Linf": RegularisedModel("l1", "global"),
+    "L0loc": RegularisedModel("l0", "local"),
+    "L0glob": RegularisedModel("l0", "global"),
+    "appr1": RegularisedModel("power", "local", exponent=1.0),
+    "appr2": RegularisedModel("inverse_power", "local", exponent=1.0),
+    "log": RegularisedModel("log", "local"),
+    "L1+Linf": RegularisedModel("l1", "both"),
+    "L0loc+L0glob": RegularisedModel("l0", "both"),
+}
+
+
+def load_attribute(place: str) -> Any:
+    """What ``module:attribute`` names, or one sentence that says what is missing."""
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{place!r} cannot be loaded: {error}.") from None
+
 
 try:
     from pydantic import (

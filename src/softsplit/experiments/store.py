@@ -6,28 +6,141 @@ of the software that made them, and a digest of the data.
 
 Every row carries a sum of its content, which is looked at when the store is opened: a file that was
 damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
+
+What one cell leaves behind: a row of numbers, and the tree that the next cell starts from.
+
+What software made a row: versions of the packages that bear on it, and a digest of our code.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import sqlite3
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self, get_args, get_type_hints
 
+import numpy as np
 import pandas as pd
 
 from softsplit.experiments.cells import Cell, Chain
-from softsplit.experiments.rows import TIMES, Outcome, Row
 from softsplit.experiments.spec import Spec
+from softsplit.support.version import __version__
+from softsplit.tree.parameters import TreeParameters
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
+NO_BEARING = ("experiments/", "cli/", "report/", "plots")
+"""Parts of the package that change no row, but for the files in ``ROW_MAKERS``."""
+
+ROW_MAKERS = ("experiments/folds.py", "experiments/folds.py", "experiments/work.py")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Package -> version; packages that are not installed are left out."""
+    found = {"python": platform.python_version(), "softsplit": __version__}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    found["code"] = code_digest()
+    return found
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the sources that a row depends on."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        if name in ROW_MAKERS or not name.startswith(NO_BEARING):
+            digest.update(name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+ERROR = "ERROR"
+"""Status of a cell that raised instead of returning a tree; the message says what."""
+
+CRASHED = "CRASHED"
+"""Status of a cell that took its process down with it."""
+
+
+@dataclass(frozen=True)
+class CellOutcome:
+    """The result columns of a row; what a method does not have is None.
+
+    ``seconds`` is the solve alone, ``start_seconds`` the drawing of its start, ``predict_seconds``
+    the prediction of the test rows.
+    """
+
+    status: str
+    objective: float | None = None
+    cost: float | None = None
+    violation: float | None = None
+    stationarity: float | None = None
+    iterations: int | None = None
+    train_accuracy: float | None = None
+    test_accuracy: float | None = None
+    test_log_loss: float | None = None
+    local_sparsity: float | None = None
+    global_sparsity: float | None = None
+    features_used: int | None = None
+    nonzeros: int | None = None
+    message: str = ""
+    seconds: float | None = None
+    start_seconds: float | None = None
+    predict_seconds: float | None = None
+    tree: bytes | None = None
+
+
+TIMES = ("seconds", "start_seconds", "predict_seconds")
+"""The only columns in which two runs of the same cell differ."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell and its outcome; ``index`` is the step of its chain."""
+
+    cell: Cell
+    index: int
+    outcome: CellOutcome
+
+
+def encode_tree(tree: TreeParameters) -> bytes:
+    """All bits of a tree: three sizes, then weights, thresholds and leaf classes."""
+    sizes = np.array([tree.n_features, len(tree.thresholds), tree.n_classes], dtype="<i4")
+    values = np.concatenate(
+        [tree.weights.ravel(), tree.thresholds, tree.leaf_classes.ravel()], dtype="<f8"
+    )
+    return sizes.tobytes() + values.tobytes()
+
+
+def decode_tree(data: bytes) -> TreeParameters:
+    """The tree that ``encode_tree`` wrote."""
+    n_features, n_branches, n_classes = (int(n) for n in np.frombuffer(data, "<i4", 3))
+    values = np.frombuffer(data, "<f8", offset=12).astype(np.float64)
+    weights, thresholds, leaves = np.split(
+        values, [n_features * n_branches, n_features * n_branches + n_branches]
+    )
+    return TreeParameters(
+        weights.reshape(n_features, n_branches),
+        thresholds,
+        leaves.reshape(n_classes, n_branches + 1),
+    )
+
 
 KEY = Cell._fields
-RESULTS = tuple(field.name for field in fields(Outcome))
+RESULTS = tuple(field.name for field in fields(CellOutcome))
 SQL_TYPES = {float: "REAL", int: "INTEGER", str: "TEXT", bytes: "BLOB"}
 SUMMED = tuple(name for name in KEY + RESULTS if name not in TIMES)
 """Columns under the sum of a row: all but the times, in which two runs of a cell differ."""
@@ -112,7 +225,7 @@ class Store:
         columns = [
             f"{name} {SQL_TYPES[hint]} NOT NULL" for name, hint in get_type_hints(Cell).items()
         ]
-        for name, hint in get_type_hints(Outcome).items():
+        for name, hint in get_type_hints(CellOutcome).items():
             kind = (get_args(hint) or (hint,))[0]
             columns.append(f"{name} {SQL_TYPES[kind]}")
         columns.append("sum INTEGER")

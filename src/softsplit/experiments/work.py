@@ -18,13 +18,17 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from softsplit.experiments.cells import PEER, Chain
-from softsplit.experiments.context import Context, Prepared
-from softsplit.experiments.measure import accuracy, log_loss, tree_probabilities
-from softsplit.experiments.names import load_attribute
+from softsplit.experiments.context import (
+    Context,
+    PreparedFold,
+    accuracy,
+    log_loss,
+    tree_probabilities,
+)
+from softsplit.experiments.folds import axis_seed
 from softsplit.experiments.peers import run_peer
-from softsplit.experiments.rows import ERROR, Outcome, Row, decode_tree, encode_tree
-from softsplit.experiments.seeds import axis_seed
-from softsplit.experiments.spec import Spec
+from softsplit.experiments.spec import Spec, load_attribute
+from softsplit.experiments.store import ERROR, CellOutcome, Row, decode_tree, encode_tree
 from softsplit.formulations import formulation_of
 from softsplit.formulations.settings import make_solver
 from softsplit.problem.problem import TrainingProblem
@@ -47,7 +51,7 @@ ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 
 
 @dataclass(frozen=True)
-class Job:
+class ChainJob:
     """Steps of a chain that have no row yet, and the trees of finished steps they start from.
 
     ``strikes`` counts the processes that died while they had this job. After the first it is run
@@ -59,7 +63,7 @@ class Job:
     trees: dict[int, bytes]
     strikes: int = 0
 
-    def rest(self, rows: Iterable[Row]) -> Job | None:
+    def rest(self, rows: Iterable[Row]) -> ChainJob | None:
         """What is left after ``rows``; None if that is nothing."""
         done = {row.index: row.outcome.tree for row in rows}
         missing = tuple(index for index in self.missing if index not in done)
@@ -77,10 +81,10 @@ class Job:
     def failed(self, status: str, message: str) -> Row:
         """A row that says why the next step has no result."""
         index = self.missing[0]
-        return Row(self.chain.cell(index), index, Outcome(status, message=message))
+        return Row(self.chain.cell(index), index, CellOutcome(status, message=message))
 
 
-def run_job(job: Job, context: Context) -> list[Row]:
+def run_job(job: ChainJob, context: Context) -> list[Row]:
     """Rows of the first missing steps: as many as fit into a slice of time, at least one."""
     began = time.perf_counter()
     chain, trees, rows = job.chain, dict(job.trees), []
@@ -89,7 +93,7 @@ def run_job(job: Job, context: Context) -> list[Row]:
             try:
                 outcome = _run_cell(chain, index, trees, context)
             except Exception as error:
-                outcome = Outcome(ERROR, message=f"{type(error).__name__}: {error}")
+                outcome = CellOutcome(ERROR, message=f"{type(error).__name__}: {error}")
             if outcome.tree is not None:
                 trees[index] = outcome.tree
             rows.append(Row(chain.cell(index), index, outcome))
@@ -98,7 +102,7 @@ def run_job(job: Job, context: Context) -> list[Row]:
     return rows
 
 
-def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
+def run_together(jobs: Sequence[ChainJob], context: Context) -> list[list[Row]]:
     """Rows of all missing steps of some jobs, whose trees are trained at once on a device.
 
     The time of a tree is its share of that of all. Where they are many, the trees are judged in
@@ -127,9 +131,9 @@ def run_together(jobs: Sequence[Job], context: Context) -> list[list[Row]]:
 
 
 def _judged(
-    job: Job,
+    job: ChainJob,
     spec: Spec,
-    prepared: Prepared,
+    prepared: PreparedFold,
     trees: Sequence[tuple[TreeParameters, Status]],
     seconds: float,
     start_seconds: float,
@@ -165,7 +169,7 @@ def _penalised(chain: Chain, index: int, problem: TrainingProblem, spec: Spec) -
     )
 
 
-def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> Outcome:
+def _run_cell(chain: Chain, index: int, trees: dict[int, bytes], context: Context) -> CellOutcome:
     prepared = context.prepared(chain)
     if chain.solver == PEER:
         return run_peer(chain, prepared, context.spec)
@@ -201,13 +205,13 @@ def _draw(chain: Chain, problem: TrainingProblem, solver: Solver, context: Conte
     return draw_start(rule, problem, np.random.default_rng(seed), solver.rivals)
 
 
-def _measure(solution: Solution, solver: Solver, prepared: Prepared) -> Outcome:
+def _measure(solution: Solution, solver: Solver, prepared: PreparedFold) -> CellOutcome:
     tree, fold = solution.parameters, prepared.fold
     steepness, zero = prepared.problem.steepness, solver.zero_threshold
     began = time.perf_counter()
     proba = tree_probabilities(tree, fold.X_test, steepness, fold)
     seconds = time.perf_counter() - began
-    return Outcome(
+    return CellOutcome(
         status=solution.status.name,
         objective=solution.objective,
         cost=solution.cost,

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.ipopt.blocks import BranchBlocks
 from softsplit.ipopt.program import IntArray, Pattern
-from softsplit.ipopt.variables import TreeVariables
+from softsplit.ipopt.variables import BranchBlocks, TreeVariables
 from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters

@@ -20,12 +20,17 @@ from typing import Any, Literal
 import numpy as np
 
 from softsplit.engines.outer import IDENTITY
-from softsplit.ipopt.bridge import IpoptRun, import_casadi, run_ipopt
+from softsplit.ipopt.bridge import (
+    IpoptOutcome,
+    IpoptProgress,
+    IpoptRun,
+    import_casadi,
+    run_ipopt,
+    tidy,
+)
 from softsplit.ipopt.explicit import ExplicitProgram
-from softsplit.ipopt.likelihood import LikelihoodProgram
 from softsplit.ipopt.program import NonlinearProgram
-from softsplit.ipopt.progress import Outcome, Progress, tidy
-from softsplit.ipopt.substituted import SubstitutedProgram
+from softsplit.ipopt.substituted import LikelihoodProgram, SubstitutedProgram
 from softsplit.ipopt.worker import run_with_limit
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.problem import TrainingProblem
@@ -121,7 +126,7 @@ class IpoptSolver(Solver):
         import_casadi()
         began = time.perf_counter()
         if budget.time_limit is None:
-            outcome = self.run(problem, start, budget, Progress())
+            outcome = self.run(problem, start, budget, IpoptProgress())
         else:
             outcome = run_with_limit(self.run, problem, start, budget)
         logger.debug("%s: %s after %d iterations", self.name, outcome.message, outcome.n_iter)
@@ -138,8 +143,8 @@ class IpoptSolver(Solver):
         )
 
     def run(
-        self, problem: TrainingProblem, start: Start, budget: Budget, progress: Progress
-    ) -> Outcome:
+        self, problem: TrainingProblem, start: Start, budget: Budget, progress: IpoptProgress
+    ) -> IpoptOutcome:
         """The run itself, in this process."""
         program = self.program(problem)
 
@@ -186,8 +191,8 @@ class IpoptSolver(Solver):
 
 
 def conclude(
-    problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: Progress
-) -> Outcome:
+    problem: TrainingProblem, program: NonlinearProgram, ended: IpoptRun, progress: IpoptProgress
+) -> IpoptOutcome:
     """Translate the end of a run; whatever is not known to be good is a failure."""
     status, message = STATUS.get(ended.return_status, Status.FAILED), ended.return_status
     if ended.error:
@@ -200,8 +205,8 @@ def conclude(
         )
     if status in (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED):
         progress.last = found
-        return Outcome(progress.pick(problem, found), status, ended.n_iter, message)
-    return Outcome(tidy(problem, found), status, ended.n_iter, message)
+        return IpoptOutcome(progress.pick(problem, found), status, ended.n_iter, message)
+    return IpoptOutcome(tidy(problem, found), status, ended.n_iter, message)
 
 
 def _finite(parameters: TreeParameters) -> bool:

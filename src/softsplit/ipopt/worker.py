@@ -8,7 +8,7 @@ import the user's script again.
 Messages are pickles, one after the other. Parent to child: (run, problem, start, max_iter, tol,
 deadline). Child to parent: ("begun", None) when the request has been read, ("iterate",
 (parameters, value, violation)) as often as there are iterations, and in the end ("outcome",
-Outcome) or ("error", text); with each the processor time of the child so far, which the parent
+IpoptOutcome) or ("error", text); with each the processor time of the child so far, which the parent
 cannot see.
 """
 
@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from softsplit.ipopt.progress import Outcome, Progress
+from softsplit.ipopt.bridge import IpoptOutcome, IpoptProgress
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start, Status
 from softsplit.tree.parameters import TreeParameters
@@ -39,15 +39,17 @@ CHILD = f"from {__name__} import main; main()"
 GRACE = 0.5
 """Seconds a run gets to hand over its result after IPOPT itself has seen the limit."""
 
-Run = Callable[[TrainingProblem, Start, Budget, Progress], Outcome]
+Run = Callable[[TrainingProblem, Start, Budget, IpoptProgress], IpoptOutcome]
 
 Message = tuple[str, Any, float]
 """Kind, content, and processor seconds of the sender."""
 
 
-def run_with_limit(run: Run, problem: TrainingProblem, start: Start, budget: Budget) -> Outcome:
+def run_with_limit(
+    run: Run, problem: TrainingProblem, start: Start, budget: Budget
+) -> IpoptOutcome:
     """Call ``run`` in a child process and stop it when the budget's time is up."""
-    progress = Progress()
+    progress = IpoptProgress()
     if budget.remaining <= 0:
         return _stopped(problem, start, progress, "timeout")
     # perf_counter has a different origin in every process.
@@ -62,7 +64,7 @@ def run_with_limit(run: Run, problem: TrainingProblem, start: Start, budget: Bud
     finally:
         worker.release(clean=kind == "outcome")
     if kind == "outcome":
-        assert isinstance(content, Outcome)
+        assert isinstance(content, IpoptOutcome)
         outcome = content
     else:
         outcome = _stopped(problem, start, progress, kind, content)
@@ -104,7 +106,7 @@ class _Worker:
         # In a thread, since the child may be slow to read; if it is gone, the reader says so.
         threading.Thread(target=_send, args=(self.process.stdin, request), daemon=True).start()
 
-    def collect(self, end: float, progress: Progress) -> tuple[str, Any]:
+    def collect(self, end: float, progress: IpoptProgress) -> tuple[str, Any]:
         """Keep the iterates that arrive until the last message, which is returned."""
         while True:
             try:
@@ -184,13 +186,17 @@ def _receive(stream: IO[bytes], messages: queue.Queue[Message]) -> None:
 
 
 def _stopped(
-    problem: TrainingProblem, start: Start, progress: Progress, kind: str, said: str | None = None
-) -> Outcome:
+    problem: TrainingProblem,
+    start: Start,
+    progress: IpoptProgress,
+    kind: str,
+    said: str | None = None,
+) -> IpoptOutcome:
     """The best of what was received; the start itself if nothing was."""
     ends = {"timeout": Status.TIME_LIMIT, "interrupt": Status.INTERRUPTED}
     parameters = progress.pick(problem, problem.pin(start.parameters))
     message = said or f"stopped after {progress.n_iter} iterations"
-    return Outcome(parameters, ends.get(kind, Status.FAILED), progress.n_iter, message)
+    return IpoptOutcome(parameters, ends.get(kind, Status.FAILED), progress.n_iter, message)
 
 
 def main() -> None:
@@ -226,7 +232,7 @@ def _answer(
 
     try:
         budget = Budget(max_iter, tol, deadline - time.time())
-        return "outcome", run(problem, start, budget, Progress(tell))
+        return "outcome", run(problem, start, budget, IpoptProgress(tell))
     except Exception as error:
         return "error", f"{type(error).__name__}: {error}"
 

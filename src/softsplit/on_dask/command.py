@@ -45,8 +45,7 @@ def fit_dask(
 ) -> bool:
     """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short."""
     from softsplit.data.learning import split_names
-    from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV
-    from softsplit.on_dask.client import dask_needed
+    from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
     from softsplit.persistence import dumps_model
     from softsplit.support.convergence import CutShortWarning
 

@@ -19,8 +19,7 @@ from softsplit.engines.base import Sums
 from softsplit.engines.gram import Metric
 from softsplit.engines.samples import Samples
 from softsplit.on_dask.cluster_parts import DaskParts
-from softsplit.on_dask.moments import Moments
-from softsplit.on_dask.parts import Reading, added, first_rows, part_gram, part_sums
+from softsplit.on_dask.parts import Moments, Reading, added, first_rows, part_gram, part_sums
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 

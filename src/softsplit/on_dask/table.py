@@ -3,31 +3,45 @@
 One pass over the table stores its parts and gives their moments; scalings follow from these.
 The knots of the quantile scaling are those of the sample, with the ends of the whole table; another
 pass counts the weight below and at each of them, so that their ranks are exact.
+
+From dask arrays and frames to a stored table, every part checked where it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
 
 from softsplit.engines.samples import Samples
-from softsplit.formulations import formulation_of
+from softsplit.formulations import formulation_of, settings
 from softsplit.formulations import settings as parse
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.on_dask.cluster_parts import DaskParts
+from softsplit.on_dask.cluster_parts import DaskParts, Store, own_folder
 from softsplit.on_dask.engine import DaskRows, draw
-from softsplit.on_dask.moments import Moments
-from softsplit.on_dask.parts import Reading, part_below
+from softsplit.on_dask.parts import Moments, Part, Reading, part_below
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
+from softsplit.support.inputs import (
+    has_gaps,
+    holds_numbers,
+    made_floats,
+    refuse_mixed_labels,
+    refuse_twins,
+)
+from softsplit.support.messages import shown
 from softsplit.training.preparation import Placed, Rows
 from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
-from softsplit.variables import Coding
+from softsplit.variables import Coding, column_groups, learn
 
 
 @dataclass(frozen=True)
@@ -137,3 +151,313 @@ class DaskTable:
                 for one in zip(*answers, strict=True)
             ]
         )
+
+
+LEARNED_ROWS = 50_000
+"""Rows of a table from which its coding is learned, where it is more than numbers."""
+
+LABELS = {"b": "truth values", "i": "numbers", "u": "numbers", "f": "numbers"}
+"""What labels are, by the kind of their array; text otherwise."""
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a dask collection; dask need not be there to tell."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "dask")
+
+
+# --- collections ----------------------------------------------------------------------------------
+
+
+class Expected(NamedTuple):
+    """What every partition must be like."""
+
+    n_features: int
+    names: tuple[Any, ...] | None
+    kinds: tuple[str, ...] | None
+    coding: Coding | None = None
+
+
+@dataclass(frozen=True)
+class Collections:
+    """Checked dask collections; a part is rows, labels and weights of a partition, delayed."""
+
+    parts: Sequence[Any]
+    expected: Expected
+    numbers: bool
+    target: str | None
+
+    def stores(self, coding: Coding | None) -> list[Store]:
+        """What stores each partition."""
+        from dask.delayed import delayed
+
+        store = partial(delayed(store_part, pure=False), self.expected._replace(coding=coding))
+        return [partial(store, part) for part in self.parts]
+
+    def some(self) -> Any:
+        """Rows from all partitions, delayed: enough to learn a coding from."""
+        from dask.delayed import delayed
+
+        some, each = delayed(some_rows, pure=False), ceil(LEARNED_ROWS / len(self.parts))
+        return [some(part, number, each) for number, part in enumerate(self.parts)]
+
+
+def collections(X: Any, y: Any, sample_weight: Any) -> Collections:
+    """The partitions of dask collections that belong together."""
+    import dask.array as da
+    import dask.dataframe as dd
+
+    if isinstance(X, da.Array):
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, rows and columns, got {X.ndim}.")
+        if np.isnan(X.shape[1]):
+            raise ValueError(
+                "the number of columns of X is unknown; X.compute_chunk_sizes() tells."
+            )
+        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+        expected, numbers = Expected(int(X.shape[1]), None, None), X.dtype.kind in "biuf"
+    elif isinstance(X, dd.DataFrame):
+        expected = Expected(len(X.columns), tuple(X.columns), tuple(map(str, X.dtypes)))
+        numbers = all(pd.api.types.is_numeric_dtype(kind) for kind in X.dtypes)
+    else:
+        raise ValueError(
+            f"X must be a dask array or a dask frame, got {type(X).__name__}; rows in memory are "
+            "trained on by the estimator without Dask."
+        )
+    refuse_twins(expected.names or ())
+    if not expected.n_features:
+        raise ValueError("X has no columns; a table is needed.")
+    given = [X, _checked("y", y, X)]
+    if sample_weight is not None:
+        given.append(_checked("sample_weight", sample_weight, X))
+    target = getattr(y, "name", None) if isinstance(y, dd.Series) else None
+    target = target if isinstance(target, str) and target else None
+    return Collections(_together(given), expected, numbers, target)
+
+
+def _checked(name: str, values: Any, X: Any) -> Any:
+    """Labels or weights in the partitions of X."""
+    import dask.array as da
+    import dask.dataframe as dd
+
+    if isinstance(values, dd.DataFrame) and len(values.columns) == 1:
+        values = values[values.columns[0]]
+    if isinstance(values, da.Array) and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if not isinstance(values, da.Array | dd.Series) or values.ndim != 1:
+        raise ValueError(
+            f"{name} must be a dask array or series with one entry for each row of X, got "
+            f"{type(values).__name__}."
+        )
+    if isinstance(values, da.Array) and isinstance(X, da.Array):
+        known = not np.isnan(sum(X.chunks[0]) + sum(values.chunks[0]))
+        if known and len(values) != len(X):
+            raise ValueError(f"X has {len(X)} rows and {name} {len(values)}.")
+        if known and values.chunks[0] != X.chunks[0]:
+            values = values.rechunk((X.chunks[0],))
+    counts = [one.numblocks[0] if isinstance(one, da.Array) else one.npartitions
+              for one in (X, values)]  # fmt: skip
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"X has {counts[0]} partitions and {name} {counts[1]}; give both the same ones, as two "
+            "columns of one frame have them."
+        )
+    return values
+
+
+def _together(given: Sequence[Any]) -> list[Any]:
+    """Rows, labels and weights by partition.
+
+    Dask reads two columns of one frame together, and may join small files when it plans to read
+    few columns of them: frames are taken apart as one, so that the plan is the same for all.
+    """
+    import dask.array as da
+    import dask.dataframe as dd
+
+    if any(isinstance(one, da.Array) for one in given):
+        parts = [one.to_delayed() if isinstance(one, da.Array)
+                 else one.to_delayed(optimize_graph=False) for one in given]  # fmt: skip
+        return list(zip(*(np.ravel(one).tolist() for one in parts), strict=True))
+    meta = pd.Series([], dtype=object)
+    packed = dd.map_partitions(packed_part, *given, meta=meta, align_dataframes=False)
+    return list(packed.to_delayed())
+
+
+def packed_part(*parts: Any) -> tuple[Any, ...]:
+    """Rows, labels and weights of a partition of frames."""
+    return parts
+
+
+# --- on the workers -------------------------------------------------------------------------------
+
+
+class GapsFound(ValueError):
+    """A table of numbers has empty cells."""
+
+
+class Facts(NamedTuple):
+    """What a worker tells of a partition."""
+
+    moments: Moments
+    labels: str
+
+
+def store_part(
+    expected: Expected, part: Sequence[Any], number: int, folder: str
+) -> tuple[Part | None, Facts | None]:
+    """Check the rows of a partition and write them to a file; nothing of an empty one."""
+    X, y, weight = (*part, None)[:3]
+    with _named(number):
+        labels, weights = _labels(X, y), _weights(X, weight)
+        counted = weights > 0
+        matrix = _matrix(X, expected)
+        if not np.any(counted):
+            return None, None
+        refuse_mixed_labels(labels)
+        check_classification_targets(labels)
+    classes = np.unique(labels[counted])
+    at = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    samples = Samples.from_arrays(matrix, at, len(classes), weights)
+    kind = "f4" if matrix.dtype == np.float32 else "f8"
+    stored = Part.write(samples, classes, kind, number, *own_folder(folder))
+    return stored, Facts(Moments.of(samples, classes), LABELS.get(classes.dtype.kind, "text"))
+
+
+@contextmanager
+def _named(number: int) -> Iterator[None]:
+    """Errors say which partition is wrong."""
+    try:
+        yield
+    except GapsFound:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"partition {number}: {error}") from None
+
+
+def _matrix(X: Any, expected: Expected) -> NDArray[np.floating]:
+    """The numbers of a partition."""
+    width = np.shape(X)[1] if np.ndim(X) == 2 else 1
+    if width != expected.n_features:
+        raise ValueError(f"X has {width} columns where the table has {expected.n_features}.")
+    if expected.names is not None and tuple(X.columns) != expected.names:
+        at = next(j for j, name in enumerate(expected.names) if X.columns[j] != name)
+        raise ValueError(
+            f"column {at} is {shown(X.columns[at])} where the table has "
+            f"{shown(expected.names[at])}."
+        )
+    if expected.coding is not None:
+        return expected.coding.code(X).X if len(X) else np.zeros((0, 1))
+    for j in range(width) if not holds_numbers(X) else ():
+        column = X.iloc[:, [j]] if hasattr(X, "iloc") else X[:, [j]]
+        if not holds_numbers(column):
+            name = j if expected.names is None else shown(expected.names[j])
+            kind = "numbers" if expected.kinds is None else expected.kinds[j]
+            raise ValueError(f"column {name} holds no numbers where the table has {kind}.")
+    with made_floats():
+        matrix = check_array(
+            X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False,
+            ensure_min_samples=0,
+        )  # fmt: skip
+    names = None if expected.names is None else np.array(expected.names, dtype=object)
+    if len(matrix) and has_gaps(matrix, names):
+        raise GapsFound("X has empty cells.")
+    return matrix
+
+
+def _labels(X: Any, y: Any) -> NDArray[Any]:
+    labels: NDArray[Any] = np.asarray(column_or_1d(y))
+    if len(labels) != len(X):
+        raise ValueError(f"X has {len(X)} rows and y {len(labels)}.")
+    return labels
+
+
+def _weights(X: Any, weight: Any) -> NDArray[np.float64]:
+    if weight is None:
+        return np.ones(len(X))
+    made = np.asarray(settings.make_numbers("sample_weight", weight), dtype=np.float64)
+    if made.shape != (len(X),):
+        raise ValueError(f"X has {len(X)} rows and sample_weight {len(made)}.")
+    if not np.all(np.isfinite(made)) or np.any(made < 0):
+        raise ValueError("sample_weight must hold finite numbers >= 0.")
+    return settings.make_weights(made)
+
+
+def some_rows(part: Sequence[Any], number: int, count: int) -> tuple[Any, NDArray[Any]]:
+    """About so many rows of a partition, evenly spaced, with their labels."""
+    X, y = part[:2]
+    with _named(number):
+        labels = _labels(X, y)
+        refuse_mixed_labels(labels)
+    chosen: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+    if len(labels):
+        chosen = np.unique(np.linspace(0, len(labels) - 1, count).astype(np.intp))
+    return (X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]), labels[chosen]
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stored_table(
+    client: Any, found: Collections, feature_types: Any, groups: Any, *, weighted: bool
+) -> Iterator[DaskTable]:
+    """The table on the workers of a client; its files are removed in the end."""
+    coding = None
+    if feature_types is not None or not found.numbers:
+        coding = _learned(client, found, feature_types)
+    parts = DaskParts(client, found.stores(coding))
+    try:
+        try:
+            facts = parts.store()
+        except GapsFound:
+            parts.close()
+            coding = _learned(client, found, feature_types)
+            parts = DaskParts(client, found.stores(coding))
+            facts = parts.store()
+        _check_facts(facts)
+        names = found.expected.names
+        if names is not None and not all(isinstance(name, str) for name in names):
+            names = None
+        columns: Sequence[Any] = [f"x{j}" for j in range(found.expected.n_features)]
+        columns = columns if names is None else names
+        if coding is not None:
+            columns, names = coding.names, coding.column_names
+        yield DaskTable.stored(
+            parts,
+            [one.moments for one in facts],
+            names=None if names is None else np.array(names, dtype=object),
+            weighted=weighted,
+            coding=coding,
+            target=found.target,
+            groups=column_groups(coding, columns, groups),
+        )
+    finally:
+        parts.close()
+
+
+def _check_facts(facts: Sequence[Facts]) -> None:
+    feature_types = list(dict.fromkeys(one.labels for one in facts))
+    if len(feature_types) > 1:
+        raise ValueError(
+            f"y holds {feature_types[0]} in some partitions and {feature_types[1]} in others; make the labels all "
+            "text or all numbers."
+        )
+    classes = Moments.added(one.moments for one in facts).classes if facts else ()
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds {'one class' if len(classes) else 'no class'} of positive weight; "
+            "a classifier needs samples of at least two classes."
+        )
+
+
+def _learned(client: Any, found: Collections, feature_types: Any) -> Coding:
+    """The coding of a table, learned from some of its rows."""
+    pairs = client.gather(client.compute(found.some()))
+    tables = [table for table, _ in pairs if len(table)]
+    if not tables:
+        raise ValueError("X has 0 rows; a table is needed.")
+    frames = isinstance(tables[0], pd.DataFrame)
+    table = pd.concat(tables, ignore_index=True) if frames else np.concatenate(tables)
+    labels = np.concatenate([labels for _, labels in pairs if len(labels)])
+    refuse_mixed_labels(labels)
+    classes, at = np.unique(labels, return_inverse=True)
+    return learn(table, at, classes, np.ones(len(at)), feature_types).coding
