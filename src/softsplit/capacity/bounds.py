@@ -17,9 +17,8 @@ of features and N = 2^D - 1 branches:
 The third to fifth line are ours and never below the second: the recursion of the paper gives up
 one feature per level, which binary features need only when they run short.
 
-A bound on the error on new rows, from the error on training rows.
-
-For n independent rows, with probability at least 1 - delta, every classifier of a class whose
+``generalisation_bound`` bounds the error on new rows by the error on training rows. For n
+independent rows, with probability at least 1 - delta, every classifier of a class whose
 growth function is G (see ``growth``) has
 
     R <= ((e + sqrt(e^2 + 4 r)) / 2)^2,    e^2 = 4 (ln G(2n) + ln(4 / delta)) / n

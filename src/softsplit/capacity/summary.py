@@ -1,6 +1,6 @@
 """All that is known about the capacity of trees of one size, in one object.
 
-Soft trees beside other classifiers: bounds on their VC dimension in one small table.
+``compare`` sets soft trees beside other classifiers: bounds on their VC dimension in one table.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
 The objective never rises: an interior-point solver restarts its barrier in every step and may well
 return a worse tree, which is then not taken.
 
-One decomposition run: the current tree, what is cached of it, and what a step may change.
+``DecompositionRun`` holds the current tree, what is cached of it, and what a step may change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a decomposition run did, one row per macro-iteration.
-
-Accuracy of a tree on rows that are not trained on.
-"""
+"""What a decomposition run did, one row per macro-iteration; accuracy on rows it watches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What every process needs to train any cell: the spec and the data, sent once.
 
-What is measured of a fitted method on the test fold, the same for trees and peers.
+The functions at the end measure a fitted method on the test fold, trees and peers alike.
 """
 
 from __future__ import annotations

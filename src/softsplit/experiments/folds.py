@@ -1,9 +1,8 @@
 """Training and test rows of a fold, scaled, in the form the solvers take.
 
-Random numbers by name: what is drawn depends on the named axes, and on nothing else.
-
-Two methods that draw for the same axes see the same folds and the same starts, in whatever order
-and on whatever machine their cells run.
+Random numbers are drawn by name (``axis_seed``): they depend on the named axes, and on nothing
+else. Two methods that draw for the same axes see the same folds and the same starts, in whatever
+order and on whatever machine their cells run.
 """
 
 from __future__ import annotations

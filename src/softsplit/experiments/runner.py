@@ -4,7 +4,7 @@ The store alone says what is done. A run that was killed is taken up by running 
 with the same rows as one that was not: a chain goes on from the tree of its last finished cell, bit
 for bit.
 
-A bar with the time left, on the console.
+``ExperimentProgress`` shows a bar with the time left on the console.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Specs are TOML. The ones of the paper's tables and figures are shipped with the 
 by name; any other is found by its path. A key that does not exist is refused, with the nearest one
 that does.
 
-Parts of the reader's own, named ``module:attribute`` in a spec.
-
-The regularised models of the paper by name: a penalty, and which strengths it takes.
+``MODELS`` are the regularised models of the paper by name. ``load_attribute`` loads parts of the
+reader's own, which a spec names ``module:attribute``.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ of the software that made them, and a digest of the data.
 Every row carries a sum of its content, which is looked at when the store is opened: a file that was
 damaged on disk gives no tables. Whatever goes wrong with the file is said in one sentence.
 
-What one cell leaves behind: a row of numbers, and the tree that the next cell starts from.
-
-What software made a row: versions of the packages that bear on it, and a digest of our code.
+A ``Row`` is what one cell leaves behind: numbers, and the tree that the next cell starts from.
+``versions`` says which software made it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "casadi")
 NO_BEARING = ("experiments/", "cli/", "report/", "plots")
 """Parts of the package that change no row, but for the files in ``ROW_MAKERS``."""
 
-ROW_MAKERS = ("experiments/folds.py", "experiments/folds.py", "experiments/work.py")
+ROW_MAKERS = ("experiments/folds.py", "experiments/work.py")
 
 
 @cache

@@ -1,6 +1,6 @@
 """Tables from the store alone: the paper's beside ours, solvers side by side, peers.
 
-Tables as files: CSV for machines, Markdown for readers, LaTeX for papers.
+``write_table`` writes them as files: CSV for machines, Markdown for readers, LaTeX for papers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """One nonlinear program handed to IPOPT through CasADi, with hand-written derivatives.
 
 CasADi is used as a carrier only: its callbacks give the buffers that IPOPT reads, and none of its
-own differentiation takes place. Nothing here decides what a result is worth (see ipopt.py).
-
-What is kept of an IPOPT run while it goes on, and what it comes to in the end.
+own differentiation takes place. ``IpoptProgress`` keeps the best iterate of a run that may be
+stopped, ``IpoptOutcome`` is what a run comes to; ``solver.py`` decides what a result is worth.
 """
 
 from __future__ import annotations

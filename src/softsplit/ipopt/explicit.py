@@ -3,12 +3,11 @@
     f(x) = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl + penalty(x)
     g(x) = A x,  rate_k = sum_{i in k} weight_i sum_l P_il c_kl / n_k,  P_il - product of gates = 0
 
-The cost is written row by row: summed over the rows first it would couple all P_il with each
-other in the Hessian. Over the branches the Hessian is one pass of second_order.py with leaf values
-minus the multipliers of the equations; between P_il and c_kl it is
-weight_i (factor * cost[y_i, k] + lambda_k / n_k [y_i = k]). Leaves that no free branch leads to
-keep their probabilities and get no variables. The P_il follow the variables of nlp_variables.py,
-leaf by leaf.
+The cost is written row by row: summed over the rows first it would couple all P_il with each other
+in the Hessian. Over the branches the Hessian is one pass of ``second_order.py`` with leaf values
+minus the multipliers of the equations; between P_il and c_kl it is weight_i (factor * cost[y_i, k]
++ lambda_k / n_k [y_i = k]). Leaves that no free branch leads to keep their probabilities and get no
+variables. The P_il follow the variables of ``variables.py``, leaf by leaf.
 """
 
 from __future__ import annotations

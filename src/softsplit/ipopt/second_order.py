@@ -16,9 +16,9 @@ branches s and t in the Hessian of sum_i E_i is rows' diag(h) rows with h the d2
 Shapes: gates (n_branches, n_rows), leaf values and probabilities (n_leaves, n_rows), extended
 rows (n_features + 1, n_rows).
 
-The derivatives of second_order.py where the fixed part of the tree has been worked out.
-
-With the factors, bases and shares of engines/block.py for the free branches t of a block:
+``RoutedRows`` computes these for all branches. ``FreeRows`` does so for the free branches t of a
+block, where the fixed part of the tree has been worked out: with the factors, bases and shares of
+``engines/block.py``,
 
     reach_t            = factor_t * (what its free parent sends to its side, or 1)
     L_t, R_t           = base of the side + sum of factor_s V_s over the free children s there

@@ -3,15 +3,15 @@
     f(x) = sum_i weight_i sum_l P_il(a, mu) sum_k cost[y_i, k] c_kl + penalty(x)
     g(x) = A x,  rate_k = sum_l M_kl(a, mu) c_kl / n_k  for each class with a minimum rate
 
-Value, gradient and masses come from the compiled pass (loss.py), the rest from second_order.py.
-With multipliers lambda the Lagrangian is again linear in the leaf probabilities, so that its
-Hessian over the branches is one pass with leaf values
+Value, gradient and masses come from the compiled pass (``problem/loss.py``), the rest from
+``second_order.py``. With multipliers lambda the Lagrangian is again linear in the leaf
+probabilities, so that its Hessian over the branches is one pass with leaf values
 
     V_il = weight_i (factor * sum_k cost[y_i, k] c_kl + lambda_{y_i} / n_{y_i} c_{y_i l})
 
 and between c_kl and a branch it is factor * sum_y cost[y, k] S[y] + lambda_k / n_k S[k].
 
-The log-loss as a nonlinear program, with all second derivatives.
+``LikelihoodProgram`` is the log-loss as a nonlinear program, with all second derivatives:
 
     f(x) = - sum_i weight_i log V_i + ridge / 2 |a|^2 - sum_kl s_k log c_kl + penalty(x)
     V_i  = sum_l P_il(a, mu) c_{y_i l}

@@ -6,14 +6,14 @@
 
     penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
               + global strength * sum_j phi(beta_j)
-              + the proximal term of a decomposition step, in a, mu and c (proximal.py)
+              + the proximal term of a decomposition step, in a, mu and c (problem/proximal.py)
 
 Only the variables of free branches and leaves are in x, in the order a_plus (or a), a_minus, mu,
 c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage (where leaves
 carry classes), beta. Weights are split only where the local penalty needs it: twice the columns is
 twice the time. Under a prior the shares of a leaf stay above a floor that no best leaf comes near.
 
-Derivatives over the variables of the branches, shared by both strategies.
+``BranchBlocks`` computes derivatives over the variables of the branches, for both strategies:
 
     Hessian blocks   d2 / d(branch s) d(branch t) of sum_i sum_l P_il V_il, s above or equal to t
     leaf steps       every (leaf, step on its path) whose branch is free

@@ -1,6 +1,7 @@
 """The estimators for tables on a Dask cluster.
 
-The client of a Dask cluster, checked; or one of our own, closed again.
+``working_client`` checks the client that the user gives, or starts a cluster in this process and
+closes it again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A part of a table in a file of the machine that reads it, and sums over its rows.
 
 A table that is larger than the memory of all machines lies in parts. Each part is read once: its
-rows are grouped by class and put in canonical order (samples.py), and written to a file, one line
-per feature, in the precision that they came in:
+rows are grouped by class and put in canonical order (``engines/samples.py``), and written to a
+file, one line per feature, in the precision that they came in:
 
     features (n_features, n_rows)    weights (n_rows,), if they are not all 1
 
@@ -11,15 +11,15 @@ way: what a worker holds in memory is a few megabytes, whatever the size of its 
 operating system keeps as much of the files in memory as there is room for. Files are read, not
 mapped: mapped pages would count as memory of the worker, which Dask ends when it has too much.
 
-What is known of a table without its rows: classes, weights, ranges, means and deviations.
-
-Each part gives its own, and two add up to those of both. For a class with weight w, mean m and sum
-of squared deviations s, in one part and in another,
+``Moments`` are what is known of a table without its rows: classes, weights, ranges, means and
+deviations. Each part gives its own, and two add up to those of both. For a class with weight w,
+mean m and sum of squared deviations s, in one part and in another,
 
     w = w1 + w2      m = m1 + (m2 - m1) w2 / w      s = s1 + s2 + (m2 - m1)^2 w1 w2 / w
 
-which loses no digits where means are large beside deviations. The classes of a table, with
-their weights, means and squares, add up to those of all rows in the same way.
+(Chan, Golub and LeVeque), which loses no digits where means are large beside deviations. The
+classes of a table, with their weights, means and squares, add up to those of all rows in the same
+way.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ One pass over the table stores its parts and gives their moments; scalings follo
 The knots of the quantile scaling are those of the sample, with the ends of the whole table; another
 pass counts the weight below and at each of them, so that their ranks are exact.
 
-From dask arrays and frames to a stored table, every part checked where it is read.
+``collections`` takes dask arrays and frames, ``stored_table`` makes the table of them; every part
+is checked where it is read.
 """
 
 from __future__ import annotations
