@@ -436,10 +436,10 @@ def stored_table(
 
 
 def _check_facts(facts: Sequence[Facts]) -> None:
-    feature_types = list(dict.fromkeys(one.labels for one in facts))
-    if len(feature_types) > 1:
+    kinds = list(dict.fromkeys(one.labels for one in facts))
+    if len(kinds) > 1:
         raise ValueError(
-            f"y holds {feature_types[0]} in some partitions and {feature_types[1]} in others; make the labels all "
+            f"y holds {kinds[0]} in some partitions and {kinds[1]} in others; make the labels all "
             "text or all numbers."
         )
     classes = Moments.added(one.moments for one in facts).classes if facts else ()
