@@ -31,6 +31,7 @@ from softsplit.on_torch.backend import find_device
 from softsplit.on_torch.lockstep.solver import solve_together
 from softsplit.on_torch.lockstep.tasks import Task
 from softsplit.on_torch.rows import DeviceRows
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -153,7 +154,7 @@ def by_likelihood(rows: CompiledRows, depth: int) -> TrainingProblem:
         penalties=PenaltyPair.of(linear()),
         minimum_rates=np.zeros(rows.n_classes),
         steepness=UNITS["minmax"] * rows.n_features,
-        bound=np.inf,
+        bounds=Bounds.free(rows.n_features, Topology(depth).n_branches),
         ridge=1.0,
     )
 

@@ -13,6 +13,7 @@ from scipy.special import expit, softmax
 from brute_force import left_and_right_ancestors
 from helpers import random_leaf_classes, random_rows
 from softsplit.engines.compiled import CompiledRows
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
@@ -35,7 +36,7 @@ def problem_of(X, y, *, depth=1, weight=None, penalties=NO_PENALTY, ridge=1.0, r
         penalties=penalties,
         minimum_rates=np.full(rows.n_classes, rates),
         steepness=UNIT * X.shape[1],
-        bound=np.inf,
+        bounds=Bounds.free(X.shape[1], 2**depth - 1),
         ridge=ridge,
     )
 

@@ -25,6 +25,7 @@ from softsplit.on_torch.lockstep.faces import Faces  # noqa: E402
 from softsplit.on_torch.lockstep.penalty import BatchPenalty  # noqa: E402
 from softsplit.on_torch.lockstep.solver import Task, solve_together  # noqa: E402
 from softsplit.on_torch.rows import DeviceRows  # noqa: E402
+from softsplit.problem.bounds import Bounds  # noqa: E402
 from softsplit.problem.loss import ExpectedCost, LogLoss  # noqa: E402
 from softsplit.problem.penalties import (  # noqa: E402
     Groups,
@@ -180,7 +181,7 @@ def problem(samples, local=0.0, global_=0.0, surrogate=None):
         penalties=PenaltyPair.of(surrogate or linear(), local, global_),
         minimum_rates=np.zeros(rows.n_classes),
         steepness=3.0 * rows.n_features,
-        bound=np.inf,
+        bounds=Bounds.free(rows.n_features, 3),
         ridge=1.0,
     )
 

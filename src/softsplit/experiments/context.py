@@ -90,14 +90,15 @@ def _problem(fold: Fold, training: Training) -> TrainingProblem:
     formulation, classes = formulation_of(settings.loss), np.arange(n_classes)
     units = formulation.units(settings, "minmax", rows.n_features, 1.0)
     depth = formulation.depth(training.depth, fold.n_classes)
+    topology = make_topology(depth, fold.n_classes)
     return TrainingProblem(
         rows=rows,
-        topology=make_topology(depth, fold.n_classes),
+        topology=topology,
         loss=formulation.loss(settings, classes, rows.class_totals, 1.0),
         penalties=PenaltyPair.of(linear()),
         minimum_rates=np.full(n_classes, training.min_class_rate),
         steepness=units.steepness,
-        bound=units.bound,
+        bounds=formulation.bounds(rows.n_features, topology.n_branches),
         ridge=units.ridge,
     )
 

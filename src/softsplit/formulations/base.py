@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import Loss
 from softsplit.solvers.base import Solver
 from softsplit.support.arguments import positive_number
@@ -30,12 +31,11 @@ def is_auto(value: Any) -> bool:
 class ProblemUnits(NamedTuple):
     """Numbers of a training problem that follow from the formulation.
 
-    ``steepness`` is the slope of the gates per scaled unit, ``bound`` the largest absolute value of
-    weights and thresholds, ``ridge`` the factor of half the squared weights.
+    ``steepness`` is the slope of the gates per scaled unit, ``ridge`` the factor of half the
+    squared weights.
     """
 
     steepness: float
-    bound: float
     ridge: float
 
 
@@ -148,7 +148,11 @@ class Formulation(ABC):
     def units(
         self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
     ) -> ProblemUnits:
-        """Return steepness, bound and ridge of a problem of scaled rows."""
+        """Return steepness and ridge of a problem of scaled rows."""
+
+    @abstractmethod
+    def bounds(self, n_features: int, n_branches: int) -> Bounds:
+        """Return the bounds of weights and thresholds."""
 
     def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:
         """Return the settings with every "auto" replaced but strengths, which need a problem."""

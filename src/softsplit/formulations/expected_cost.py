@@ -27,6 +27,7 @@ from softsplit.formulations.base import (
     is_auto,
 )
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.solvers.base import Solver
 from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
@@ -93,7 +94,10 @@ class ExpectedCostFormulation(Formulation):
     def units(
         self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
     ) -> ProblemUnits:
-        return ProblemUnits(parse.make_steepness(settings.steepness), 1.0, 0.0)
+        return ProblemUnits(parse.make_steepness(settings.steepness), 0.0)
+
+    def bounds(self, n_features: int, n_branches: int) -> Bounds:
+        return Bounds.box(n_features, n_branches, 1.0)
 
     def with_strengths(
         self, settings: ModelSettings, loss: float, n_rows: float, n_features: int, unit: float

@@ -32,6 +32,7 @@ from softsplit.formulations.base import (
     is_auto,
 )
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import LogLoss, Loss
 from softsplit.solvers.base import Solver
 from softsplit.solvers.elimination.screening import luck
@@ -133,7 +134,10 @@ class LikelihoodFormulation(Formulation):
         self, settings: ModelSettings, scale: str, n_features: int, row_unit: float
     ) -> ProblemUnits:
         ridge = positive_number("ridge", settings.ridge, zero=True)
-        return ProblemUnits(UNITS[scale] * n_features, np.inf, ridge * row_unit)
+        return ProblemUnits(UNITS[scale] * n_features, ridge * row_unit)
+
+    def bounds(self, n_features: int, n_branches: int) -> Bounds:
+        return Bounds.free(n_features, n_branches)
 
     def depth(self, depth: Any, n_classes: int) -> Any:
         if not is_auto(depth):

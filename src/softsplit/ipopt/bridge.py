@@ -72,12 +72,12 @@ class IpoptProgress:
 def tidy(problem: TrainingProblem, parameters: TreeParameters) -> TreeParameters:
     """Remove violations of bounds and of the leaf simplex the size of IPOPT's tolerance."""
     leaf_classes = np.clip(parameters.leaf_classes, 0.0, 1.0)
-    totals, bound = leaf_classes.sum(axis=0), problem.bound
+    totals = leaf_classes.sum(axis=0)
     leaf_classes = leaf_classes / np.where(totals > 0, totals, 1.0)
     return problem.pin(
         TreeParameters(
-            np.clip(parameters.weights, -bound, bound),
-            np.clip(parameters.thresholds, -bound, bound),
+            problem.bounds.project(parameters.weights),
+            problem.bounds.project_thresholds(parameters.thresholds),
             leaf_classes,
         )
     )

@@ -154,7 +154,7 @@ class IpoptSolver(Solver):
         x0, options = program.start(problem.pin(start.parameters)), self._options(problem, budget)
         ended = run_ipopt(program, x0, options, report)
         over = STATUS.get(ended.return_status) in (Status.OPTIMAL, Status.ACCEPTABLE)
-        if over and not np.isfinite(problem.bound):
+        if over and not problem.boxed:
             before, x0 = ended.n_iter, program.start(program.tree(ended.x))
             ended = run_ipopt(program, x0, options | CLOSE, report)
             ended.n_iter += before

@@ -1,8 +1,8 @@
 """The variables both strategies share: split weights, thresholds, leaf classes, global bounds.
 
-    a = a_plus - a_minus,  both in [0, b]      with a local penalty; otherwise a in [-b, b]
-    mu in [-b, b],  c in [0, 1]                b = 1, or no bound at all (problem.bound)
-    beta_j in [floor_j, b],  beta_j >= a_plus_jt + a_minus_jt (or >= a_jt and >= -a_jt)
+    a in [low, high],  mu in its own bounds,  c in [0, 1]              (problem.bounds)
+    a = a_plus - a_minus, in [0, high] and [0, -low]                   with a local penalty
+    beta_j >= floor_j,  beta_j >= a_plus_jt + a_minus_jt (or >= a_jt and >= -a_jt)
 
     penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
               + global strength * sum_j phi(beta_j)
@@ -91,16 +91,24 @@ class TreeVariables:
         return np.arange(first, self.size).reshape(n_rows, n_columns)
 
     def _set_bounds(self) -> None:
-        bound, rule = self.problem.bound, self.problem.loss.leaf_rule
-        self.lower, self.upper = np.full(self.size, -bound), np.full(self.size, bound)
+        bounds, rule = self.problem.bounds, self.problem.loss.leaf_rule
+        low, high = bounds.low[:, self.branches], bounds.high[:, self.branches]
+        self.lower, self.upper = np.empty(self.size), np.empty(self.size)
+        self.lower[self.weights], self.upper[self.weights] = low, high
         if self.negative is not None:
             self.lower[self.weights] = self.lower[self.negative] = 0.0
+            self.upper[self.negative] = -low
+        self.lower[self.thresholds] = bounds.threshold_low[self.branches]
+        self.upper[self.thresholds] = bounds.threshold_high[self.branches]
         self.lower[self.leaf_classes], self.upper[self.leaf_classes] = 0.0, 1.0
         if isinstance(rule, CountedDistributions):
             counts, total = rule.pseudo_counts, float(self.problem.rows.class_totals.sum())
             self.lower[self.leaf_classes] = (LOW * counts / (counts.sum() + total))[:, None]
         if len(self.caps):
-            self.lower[self.caps] = np.minimum(self.problem.global_floor, bound)
+            sizes = np.maximum(bounds.high, -bounds.low)
+            most = np.max(self.problem.penalties.global_.rows(sizes), axis=1)
+            self.upper[self.caps] = most
+            self.lower[self.caps] = np.minimum(self.problem.global_floor, most)
 
     def columns(self, b: int) -> IntArray:
         """Positions of the variables of the b-th free branch: weights, a_minus, threshold."""

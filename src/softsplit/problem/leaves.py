@@ -1,8 +1,8 @@
 """The leaves of a tree: which are allowed, and which are best for a routing.
 
-All variables lie in a box, and all leaves on a simplex:
+Weights and thresholds lie within bounds (bounds.py), and all leaves on a simplex:
 
-    -bound <= a_jt, mu_t <= bound                            box
+    low_jt <= a_jt <= high_jt,  low_t <= mu_t <= high_t      bounds
     c_kl >= 0,  sum_k c_kl = 1              for each leaf     leaf simplex
     rate_k = sum_l R_kl c_kl >= rho_k       for each class    minimum class rate
 
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, vstack
 
+from softsplit.problem.bounds import Bounds
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology, TreeParameters
@@ -111,12 +112,12 @@ def violation(
     rates: FloatArray,
     minimum_rates: FloatArray,
     rule: LeafRule,
-    bound: float = 1.0,
+    bounds: Bounds,
 ) -> Violation:
     """How far a tree with the given class rates is from feasible."""
-    c, weights, thresholds = parameters.leaf_classes, parameters.weights, parameters.thresholds
+    c = parameters.leaf_classes
     return Violation(
-        box=_worst(_largest(weights) - bound, _largest(thresholds) - bound),
+        box=bounds.violation(parameters),
         leaves=_worst(_largest(c.sum(axis=0) - 1), -float(c.min())),
         coverage=rule.coverage(c),
         rates=_worst(float((minimum_rates - rates).max())),

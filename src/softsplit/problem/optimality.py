@@ -4,7 +4,7 @@ With multipliers m >= 0 of the minimum class rates, the Lagrangian is L = E - m 
 A tree is a KKT point exactly if all of these are zero:
 
     stationarity     |(a, mu) - prox(( a, mu) - dL)|, prox of the penalties linearised at a,
-                     clipped to the box; largest entry
+                     within the bounds; largest entry
     leaf gap         sum (dL/dc) c - min over feasible leaves of the same: what a leaf step gains
     complementarity  largest m_k (rate_k - rho_k)
     violation        largest violation of a constraint
@@ -92,12 +92,12 @@ def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) ->
 
 def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
     """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
-    stepped = problem.penalties.linearised_prox(
-        parameters.weights - slope.weights, parameters.weights, problem.global_floor, problem.bound
-    )
-    bound = problem.bound
-    moved = np.max(np.abs(parameters.weights - np.clip(stepped, -bound, bound)), axis=0)
-    thresholds = np.clip(parameters.thresholds - slope.thresholds, -bound, bound)
+    bounds, weights = problem.bounds, parameters.weights
+    wanted = weights - slope.weights
+    sizes = bounds.largest_sizes(wanted)
+    stepped = problem.penalties.linearised_prox(wanted, weights, problem.global_floor, sizes)
+    moved = np.max(np.abs(weights - bounds.project(stepped)), axis=0)
+    thresholds = bounds.project_thresholds(parameters.thresholds - slope.thresholds)
     return np.maximum(moved, np.abs(parameters.thresholds - thresholds))
 
 
@@ -106,7 +106,7 @@ def rate_multipliers(
 ) -> FloatArray:
     """Non-negative multipliers of the active rates that best balance the free variables.
 
-    Least squares over thresholds inside the box, and over weights that are neither at a bound
+    Least squares over thresholds inside their bounds, and over weights that are neither at a bound
     nor at a kink of a penalty: there the stationarity condition is an equation.
     """
     multipliers = np.zeros(problem.n_classes)
@@ -137,7 +137,8 @@ def _equations(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
-    smooth = (sizes > SMALL_WEIGHT) & (sizes < problem.bound) & problem.free_branches
+    smooth = (sizes > SMALL_WEIGHT) & problem.bounds.inside(parameters.weights)
+    smooth &= problem.free_branches
     if problem.penalties.global_.strength > 0:
         paid = problem.penalties.global_
         rows = paid.rows(sizes)
@@ -146,7 +147,9 @@ def _equations(
         # A unique maximum is smooth; two or more share the slope in an unknown proportion.
         shared = near_top & (np.sum(near_top, axis=1, keepdims=True) > 1)
         smooth &= paid.from_rows(shared.astype(float)) == 0
-    return smooth, (np.abs(parameters.thresholds) < problem.bound) & problem.free_branches
+    thresholds, bounds = parameters.thresholds, problem.bounds
+    inside = (thresholds > bounds.threshold_low) & (thresholds < bounds.threshold_high)
+    return smooth, inside & problem.free_branches
 
 
 def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:

@@ -331,16 +331,25 @@ class PenaltyPair:
     def gradient(self, weights: FloatArray) -> FloatArray:
         return self.local.gradient(weights) + self.global_.gradient(weights)
 
-    def prox(self, weights: FloatArray, step: float, bound: float = 1.0) -> FloatArray:
-        """argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a): a global minimum."""
+    def prox(self, weights: FloatArray, step: float, bound: FloatArray | float = 1.0) -> FloatArray:
+        """argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a): a global minimum.
+
+        ``bound`` is one number or one for each weight, on the side of its sign; zero where that
+        side is not allowed (``Bounds.largest_sizes``).
+        """
         sizes = self.global_.rows(np.abs(weights))
         rows = np.empty_like(sizes)
+        if isinstance(bound, np.ndarray):
+            sizes = self.global_.rows(np.where(bound > 0, np.abs(weights), 0.0))
+            limits = self.global_.rows(bound)
+        else:
+            limits = np.broadcast_to(float(bound), sizes.shape)
         local, global_ = self.local.surrogate, self.global_.surrogate
         _prox_rows(
             np.ascontiguousarray(sizes),
             (local.kind, local.first, local.second, step * self.local.strength),
             (global_.kind, global_.first, global_.second, step * self.global_.strength),
-            float(bound),
+            np.ascontiguousarray(limits),
             rows,
         )
         shrunk = self.global_.from_rows(rows)
@@ -351,14 +360,14 @@ class PenaltyPair:
         weights: FloatArray,
         at: FloatArray,
         floor: FloatArray | float = 0.0,
-        bound: float = 1.0,
+        bound: FloatArray | float = 1.0,
     ) -> FloatArray:
         """Prox, step 1, of the convex penalty that touches this one from above at ``at``.
 
         That is weighted l1 plus weighted l-infinity with the slopes at ``at``. A point is
         stationary exactly if it is a fixed point of this map after a gradient step. Up to
         ``floor``, one for each feature or group, the global term is already paid for by other
-        branches.
+        branches. ``bound`` as of ``prox``.
         """
         soft = np.abs(weights)
         if self.local.strength > 0:
@@ -366,6 +375,11 @@ class PenaltyPair:
         if self.global_.strength == 0:
             return np.copysign(np.minimum(soft, bound), weights)
         rows = self.global_.rows(soft)
+        if isinstance(bound, np.ndarray):
+            limits = self.global_.rows(bound)
+            cap = np.maximum(_limited_cap(rows, limits, self.global_.slope(at)), floor)
+            capped = np.minimum(np.minimum(rows, limits), cap[:, None])
+            return np.copysign(self.global_.from_rows(capped), weights)
         cap = _linf_cap(rows, self.global_.slope(at))
         limit = np.minimum(np.maximum(cap, floor), bound)
         capped = self.global_.from_rows(np.minimum(rows, limit[:, None]))
@@ -379,6 +393,23 @@ def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:
     candidates = (np.cumsum(ordered, axis=1) - slopes[:, None]) / counts
     # The largest candidate is the consistent one: water-filling from the top.
     return np.maximum(np.max(candidates, axis=1), 0.0)
+
+
+def _limited_cap(rows: FloatArray, limits: FloatArray, slopes: FloatArray) -> FloatArray:
+    """Per row the least b >= 0 with sum (row_t - b) <= slope over the t with row_t, limit_t > b.
+
+    An entry at its limit moves no further and takes no part of the slope.
+    """
+    tops = np.minimum(rows, limits)
+    order = np.argsort(-tops, axis=1, kind="stable")
+    tops = np.take_along_axis(tops, order, axis=1)
+    sums = np.cumsum(np.take_along_axis(rows, order, axis=1), axis=1)
+    counts = np.arange(1, rows.shape[1] + 1)
+    below = np.column_stack([tops[:, 1:], np.zeros(len(rows))])
+    # Between the k-th and the next top the first k entries are above b: a root, or the next top.
+    roots = np.maximum((sums - slopes[:, None]) / counts, below)
+    caps = np.where(roots < tops, roots, np.inf)
+    return np.minimum(np.min(caps, axis=1), tops[:, 0])
 
 
 @compiled
@@ -420,12 +451,13 @@ def _row_value(sizes, best, cap, local, global_, shrunk):  # type: ignore[no-unt
 
 
 @compiled
-def _prox_rows(sizes, local, global_, bound, shrunk):  # type: ignore[no-untyped-def]
+def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untyped-def]
     """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
 
     With b = max_t of the result, an entry is 0, or its own local optimum if that lies below b,
-    or tied at b. The tied ones are those with the largest sizes, so the optimal b is a root of
-    the stationarity condition with the k largest tied, or a local optimum, or 0: all are tried.
+    or tied at b, or at its limit below b. Of the entries whose limit is above b the tied ones are
+    those with the largest sizes, so the optimal b is a root of the stationarity condition with the
+    k largest tied, or a limit, or a local optimum, or 0: all are tried.
     """
     none = (LINEAR, 0.0, 0.0, 0.0)
     n_branches = sizes.shape[1]
@@ -433,24 +465,37 @@ def _prox_rows(sizes, local, global_, bound, shrunk):  # type: ignore[no-untyped
         row = sizes[j]
         best = np.empty(n_branches)
         for t in range(n_branches):
-            best[t] = max(_largest_root(1.0, row[t], local, none, bound), 0.0)
-        ordered = np.sort(row)[::-1]
+            best[t] = max(_largest_root(1.0, row[t], local, none, limits[j, t]), 0.0)
+        order = np.argsort(row, kind="mergesort")[::-1]
         trial = np.zeros(n_branches)
         lowest = _row_value(row, best, 0.0, local, global_, trial)
         shrunk[j, :] = trial
-        total = 0.0
-        for k in range(2 * n_branches):
-            if k < n_branches:
-                total += ordered[k]
-                cap = _largest_root(k + 1.0, total, local, global_, bound)
-            else:
-                cap = best[k - n_branches]
-            if cap <= 0.0:
-                continue
-            value = _row_value(row, best, cap, local, global_, trial)
-            if value < lowest:
-                lowest = value
-                shrunk[j, :] = trial
+        above = 0.0  # entries with larger limits may be tied between this level and the next limit
+        while True:
+            upper = np.inf
+            for t in range(n_branches):
+                if limits[j, t] > above:
+                    upper = min(upper, limits[j, t])
+            total, tied = 0.0, 0.0
+            for k in range(n_branches):
+                if limits[j, order[k]] > above:
+                    total += row[order[k]]
+                    tied += 1.0
+                    cap = _largest_root(tied, total, local, global_, upper)
+                    if cap > 0.0:
+                        value = _row_value(row, best, cap, local, global_, trial)
+                        if value < lowest:
+                            lowest = value
+                            shrunk[j, :] = trial
+            if upper == np.inf:
+                break
+            above = upper
+        for k in range(n_branches):
+            if best[k] > 0.0:
+                value = _row_value(row, best, best[k], local, global_, trial)
+                if value < lowest:
+                    lowest = value
+                    shrunk[j, :] = trial
 
 
 def _require(condition: bool, message: str) -> None:

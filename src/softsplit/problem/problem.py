@@ -1,12 +1,12 @@
 """The training problem of the paper: loss + penalties under the constraints.
 
     minimise   E(a, mu, c) + ridge / 2 |a|^2 + local penalty(a) + global penalty(a)
-    subject to box, leaf simplex, class coverage, minimum class rates
+    subject to bounds, leaf simplex, class coverage, minimum class rates
 
-In the paper E is the expected cost, there is no ridge, and the box is [-1, 1]. Under the log-loss
-E has a prior on the leaves (leaves.py), and the box is infinite: a split may be as steep as the
-rows make it, and with ``steepness`` = (unit of the scaling) x n_features a weight is the change
-of a split's log-odds per unit.
+In the paper E is the expected cost, there is no ridge, and the bounds are the box [-1, 1]. Under
+the log-loss E has a prior on the leaves (leaves.py), and thresholds have no bounds: a split may be
+as steep as the rows make it, and with ``steepness`` = (unit of the scaling) x n_features a weight
+is the change of a split's log-odds per unit.
 
 A problem may be restricted to a block of branches and leaves: the others keep the values of
 ``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
@@ -27,6 +27,7 @@ from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.leaves import (
     RATE_SLACK,
     CountedDistributions,
@@ -62,8 +63,8 @@ class TrainingProblem:
         Values of the variables outside the block.
     proximal : Proximal, optional
         A term that solvers add to the objective; see ``merit``.
-    bound : float
-        Half the width of the box of weights and thresholds.
+    bounds : Bounds, optional
+        Those of the weights and thresholds; [-1, 1] if not given.
     ridge : float
         Factor of half the squared weights.
     """
@@ -77,13 +78,20 @@ class TrainingProblem:
     block: Block | None = None
     anchor: TreeParameters | None = None
     proximal: Proximal | None = None
-    bound: float = 1.0
+    bounds: Bounds = None  # type: ignore[assignment]  # set below
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
         if self.block is not None and self.anchor is None:
             raise ValueError("a problem restricted to a block needs the anchor outside it.")
+        shape = (self.n_features, self.topology.n_branches)
+        if self.bounds is None:
+            object.__setattr__(self, "bounds", Bounds.box(*shape))
+        if self.bounds.shape != shape:
+            raise ValueError(
+                f"bounds have the shape {self.bounds.shape}, a tree of this problem has {shape}."
+            )
 
     @property
     def n_features(self) -> int:
@@ -126,9 +134,9 @@ class TrainingProblem:
 
     @property
     def by_likelihood(self) -> bool:
-        """Whether this is the whole problem of loss="log": no box, leaves with a prior."""
+        """Whether this is the whole problem of loss="log": leaves with a prior, free thresholds."""
         counted = isinstance(self.loss.leaf_rule, CountedDistributions)
-        return counted and not self.boxed and self.block is None
+        return counted and self.bounds.free_thresholds and self.block is None
 
     @property
     def rated(self) -> bool:
@@ -137,8 +145,8 @@ class TrainingProblem:
 
     @property
     def boxed(self) -> bool:
-        """Whether weights and thresholds have bounds; by likelihood they have none."""
-        return bool(np.isfinite(self.bound))
+        """Whether all weights and thresholds have bounds; by likelihood thresholds have none."""
+        return self.bounds.boxed
 
     @property
     def samples(self) -> Samples:
@@ -313,7 +321,7 @@ class TrainingProblem:
         """How far the tree is from feasible."""
         rates = self.rates(parameters, mass)
         rule = self.loss.leaf_rule
-        return violation(parameters, rates, self.minimum_rates, rule, self.bound)
+        return violation(parameters, rates, self.minimum_rates, rule, self.bounds)
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
         """The tree with the cheapest feasible leaf classes for its routing.

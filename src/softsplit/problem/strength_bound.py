@@ -8,7 +8,7 @@ minimum class rates) and s = phi'(0) the slope of the surrogate, row j may stay 
 For a local penalty alone this is the paper's bound, local_strength >= max_jt |g_jt| / s. For a
 global penalty the paper states the same maximum, but all branches of a feature may leave zero
 together at the price of one, so the sum over the branches is what counts; of a group of features,
-that over all of them.
+that over all of them. Slopes along which bounds let no coefficient leave zero count as zero.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     """The best tree with a = 0: each class gets its minimum rate, the cheapest class the rest.
 
     Leaves are pure and the thresholds send each class's share to its leaves, so that the tree
-    is stationary in thresholds and leaf classes, provided that the box holds the thresholds:
+    is stationary in thresholds and leaf classes, provided that their bounds hold the thresholds:
     below a steepness of about ten a threshold of 1 may be too weak to part the classes so.
     """
     totals = problem.rows.class_totals
@@ -55,19 +55,21 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
     leaf_classes[classes, np.arange(len(classes))] = 1.0
     return TreeParameters(
         np.zeros((problem.n_features, problem.topology.n_branches)),
-        _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness),
+        problem.bounds.project_thresholds(
+            _thresholds(problem.topology, (probabilities / counts)[classes], problem.steepness)
+        ),
         leaf_classes,
     )
 
 
 def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> FloatArray:
-    """Thresholds inside the box that give each leaf its probability when all weights are zero."""
+    """Thresholds that give each leaf its probability when all weights are zero."""
     thresholds = np.zeros(topology.n_branches)
     for t in range(topology.n_branches):
         left, right = mass[topology.leaves_below(2 * t + 1)], mass[topology.leaves_below(2 * t + 2)]
         with np.errstate(divide="ignore", invalid="ignore"):
             log_odds = np.log(left.sum()) - np.log(right.sum())
-        thresholds[t] = np.clip(-np.nan_to_num(log_odds / steepness, nan=0.0), -1, 1)
+        thresholds[t] = -np.nan_to_num(log_odds / steepness, nan=0.0)
     return thresholds
 
 
@@ -77,7 +79,8 @@ def zero_slopes(problem: TrainingProblem, at: TreeParameters | None = None) -> F
     if np.any(tree.weights):
         raise ValueError("the bound of Proposition 1 is taken at a tree whose weights are zero.")
     multipliers = rate_multipliers(problem, tree, problem.rates(tree))
-    return np.abs(problem.evaluate_cost(tree, multipliers).weights)
+    slopes = problem.evaluate_cost(tree, multipliers).weights
+    return np.where(problem.bounds.allows_step(-slopes), np.abs(slopes), 0.0)
 
 
 def max_strength(
@@ -88,7 +91,7 @@ def max_strength(
     The strength of the other scope is the problem's own. Above the returned strength no weight
     of the tree ``at`` (the all-zero tree by default) can leave zero to first order; just below
     it, one can. The tree is a KKT point if it is stationary in thresholds and leaf classes too,
-    which ``all_zero_tree`` is wherever its thresholds lie inside the box.
+    which ``all_zero_tree`` is wherever its thresholds lie inside their bounds.
     """
     slopes = zero_slopes(problem, at)
     zero = np.zeros(1)

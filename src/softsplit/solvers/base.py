@@ -7,13 +7,14 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.stopping import EndPoints, Search
@@ -169,6 +170,16 @@ class Start:
     rivals: tuple[TreeParameters, ...] = ()
     seed: int = 0
     stem: TreeParameters | None = None
+
+    def within(self, bounds: Bounds) -> Start:
+        """Return the start with its trees projected onto bounds that are not those of a box.
+
+        Rules draw trees within the box of a formulation by themselves.
+        """
+        if bounds.size is not None:
+            return self
+        trees = [bounds.project_tree(tree) for tree in (self.parameters, *self.rivals)]
+        return replace(self, parameters=trees[0], rivals=tuple(trees[1:]))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ import numpy as np
 
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.engines.samples import Samples
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
 from softsplit.problem.problem import TrainingProblem
@@ -400,7 +401,7 @@ def tiny_likelihood(n_classes: int, depth: int, surrogate: Surrogate) -> Trainin
         PenaltyPair.of(surrogate, 0.1, 0.1),
         np.zeros(n_classes),
         steepness=6.0,
-        bound=np.inf,
+        bounds=Bounds.free(2, Topology(depth).n_branches),
         ridge=1.0,
     )
 

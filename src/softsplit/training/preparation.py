@@ -376,7 +376,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         penalties=penalties.of_groups(None if rows.groups is None else Groups(rows.groups)),
         minimum_rates=rates,
         steepness=units.steepness,
-        bound=units.bound,
+        bounds=formulation.bounds(engine.n_features, topology.n_branches),
         ridge=units.ridge,
     )
     return Prepared(

@@ -54,6 +54,8 @@ def supports(problem: TrainingProblem) -> str | None:
     method = _method(problem)
     if method is None or problem.block is not None:
         return "is for loss='log' and loss='cost'"
+    if problem.bounds.size not in (1.0, np.inf):
+        return "knows no bounds but the box of loss='cost'"
     if pair.counts:
         return "needs a penalty with a slope, such as 'l1' or 'l0'"
     if problem.groups is not None:

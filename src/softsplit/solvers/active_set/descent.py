@@ -2,7 +2,7 @@
 
 Minimises over theta = (weights, thresholds), one row of n_features + 1 numbers per branch,
 
-    F(theta) = smooth part (objective.py) + local penalty + global penalty,   -1 <= theta <= 1
+    F(theta) = smooth part (objective.py) + local penalty + global penalty,   low <= theta <= high
 
 with L-BFGS steps on the face of the non-smooth part that the point lies on:
 
@@ -10,7 +10,7 @@ with L-BFGS steps on the face of the non-smooth part that the point lies on:
 - the direction is - P H P subgradient, where P keeps fixed entries fixed and ties tied and H is
   the inverse Hessian estimate, preconditioned with the Gram matrix of the features, or a Newton
   direction (newton.py);
-- a trial point is clipped to the orthant, to the row's new maximum and to the box, so that zeros
+- a trial point is clipped to the orthant, to the row's new maximum and to the bounds, so that zeros
   are exact; a sufficient decrease accepts it.
 
 Curvature pairs come from the smooth part alone, so that they survive a change of the strengths.

@@ -11,8 +11,11 @@ phi'(|a_t|) and global slope S = strength phi'(max_t |a_t|), the minimum-norm su
     row all zero                  zero if sum_t |shrunk g_t| <= S, else shared likewise
 
 Fixed, free and tied entries make a face of the penalty; ``project`` is the orthogonal projector
-on it. Where features are grouped a "row" holds the weights of all features of a group: entries are
-found by ``Sparse.places``, which lists them row by row, as places in theta laid out flat.
+on it. A coefficient at a bound is fixed where its slope leads outwards. Tied entries move no
+further than the nearest of their bounds; where some are at theirs, the slope of the maximum is
+shared by those that are not. Where features are grouped a "row" holds the weights of all features
+of a group: entries are found by ``Sparse.places``, which lists them row by row, as places in theta
+laid out flat.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.penalties import surrogate_terms
+from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_uncounted
 
 FIXED, FREE, TIED = 0, 1, 2
@@ -36,7 +40,7 @@ ON_KINK, NEAR_KINK = 1e-9, 1e-6
 
 
 class Sparse(NamedTuple):
-    """Both penalties, kind and two numbers of each surrogate and the strengths; and the box."""
+    """Both penalties, kind and two numbers of each surrogate and the strengths; and the bounds."""
 
     local_kind: int
     local_first: float
@@ -46,7 +50,8 @@ class Sparse(NamedTuple):
     global_first: float
     global_second: float
     global_strength: float
-    bound: float  # half the width of the box
+    low: FloatArray  # (n_branches, n_features + 1): bounds of theta
+    high: FloatArray  # the same
     begins: NDArray[np.int64]  # (n_rows + 1,): where each row begins in places
     places: NDArray[np.int64]  # (n_features * n_branches,)
 
@@ -117,8 +122,8 @@ def subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch):
         slope[t, width - 1] = gradient[t, width - 1]
         state[t, width - 1] = FREE
         for j in range(width):
-            outward = (theta[t, j] >= sparse.bound and slope[t, j] < 0.0) or (
-                theta[t, j] <= -sparse.bound and slope[t, j] > 0.0
+            outward = (theta[t, j] >= sparse.high[t, j] and slope[t, j] < 0.0) or (
+                theta[t, j] <= sparse.low[t, j] and slope[t, j] > 0.0
             )
             if outward or not free[t]:
                 slope[t, j] = 0.0
@@ -168,6 +173,8 @@ def _global_row(weights, sparse, free, floor, row, width, slopes, states, scratc
             scratch[count] = np.copysign(1.0, weights[place]) * slopes[place]
             count += 1
     level = _water_level(scratch, count, steep)
+    if level < 0.0 and _bound_ties(weights, sparse, row, top, steep, slopes, states, scratch):
+        return
     for e in range(begin, end):
         place = sparse.places[e]
         sign = np.copysign(1.0, weights[place])
@@ -177,12 +184,57 @@ def _global_row(weights, sparse, free, floor, row, width, slopes, states, scratc
 
 
 @compiled_uncounted
+def _bound_ties(weights, sparse, row, top, steep, slopes, states, scratch):  # type: ignore[no-untyped-def]
+    """Let a row's maximum grow without the entries that are at their bounds; whether some are.
+
+    Not so if all that attain it are: the box of the paper then holds them together.
+    """
+    begin, end = sparse.begins[row], sparse.begins[row + 1]
+    count, bound = end - end, end - end
+    for e in range(begin, end):
+        place = sparse.places[e]
+        if abs(weights[place]) >= top * (1.0 - NEAR_TIE):
+            if _largest_size(sparse, place, weights[place]) <= top:
+                bound += 1
+            else:
+                scratch[count] = np.copysign(1.0, weights[place]) * slopes[place]
+                count += 1
+    if bound == 0 or count == 0:
+        return False
+    level = min(_water_level(scratch, count, steep), 0.0)
+    for e in range(begin, end):
+        place = sparse.places[e]
+        sign = np.copysign(1.0, weights[place])
+        if abs(weights[place]) >= top * (1.0 - NEAR_TIE):
+            held = level == 0.0 or _largest_size(sparse, place, weights[place]) <= top
+            if held and sign * slopes[place] < 0.0:
+                slopes[place] = 0.0
+                states[place] = FIXED
+            elif sign * slopes[place] < level:
+                slopes[place] = sign * level
+                states[place] = TIED
+    return True
+
+
+@compiled_uncounted
+def _largest_size(sparse, place, sign):  # type: ignore[no-untyped-def]
+    """Largest |theta| of this sign within the bounds of a place."""
+    width = sparse.low.shape[1]
+    t, j = place // width, place % width
+    return sparse.high[t, j] if sign > 0.0 else -sparse.low[t, j]
+
+
+@compiled_uncounted
 def _zero_row(free, sparse, row, steep, width, slopes, states, scratch):  # type: ignore[no-untyped-def]
     """A zero row stays zero unless its slopes together exceed the slope of the penalty."""
     begin, end = sparse.begins[row], sparse.begins[row + 1]
     total = 0.0
     for e in range(begin, end):
         place = sparse.places[e]
+        # Where the bounds let no coefficient of the sign of -slope leave zero, the slope is none.
+        if _largest_size(sparse, place, -slopes[place]) <= 0.0:
+            slopes[place] = 0.0
+            states[place] = FIXED
         scratch[e - begin] = -abs(slopes[place]) if free[place // width] else 0.0
         total -= scratch[e - begin]
     level = 0.0
@@ -257,7 +309,7 @@ def project(vector, theta, slope, state, sparse):  # type: ignore[no-untyped-def
 
 @compiled_uncounted
 def clip_trial(theta, direction, slope, state, sparse, free, floor, length, moved):  # type: ignore[no-untyped-def]
-    """moved = theta + length * direction, clipped to orthant, new row maximum and box."""
+    """moved = theta + length * direction, clipped to orthant, new row maximum and bounds."""
     n_branches, width = theta.shape
     for t in range(n_branches):
         for j in range(width):
@@ -266,14 +318,17 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
             kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
             if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
                 new = 0.0
-            moved[t, j] = min(sparse.bound, max(-sparse.bound, new))
+            moved[t, j] = min(sparse.high[t, j], max(sparse.low[t, j], new))
     places, states = moved.reshape(-1), state.reshape(-1)
     for row in range(sparse.begins.size - 1):
-        tied = -1.0
+        tied, most = -1.0, np.inf
         for e in range(sparse.begins[row], sparse.begins[row + 1]):
-            if states[sparse.places[e]] == TIED:
-                tied = max(tied, abs(places[sparse.places[e]]))
-        cap = sparse.bound if tied < 0.0 else max(tied, floor[row])
+            place = sparse.places[e]
+            if states[place] == TIED:
+                tied = max(tied, abs(places[place]))
+                most = min(most, _largest_size(sparse, place, places[place]))
+        tied = min(tied, most)
+        cap = np.inf if tied < 0.0 else max(tied, floor[row])
         for e in range(sparse.begins[row], sparse.begins[row + 1]):
             place = sparse.places[e]
             if states[place] == TIED and tied > floor[row]:
@@ -320,4 +375,5 @@ def _snap_row(sparse, free, floor, row, close, width, weights):  # type: ignore[
         if near_zero and (sparse.local_strength > 0.0 or sparse.global_strength > 0.0):
             weights[place] = 0.0
         elif near_top:
-            weights[place] = np.copysign(top, weights[place])
+            size = min(top, _largest_size(sparse, place, weights[place]))
+            weights[place] = np.copysign(size, weights[place])

@@ -171,6 +171,7 @@ class Relabel:
         refitted = refit(run, theta, labels, above)
         if refitted is not None and run.problem.free_branches[above]:
             moved[above] = refitted
+            moved = run.problem.bounds.project_splits(moved)
         return Moved(moved, labels)
 
 

@@ -96,6 +96,9 @@ class DescentRun:
         self._reference = state_reference(self.state)
         groups = problem.groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
+        self._bounds = problem.bounds.splits
+        if self._branches is not None:
+            self._bounds = problem.bounds.restrict(branches=self._branches).splits
         self._terms = Terms(
             problem.rows.class_totals,
             problem.minimum_rates,
@@ -289,7 +292,7 @@ class DescentRun:
             self._penalties[fraction] = Sparse(
                 one.kind, one.first, one.second, float(fraction * local.strength),
                 two.kind, two.first, two.second, float(fraction * global_.strength),
-                float(self.problem.bound), *self._rows_of_weights,
+                *self._bounds, *self._rows_of_weights,
             )  # fmt: skip
         return self._penalties[fraction]
 

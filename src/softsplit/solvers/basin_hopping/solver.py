@@ -119,6 +119,7 @@ class BasinHoppingSolver(Solver):
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
         run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
+        start = start.within(problem.bounds)
         point = (start.parameters.splits, start.parameters.leaf_classes)
         status = Status.ACCEPTABLE
         try:

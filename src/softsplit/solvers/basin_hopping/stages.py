@@ -151,10 +151,7 @@ def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParamet
         weights = moved.weights.copy()
         weights[used] += step[: np.sum(used)]
         thresholds = moved.thresholds + step[np.sum(used) :]
-        box = problem.bound
-        moved = replace(
-            moved, weights=np.clip(weights, -box, box), thresholds=np.clip(thresholds, -box, box)
-        )
+        moved = problem.bounds.project_tree(replace(moved, weights=weights, thresholds=thresholds))
     return tree
 
 

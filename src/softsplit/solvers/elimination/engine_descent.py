@@ -28,6 +28,7 @@ from softsplit.engines.base import Sums, with_columns
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.bounded import bounded_descent, vector_bounds
 from softsplit.solvers.elimination.curvature import hessian
 from softsplit.solvers.elimination.descent import (
     FIRST_MOVE,
@@ -181,10 +182,18 @@ class EngineDescents:
         """
         limit = min(max_iter, self.budget.max_iter or MOST_STEPS)
         everywhere = self.function(draft, smoothing, draft.free)
-        if getattr(self.problem.rows, "quick", False):  # steps on all rows cost less than elsewhere
+        quick = getattr(self.problem.rows, "quick", False) and not self.problem.bounds.finite
+        if quick:  # steps on all rows cost less than elsewhere
             few = self.few.on(draft)
             return self._descend(everywhere, draft, few, smoothing, limit, decrease, tol)
         draft, _, _ = self.few.descend(draft, smoothing, NEAR_STEPS, NEAR_DECREASE)
+        if self.problem.bounds.finite:
+            box = vector_bounds(draft, self.problem.bounds)
+            end = bounded_descent(
+                everywhere, draft.vector, draft.free, box, self.few.check, limit, decrease, tol
+            )
+            self.steps += end.steps
+            return draft.moved_to(end.x), end.value, end.over
         few, middle = self.few.on(draft), self._middle(draft)
         near = over_field(draft, middle, smoothing, draft.free)
         curved = few if len(middle.weights) * int(draft.free.sum()) ** 2 > COSTLY else middle

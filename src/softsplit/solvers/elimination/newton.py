@@ -15,6 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.bounds import Bounds
+from softsplit.solvers.elimination.bounded import vector_bounds
 from softsplit.solvers.elimination.descent import Field, Smoothing, evaluation
 from softsplit.solvers.elimination.support_tree import Draft
 from softsplit.support.arrays import FloatArray
@@ -38,14 +40,34 @@ def affordable(n_numbers: int, n_rows: int, n_branches: int) -> bool:
     return n_numbers <= MOST_NUMBERS and work <= MOST_WORK
 
 
-def sharpened(draft: Draft, field: Field, smoothing: Smoothing, tol: float) -> Draft:
-    """The draft after Newton steps, until no derivative is larger than ``tol``."""
+def sharpened(
+    draft: Draft, field: Field, smoothing: Smoothing, tol: float, bounds: Bounds
+) -> Draft:
+    """The draft after Newton steps, until no derivative is larger than ``tol``.
+
+    Weights at a bound stay there; steps that would leave the bounds are not made.
+    """
     index, moved = np.flatnonzero(draft.free), draft.vector
+    if bounds.finite:
+        return _sharpened_within(draft, field, smoothing, tol, bounds)
     if not affordable(len(index), field.features.shape[1], len(draft.splits)):
         return draft
     function = of_free_numbers(draft, over_field(draft, field, smoothing, draft.free))
     moved[index] = newton_steps(function, moved[index], tol)
     return draft.moved_to(moved)
+
+
+def _sharpened_within(
+    draft: Draft, field: Field, smoothing: Smoothing, tol: float, bounds: Bounds
+) -> Draft:
+    (low, high), moved = vector_bounds(draft, bounds), draft.vector
+    free = draft.free & (moved > low) & (moved < high)
+    index = np.flatnonzero(free)
+    if not affordable(len(index), field.features.shape[1], len(draft.splits)):
+        return draft
+    function = over_field(draft, field, smoothing, free)
+    moved[index] = newton_steps(of_numbers(moved.copy(), index, function), moved[index], tol)
+    return draft.moved_to(moved) if np.all((moved >= low) & (moved <= high)) else draft
 
 
 def over_field(
@@ -57,7 +79,11 @@ def over_field(
 
 def of_free_numbers(draft: Draft, function: Function) -> Function:
     """The function of the free numbers alone; the others stay as they are in the draft."""
-    index, begun = np.flatnonzero(draft.free), draft.vector
+    return of_numbers(draft.vector, np.flatnonzero(draft.free), function)
+
+
+def of_numbers(begun: FloatArray, index: NDArray[np.intp], function: Function) -> Function:
+    """The function of some numbers alone; the others stay as they are in ``begun``."""
 
     def restricted(numbers: FloatArray) -> tuple[float, FloatArray]:
         x = begun.copy()

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from softsplit.problem.penalties import PenaltyPair
+from softsplit.solvers.elimination.bounded import vector_bounds
 from softsplit.solvers.elimination.descent import Smoothing
-from softsplit.solvers.elimination.newton import affordable, newton_steps
+from softsplit.solvers.elimination.newton import affordable, newton_steps, of_numbers
 from softsplit.solvers.elimination.race import OutOfBudget, Whole
 from softsplit.solvers.elimination.rates import RateTerms
 from softsplit.solvers.elimination.support_tree import Draft
@@ -74,6 +75,8 @@ class Penalised:
         self._free = draft.free if support else np.ones(len(self.best), dtype=bool)
         self._function = descents.function(draft, self.smoothing, self._free)
         self._calls = 0
+        bounds = descents.problem.bounds
+        self._bounds = bounds.restrict(draft.columns) if bounds.finite else bounds
 
     def smooth(self, x: FloatArray) -> tuple[float, FloatArray]:
         """f and its derivative."""
@@ -133,9 +136,10 @@ class Penalised:
         _, gradient = self.smooth(x)
         splits = gradient[: self.draft.splits.size].reshape(self.draft.splits.shape)
         weights = np.ascontiguousarray(self.weights(x))
-        stepped = self.penalties.linearised_prox(
-            weights - self.weights(gradient), weights, bound=np.inf
-        )
+        wanted = weights - self.weights(gradient)
+        stepped = self.penalties.linearised_prox(wanted, weights, bound=self._sizes(wanted))
+        if self._bounds.finite:
+            stepped = self._bounds.project(stepped)
         moved = np.max(np.abs(stepped - weights), initial=0.0)
         by_threshold = self.descents.problem.steepness * np.max(np.abs(splits[:, -1]), initial=0.0)
         return float(max(moved, by_threshold, np.max(np.abs(gradient[splits.size :]))))
@@ -168,9 +172,13 @@ class Penalised:
 
     def _prox(self, x: FloatArray, step: float) -> FloatArray:
         moved = x.copy()
-        shrunk = self.penalties.prox(np.ascontiguousarray(self.weights(x)), step, np.inf)
-        self.weights(moved)[...] = shrunk
+        wanted = np.ascontiguousarray(self.weights(x))
+        self.weights(moved)[...] = self.penalties.prox(wanted, step, self._sizes(wanted))
         return moved
+
+    def _sizes(self, wanted: FloatArray) -> FloatArray | float:
+        """The largest sizes of weights with the signs of ``wanted``."""
+        return self._bounds.largest_sizes(wanted)
 
     def _with_zeros(self, x: FloatArray) -> Draft:
         found = self.draft.moved_to(x)
@@ -205,20 +213,30 @@ class Penalised:
         start, least = np.zeros(n_variables), np.full(n_variables, -np.inf)
         start[owner[moving]] = signs[moving] * x[moving]
         least[owner[moving[bounded[moving]]]] = 0.0  # at zero a coefficient leaves the face
+        most = np.full(n_variables, np.inf)
+        if self._bounds.finite:
+            low, high = vector_bounds(self.draft, self.descents.problem.bounds)
+            flipped = signs[moving] < 0
+            np.maximum.at(least, owner[moving], np.where(flipped, -high[moving], low[moving]))
+            np.minimum.at(most, owner[moving], np.where(flipped, -low[moving], high[moving]))
+            start = np.clip(start, least, most)
         lowest = self._total(x)
         options = {"maxiter": FACE_STEPS, "gtol": 0.1 * tol, "ftol": 0.0, "maxcor": 20}
-        bounds = np.column_stack([least, np.full(n_variables, np.inf)])
+        bounds = np.column_stack([least, most])
         found = minimize(total, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         self.descents.steps += int(found.nit)
         if found.fun <= lowest:
             self.best, start, lowest = spread(found.x), found.x, float(found.fun)
-        inside = bool(np.all(start[least == 0.0] > 0.0))
+        inside = bool(np.all(start[least == 0.0] > 0.0)) or self._bounds.finite
         n_branches, n_rows = len(self.draft.splits), self.descents.n_rows
         if not tight or not inside or not affordable(n_variables, n_rows, n_branches):
             return
         small = 0.5 * tol / max(self.descents.problem.steepness, 1.0)
-        sharp = newton_steps(total, start, small)
-        if np.all(sharp[least == 0.0] > 0.0) and total(sharp)[0] <= lowest + 1e-12 * abs(lowest):
+        moves = np.flatnonzero((start > least) & (start < most))  # others stay at their bounds
+        sharp = start.copy()
+        sharp[moves] = newton_steps(of_numbers(start, moves, total), start[moves], small)
+        within = np.all((sharp >= least) & (sharp <= most)) and np.all(sharp[moves] > least[moves])
+        if within and total(sharp)[0] <= lowest + 1e-12 * abs(lowest):
             self.best = spread(sharp)
 
     def _face(self, x: FloatArray) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.bool_]]:

@@ -14,6 +14,7 @@ from softsplit.engines.samples import Samples
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.bounded import bounded_descent, vector_bounds
 from softsplit.solvers.elimination.descent import (
     NO_INVERSE,
     Field,
@@ -104,6 +105,7 @@ class Descents:
         self.unit = problem.row_unit
         features = unit * (samples.features.astype(float, copy=False) - 0.5)
         self.field = Field(features, samples.starts, samples.weights, rule.pseudo_counts)
+        self.bounds = problem.bounds
         self.steps = 0
         self.compared = compared
         self._pace = 0.0
@@ -122,12 +124,18 @@ class Descents:
         narrow.field = self.field._replace(
             features=np.ascontiguousarray(self.field.features[columns])
         )
+        narrow.bounds = self.bounds.restrict(columns)
         return narrow
 
     @property
     def n_rows(self) -> int:
         """Distinct rows."""
         return int(self.field.features.shape[1])
+
+    def check(self) -> None:
+        """Raise ``OutOfBudget`` if nothing is left."""
+        if self.budget.exhausted:
+            raise OutOfBudget
 
     def function(self, draft: Draft, smoothing: Smoothing, free: NDArray[np.bool_]) -> Function:
         """The log-loss with its terms, of all numbers of drafts of one shape."""
@@ -156,16 +164,21 @@ class Descents:
         vector, free = draft.vector, draft.free
         if not leaves:
             free[draft.splits.size :] = False
+        allowed = min(max_iter, self.budget.max_iter or max_iter)
+        if self.bounds.finite:
+            function = over_field(draft, field, smoothing, free)
+            box = vector_bounds(draft, self.bounds)
+            end = bounded_descent(function, vector, free, box, self.check, allowed, decrease, tol)
+            self.steps += end.steps
+            return draft.moved_to(end.x), end.value, end.over
         inverse = NO_INVERSE
         if smoothing.entry == 0.0 and pays(
             int(np.count_nonzero(free)), len(draft.splits), max_iter
         ):
             inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
         memory, value = new_memory(free, inverse), np.inf
-        allowed = min(max_iter, self.budget.max_iter or max_iter)
         while True:
-            if self.budget.exhausted:
-                raise OutOfBudget
+            self.check()
             done = steps_of(memory)
             size = field.features.shape[1] * len(draft.splits)
             part = min(allowed - done, max(1, int(SLICE_SECONDS / (self._pace or PACE * size))))

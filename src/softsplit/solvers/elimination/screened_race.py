@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.penalties import Groups
 from softsplit.solvers.base import Budget
 from softsplit.solvers.elimination.descent import Field
@@ -82,7 +83,7 @@ def narrow_race(
         descents.steps = narrow.steps
         if number == ROUNDS or descents.budget.exhausted:
             break
-        joining = _joining(won, field, unit, descents.budget) & ~chosen
+        joining = _joining(won, field, unit, descents.budget, descents.bounds) & ~chosen
         if not np.any(joining):
             break
         chosen = _with_groups(chosen | joining, groups)
@@ -114,7 +115,9 @@ def _promising(field: Field, unit: float) -> NDArray[np.bool_]:
     return chosen
 
 
-def _joining(draft: Draft, field: Field, unit: float, budget: Budget) -> NDArray[np.bool_]:
+def _joining(
+    draft: Draft, field: Field, unit: float, budget: Budget, bounds: Bounds
+) -> NDArray[np.bool_]:
     """Columns that promise more than luck in a branch of a tree, or in a new split of a leaf."""
     scores = draft.splits[:, :-1] @ field.features[draft.columns] + draft.splits[:, -1:]
     left, right = gate_probabilities(scores, 1.0)
@@ -122,7 +125,9 @@ def _joining(draft: Draft, field: Field, unit: float, budget: Budget) -> NDArray
     leaves = np.exp(draft.log_odds - draft.log_odds.max(axis=0))
     shares, squares = leaves / leaves.sum(axis=0), rows**2
     slopes = branch_slopes(left, right, shares, labels, field.weights)
-    best = newton_steps(rows, squares, *slopes).gains.max(axis=1)
+    steps = newton_steps(rows, squares, *slopes)
+    allowed = bounds.restrict(branches=slice(len(left))).allows_step(steps.change)
+    best = np.where(allowed, steps.gains, 0.0).max(axis=1)
     for arriving in node_reach(left, right)[len(left) :]:  # one leaf at a time: classes are many
         if budget.exhausted:
             break

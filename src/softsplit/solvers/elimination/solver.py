@@ -105,6 +105,7 @@ class Elimination:
     def __init__(
         self, problem: TrainingProblem, start: Start, budget: Budget, *, compared: bool = False
     ) -> None:
+        start = start.within(problem.bounds)
         self.problem, self.start, self.budget = problem, start, budget
         self.began = time.perf_counter()
         rows = few_rows(problem) if compared else SUPPORT_ROWS
@@ -235,7 +236,7 @@ class Elimination:
                 decrease = FINE_DECREASE
             draft, value, over = whole.descend(begin, smoothing, steps, decrease, tol=small)
             if fine and over:
-                draft = sharpened(draft, whole.on(draft), smoothing, small)
+                draft = sharpened(draft, whole.on(draft), smoothing, small, problem.bounds)
         self._last[id(picked)] = draft
         self._ends[key] = End(draft, value, self._status(over))
         return self._ends[key]
@@ -402,7 +403,7 @@ class EliminationSolver(Solver):
     eliminates: ClassVar[bool] = True
 
     def supports(self, problem: TrainingProblem) -> str | None:
-        """The log-loss of a whole tree, without bounds on its coefficients."""
+        """The log-loss of a whole tree, without bounds on its thresholds."""
         return None if problem.by_likelihood else "trains loss='log' only"
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:

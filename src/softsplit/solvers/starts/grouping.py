@@ -93,7 +93,7 @@ class GreedyTrees:
             rng.random((n_branches, n_classes, 2)),
             problem.steepness,
         )
-        return splits, leaf_classes
+        return problem.bounds.project_splits(splits), leaf_classes
 
     def _pinned(
         self, splits: FloatArray, leaf_classes: FloatArray

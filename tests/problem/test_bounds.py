@@ -1,0 +1,346 @@
+"""Bounds of coefficients: their methods, first-order conditions at active ones, and all solvers."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import likelihood_cases
+import native_cases
+from helpers import SURROGATES
+from softsplit.problem.bounds import Bounds
+from softsplit.problem.optimality import kkt
+from softsplit.problem.penalties import PenaltyPair, counting, exponential, linear
+from softsplit.problem.strength_bound import all_zero_tree, max_strength, zero_slopes
+from softsplit.solvers import BasinHoppingSolver, Budget
+from softsplit.solvers.base import Start
+from softsplit.solvers.elimination.solver import EliminationSolver
+from softsplit.solvers.starts.rules import draw_start
+from softsplit.training.multistart import hop, multistart
+from softsplit.tree.parameters import Block, TreeParameters
+
+SIGNS = [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-0.3, 0.6), (0.0, 0.0)]
+
+
+def random_bounds(problem, seed, size=1.0, thresholds=None):
+    """Another pair of bounds for every coefficient: both signs, one, a narrow box, or none."""
+    rng = np.random.default_rng(seed)
+    shape = (problem.n_features, problem.topology.n_branches)
+    pairs = np.array(SIGNS)[rng.integers(len(SIGNS), size=shape)]
+    with np.errstate(invalid="ignore"):
+        low, high = np.nan_to_num(size * pairs, nan=0.0, posinf=np.inf, neginf=-np.inf).T
+    ends = np.full(shape[1], size if thresholds is None else thresholds)
+    return Bounds(low.T, high.T, -ends, ends)
+
+
+def sign_bounds(n_features, n_branches, seed):
+    """Random signs for log-odds: positive, negative, or free."""
+    signs = np.random.default_rng(seed).integers(-1, 2, (n_features, n_branches))
+    ends = np.full(n_branches, np.inf)
+    return Bounds(np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf), -ends, ends)
+
+
+def assert_within(bounds, tree):
+    assert bounds.violation(tree) == 0.0
+    assert np.all(tree.weights >= bounds.low) and np.all(tree.weights <= bounds.high)
+
+
+# The object.
+
+
+def test_kinds_of_bounds_know_what_they_are():
+    box, free = Bounds.box(3, 2, 0.5), Bounds.free(3, 2)
+    assert box.shape == free.shape == (3, 2)
+    assert (box.size, box.boxed, box.finite) == (0.5, True, True)
+    assert (free.size, free.boxed, free.finite) == (np.inf, False, False)
+    one_sign = sign_bounds(3, 2, 1)
+    assert (one_sign.size, one_sign.boxed, one_sign.finite) == (None, False, True)
+    assert free.free_thresholds and one_sign.free_thresholds and not box.free_thresholds
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (np.zeros((2, 3)), np.ones((3, 2)), np.zeros(3), np.ones(3)),
+        (np.zeros((2, 3)), np.ones((2, 3)), np.zeros(2), np.ones(3)),
+        (np.full((2, 3), 0.1), np.ones((2, 3)), np.zeros(3), np.ones(3)),
+        (-np.ones((2, 3)), np.full((2, 3), -0.1), np.zeros(3), np.ones(3)),
+        (np.zeros((2, 3)), np.ones((2, 3)), np.ones(3), np.zeros(3)),
+    ],
+)
+def test_impossible_bounds_are_refused_in_one_sentence(given):
+    with pytest.raises(ValueError, match=r"^[^\n]*\.$"):
+        Bounds(*given)
+
+
+def test_bounds_of_another_shape_are_refused():
+    problem = native_cases.make_problem(features=4, depth=2)
+    with pytest.raises(ValueError, match=r"shape \(4, 1\)"):
+        replace(problem, bounds=Bounds.box(4, 1))
+
+
+def test_projection_and_sizes_and_signs():
+    bounds = Bounds(np.array([[0.0, -1.0]]), np.array([[2.0, 0.0]]), -np.ones(2), np.ones(2))
+    assert_array_equal(bounds.project(np.array([[-3.0, -3.0]])), [[0.0, -1.0]])
+    assert_array_equal(bounds.project(np.array([[3.0, 3.0]])), [[2.0, 0.0]])
+    assert_array_equal(bounds.allows(1), [[True, False]])
+    assert_array_equal(bounds.allows(-1), [[False, True]])
+    assert_array_equal(bounds.allows_step(np.array([[-1.0, -1.0]])), [[False, True]])
+    assert_array_equal(bounds.largest_sizes(np.array([[1.0, -1.0]])), [[2.0, 1.0]])
+    assert_array_equal(bounds.largest_sizes(np.array([[-1.0, 1.0]])), [[0.0, 0.0]])
+    assert_array_equal(bounds.inside(np.array([[0.0, -0.5]])), [[False, True]])
+    low, high = bounds.splits
+    assert_array_equal(low, [[0.0, -1.0], [-1.0, -1.0]])
+    assert_array_equal(high, [[2.0, 1.0], [0.0, 1.0]])
+
+
+def test_some_features_and_branches():
+    bounds = random_bounds(native_cases.make_problem(features=5, depth=2), 0)
+    part = bounds.restrict(np.array([3, 1]), np.array([2]))
+    assert_array_equal(part.low, bounds.low[[3, 1]][:, [2]])
+    assert_array_equal(part.high, bounds.high[[3, 1]][:, [2]])
+    assert part.threshold_low.shape == (1,)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=50)
+def test_the_residual_is_zero_exactly_where_no_feasible_change_leads_down(seed):
+    rng = np.random.default_rng(seed)
+    problem = native_cases.make_problem(features=3, depth=1, classes=2)
+    bounds = random_bounds(problem, seed)
+    weights = bounds.project(rng.uniform(-1.5, 1.5, bounds.shape))
+    gradient = rng.choice([-1.0, 0.0, 1.0], bounds.shape)
+    moved = bounds.project(weights - 1e-3 * gradient) - weights
+    falls = gradient * moved < 0
+    assert_array_equal(bounds.residual(weights, gradient) != 0, falls)
+
+
+# Prox within bounds.
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=str)
+def test_the_prox_within_limits_is_a_global_minimum(surrogate):
+    steps = np.linspace(0, 1, 41)
+    one, two = (part.ravel() for part in np.meshgrid(steps, steps))
+    scale = 0.5 / float(surrogate.value(np.ones(1))[0] - surrogate.value(np.zeros(1))[0])
+    pair = PenaltyPair.of(surrogate, 0.1 * scale, 0.2 * scale)
+    for first, second in itertools.product([0.0, 0.25, 0.6, 1.0], [0.25, 0.6]):
+        limits = np.array([[first, second]])
+        allowed = (one <= first) & (two <= second)
+        points = np.column_stack([one, two])[allowed]
+        for wanted in itertools.product([0.1, 0.5, 1.3], [0.2, 0.7, 1.2]):
+            row = np.array([wanted])
+            found = pair.prox(row, 1.0, limits)
+            assert np.all(found <= limits) and np.all(found >= 0)
+            least = min(
+                0.5 * np.sum((point - row) ** 2) + pair.value(point[None]) for point in points
+            )
+            value = 0.5 * np.sum((found - row) ** 2) + pair.value(found)
+            assert value <= least + 1e-12
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_the_linearised_prox_within_limits_is_a_minimum(seed):
+    """Weighted l1 and l-infinity: no feasible point near or far is lower."""
+    rng = np.random.default_rng(seed)
+    pair = PenaltyPair.of(linear(), rng.choice([0.0, 0.1]), 0.3)
+    wanted, limits = rng.normal(size=(1, 3)), rng.choice([0.0, 0.2, 0.5, np.inf], (1, 3))
+    floor = rng.choice([0.0, 0.3], 1)
+    found = pair.linearised_prox(wanted, np.zeros((1, 3)), floor, limits)
+    assert np.all(np.abs(found) <= limits)
+
+    def value(a):
+        top = max(floor[0], float(np.max(np.abs(a))))
+        sizes = pair.local.strength * np.sum(np.abs(a)) + pair.global_.strength * top
+        return 0.5 * np.sum((a - wanted) ** 2) + sizes
+
+    for scale in (1.0, 0.1, 1e-3):
+        for _ in range(40):
+            other = found + scale * rng.normal(size=found.shape) * rng.integers(0, 2, found.shape)
+            signed = np.where(other * wanted > 0, np.clip(other, -limits, limits), 0.0)
+            assert value(found) <= value(signed) + 1e-12
+
+
+# First-order conditions.
+
+
+def differences(function, x, step=1e-6):
+    found = np.empty_like(x)
+    for index in np.ndindex(x.shape):
+        above, below = x.copy(), x.copy()
+        above[index] += step
+        below[index] -= step
+        found[index] = (function(above) - function(below)) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stationarity_is_that_of_a_projected_step_along_differences(seed):
+    problem = replace(native_cases.make_problem(seed, rows=30, rate=0.0), steepness=8.0)
+    problem = replace(problem, bounds=random_bounds(problem, seed))
+    tree = draw_start("points", problem, np.random.default_rng(seed)).parameters
+    assert_within(problem.bounds, tree)
+
+    def cost(weights):
+        return problem.cost(replace(tree, weights=weights))
+
+    def cost_of_thresholds(thresholds):
+        return problem.cost(replace(tree, thresholds=thresholds))
+
+    bounds, weights = problem.bounds, tree.weights
+    slopes = differences(cost, weights)
+    moved = np.abs(weights - np.clip(weights - slopes, bounds.low, bounds.high))
+    by_threshold = differences(cost_of_thresholds, tree.thresholds)
+    ends = np.clip(tree.thresholds - by_threshold, bounds.threshold_low, bounds.threshold_high)
+    expected = max(np.max(moved), np.max(np.abs(tree.thresholds - ends)))
+    assert kkt(problem, tree).stationarity == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+def test_slopes_that_the_bounds_close_do_not_count_for_the_largest_strength():
+    problem = native_cases.make_problem(3, features=3, depth=1, classes=2, rate=0.0)
+    slopes = problem.evaluate_cost(all_zero_tree(problem)).weights
+    low, high = np.where(slopes > 0, 0.0, -1.0), np.where(slopes > 0, 1.0, 0.0)
+    closed = replace(problem, bounds=Bounds(low, high, -np.ones(1), np.ones(1)))
+    assert max_strength(problem) > 0
+    assert_array_equal(zero_slopes(closed), 0.0)
+    assert max_strength(closed) == 0
+
+
+# Solvers.
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    surrogate=st.sampled_from([linear(), exponential()]),
+    local=st.sampled_from([0.0, 0.1]),
+    global_=st.sampled_from([0.0, 0.2]),
+    depth=st.integers(1, 2),
+)
+@settings(max_examples=15, deadline=None)
+def test_basin_hopping_stays_within_bounds(seed, surrogate, local, global_, depth):
+    problem = native_cases.make_problem(
+        seed % 7, rows=40, classes=depth + 1, depth=depth, surrogate=surrogate, local=local,
+        global_=global_,
+    )  # fmt: skip
+    problem = replace(problem, bounds=random_bounds(problem, seed))
+    solver = BasinHoppingSolver(effort=0.3)
+    starts = multistart(problem, solver, n_starts=2, seed=seed)
+    best = hop(problem, solver, starts, seed=seed)
+    for solution in (*starts, best):
+        assert_within(problem.bounds, solution.parameters)
+    assert best.status.usable
+    assert best.objective <= problem.objective(all_zero_tree(problem)) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("penalties", [(0.1, 0.0), (0.0, 0.3), (0.05, 0.1)])
+@pytest.mark.parametrize("seed", range(3))
+def test_descents_end_at_stationary_points_of_the_bounds(seed, penalties):
+    """Also where tied entries of a row have different bounds."""
+    problem = native_cases.make_problem(
+        seed, rows=60, surrogate=linear(), local=penalties[0], global_=penalties[1], rate=0.0
+    )
+    problem = replace(problem, steepness=32.0)
+    problem = replace(problem, bounds=random_bounds(problem, seed))
+    found = native_cases.solve(problem, seed)
+    assert_within(problem.bounds, found.parameters)
+    assert found.kkt.stationarity <= 1e-5 * problem.cost_unit
+
+
+def test_explicit_bounds_of_the_box_change_no_bit():
+    problem = native_cases.make_problem(2, local=0.05, global_=0.1)
+    ones, ends = np.ones((problem.n_features, 3)), np.ones(3)
+    same = replace(problem, bounds=Bounds(-ones, ones.copy(), -ends, ends.copy()))
+    one, two = (native_cases.solve(problem) for problem in (problem, same))
+    assert_array_equal(one.parameters.splits, two.parameters.splits)
+    assert one.objective == two.objective
+
+
+@given(seed=st.integers(0, 10_000), penalty=st.sampled_from(["count", "l1", "group", "none"]))
+@settings(max_examples=10, deadline=None)
+def test_elimination_stays_within_bounds(seed, penalty):
+    X, y = likelihood_cases.learnable_rows(seed % 5, n_features=3)
+    pairs = {
+        "count": PenaltyPair.of(counting(), 0.3, 0.5),
+        "l1": PenaltyPair.of(linear(), 0.5),
+        "group": PenaltyPair.of(linear(), 0.1, 0.5),
+        "none": likelihood_cases.NO_PENALTY,
+    }
+    problem = likelihood_cases.problem_of(X, y, depth=2, penalties=pairs[penalty])
+    bounds = sign_bounds(3, 3, seed)
+    problem = replace(problem, bounds=bounds)
+    assert EliminationSolver().supports(problem) is None
+    start = draw_start("growth", problem, np.random.default_rng(seed), 1)
+    found = EliminationSolver().solve(problem, start, Budget())
+    assert_within(bounds, found.parameters)
+    assert found.objective <= problem.objective(all_zero_tree(problem)) + 1e-9
+    if penalty != "count":
+        assert found.kkt.stationarity <= 1e-5 * problem.cost_unit
+
+
+def test_with_finite_limits_elimination_ends_at_them():
+    X, y = likelihood_cases.learnable_rows(0)
+    problem = likelihood_cases.problem_of(X, y, penalties=PenaltyPair.of(linear(), 0.01), ridge=0.1)
+    ends = np.full(1, np.inf)
+    bounds = Bounds(np.full((4, 1), -0.2), np.full((4, 1), 0.2), -ends, ends)
+    problem = replace(problem, bounds=bounds)
+    start = draw_start("mixtures", problem, np.random.default_rng(0))
+    found = EliminationSolver().solve(problem, start, Budget())
+    assert_within(bounds, found.parameters)
+    assert np.max(np.abs(found.parameters.weights)) == 0.2
+    assert found.kkt.stationarity <= 1e-6 * problem.cost_unit
+
+
+def test_bounds_that_hold_nothing_back_lead_to_the_same_tree_by_likelihood():
+    X, y = likelihood_cases.learnable_rows(1)
+    problem = likelihood_cases.problem_of(X, y, penalties=PenaltyPair.of(linear(), 0.3))
+    start = draw_start("mixtures", problem, np.random.default_rng(0))
+    free = EliminationSolver().solve(problem, start, Budget())
+    signs = np.sign(free.parameters.weights)
+    low, high = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+    bounds = Bounds(low, high, np.full(1, -np.inf), np.full(1, np.inf))
+    bound = EliminationSolver().solve(replace(problem, bounds=bounds), start, Budget())
+    assert bound.objective == pytest.approx(free.objective, rel=1e-8)
+    assert_allclose(bound.parameters.weights, free.parameters.weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("penalties", [(0.1, 0.0), (0.0, 0.1)])
+def test_ipopt_stays_within_bounds(penalties):
+    pytest.importorskip("casadi", reason="IPOPT (softsplit[ipopt]) is not installed")
+    from softsplit.ipopt import IpoptSolver
+
+    problem = native_cases.make_problem(
+        1, rows=30, classes=2, depth=1, surrogate=linear(), local=penalties[0],
+        global_=penalties[1],
+    )  # fmt: skip
+    problem = replace(problem, steepness=32.0)
+    for seed in range(3):
+        bound = replace(problem, bounds=random_bounds(problem, seed))
+        start = draw_start("points", bound, np.random.default_rng(seed))
+        found = IpoptSolver(strategy="substituted").solve(bound, start, Budget())
+        assert_within(bound.bounds, found.parameters)
+        assert found.violation <= 1e-6
+
+
+def test_a_block_keeps_the_bounds():
+    problem = native_cases.make_problem(0, depth=2)
+    problem = replace(problem, bounds=random_bounds(problem, 1))
+    tree = draw_start("groups", problem, np.random.default_rng(0)).parameters
+    part = problem.restrict(Block((1,), (0, 1)), tree)
+    found = BasinHoppingSolver().solve(part, Start(tree), Budget())
+    assert_within(problem.bounds, found.parameters)
+    assert_array_equal(found.parameters.weights[:, [0, 2]], tree.weights[:, [0, 2]])
+
+
+def test_a_tree_beyond_the_bounds_is_projected_before_it_descends():
+    problem = native_cases.make_problem(0, depth=1, classes=2)
+    ends = np.ones(1)
+    low, high = np.zeros((problem.n_features, 1)), np.full((problem.n_features, 1), 0.5)
+    problem = replace(problem, bounds=Bounds(low, high, -ends, ends))
+    beyond = TreeParameters(-np.ones((problem.n_features, 1)), np.zeros(1), np.eye(2))
+    found = BasinHoppingSolver().solve(problem, Start(beyond), Budget())
+    assert_within(problem.bounds, found.parameters)
