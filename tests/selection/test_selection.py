@@ -21,10 +21,10 @@ from softsplit.formulations.base import (
 from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.training import walk as walking
+from softsplit.training import regularisation_path as walking
 from softsplit.training.precompile import tiny_likelihoods
 from softsplit.training.preparation import prepare
-from softsplit.training.walk import walk
+from softsplit.training.regularisation_path import solve_path
 
 
 def quick(**parameters):
@@ -207,7 +207,7 @@ def follow_paths(n_starts, budget, change=lambda number, tight, found: found):
     whole = tiny_likelihoods()[0]
     pairs = [whole.penalties.with_strengths(0.0, strength) for strength in (0.01, 0.1, 0.5)]
     problems = [whole.with_penalties(pair) for pair in pairs]
-    return problems, walk(problems, solver, n_starts=n_starts, budget=budget), asked
+    return problems, solve_path(problems, solver, n_starts=n_starts, budget=budget), asked
 
 
 @pytest.mark.parametrize(("n_starts", "finished"), [(1, 1), (3, 1), (6, 2)])

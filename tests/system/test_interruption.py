@@ -15,7 +15,7 @@ from softsplit.support.interruption import is_interruption, never_lost, raise_ag
 DROPPED = """
 import os, signal, sys, warnings
 import softsplit.training.multistart as training
-import softsplit.training.walk as walking
+import softsplit.training.regularisation_path as walking
 from sklearn.datasets import load_iris
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 

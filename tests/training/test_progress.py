@@ -20,7 +20,7 @@ from softsplit.training import progress
 from softsplit.training.multistart import hop, multistart
 from softsplit.training.observer import Observer
 from softsplit.training.progress import ConsoleProgress
-from softsplit.training.walk import walk
+from softsplit.training.regularisation_path import solve_path
 
 START = re.compile(
     r"^start +(\d+) of 4  (?:growth|mixtures|groups) +objective [\d.e+-]+ +(?:optimal|acceptable) +"
@@ -234,7 +234,9 @@ def test_an_interruption_while_telling_of_processes_keeps_what_is_done(problem):
 def test_an_interruption_between_points_keeps_the_path(problem):
     budget = Budget()
     seen = Recorder(interrupt="point")
-    found = walk([problem] * 3, BasinHoppingSolver(), n_starts=2, budget=budget, observer=seen)
+    found = solve_path(
+        [problem] * 3, BasinHoppingSolver(), n_starts=2, budget=budget, observer=seen
+    )
     assert len(found) == 1 and budget.stopped
 
 

@@ -19,7 +19,7 @@ from softsplit.formulations import formulation_of
 from softsplit.formulations.base import COUNT_FRACTIONS, SLOPE_FRACTIONS, fraction_grid
 from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
-from softsplit.selection.cross_validation import walk_fold
+from softsplit.selection.cross_validation import solve_fold_path
 from softsplit.selection.strengths import shares_of, strength_unit, strengths_at
 from softsplit.solvers import Budget
 from softsplit.support.parallel import one_blas_thread
@@ -36,7 +36,7 @@ def path_trees(
         prepared = prepare(model_settings(base), training_rows(base, X, y, None))
         run = run.adapted(prepared, partial(validated_rows, base))
         shares = shares_of(*prepared.problem.penalties.strengths)
-        found = walk_fold(prepared, shares, fractions, run, tight=True)
+        found = solve_fold_path(prepared, shares, fractions, run, tight=True)
     pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
     return [
         fitted_classifier(base, prepared.with_strengths(*pair), solution, run.solver.zero_threshold)

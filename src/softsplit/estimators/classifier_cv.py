@@ -22,12 +22,12 @@ from softsplit.selection.axes import (
     make_fractions,
     make_scorer,
 )
-from softsplit.selection.candidates import Search
+from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.cross_validation import (
     FoldTrainer,
     configured,
     refit_from,
-    walk_fold,
+    solve_fold_path,
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
@@ -238,7 +238,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
-            search = Search(trainer, Scoreboard(self.n_splits_), fractions, observer, n_all)
+            search = CandidateSearch(
+                trainer, Scoreboard(self.n_splits_), fractions, observer, n_all
+            )
             search.run(axes)
             chosen = self._choose(search, axes)
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
@@ -276,7 +278,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             check=partial(validated_rows, self),
         )
 
-    def _choose(self, search: Search, axes: Axes) -> tuple[Candidate, float]:
+    def _choose(self, search: CandidateSearch, axes: Axes) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.trainer.run.budget
         if not board.folds and budget.stopped:
@@ -309,7 +311,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
         return chosen
 
-    def _call_costs(self, candidate: Candidate, fraction: float, search: Search) -> Any:
+    def _call_costs(self, candidate: Candidate, fraction: float, search: CandidateSearch) -> Any:
         """Costs that decide at prediction: those given, or such that rare classes are called."""
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
@@ -324,7 +326,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return None if factors is None else call_costs(factors)
 
     def _refit(
-        self, candidate: Candidate, fraction: float, search: Search, rows: TrainingRows, run: Run
+        self,
+        candidate: Candidate,
+        fraction: float,
+        search: CandidateSearch,
+        rows: TrainingRows,
+        run: Run,
     ) -> None:
         """Train the chosen tree on all rows, from the trees that the folds ended with.
 
@@ -339,7 +346,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if starts:
             found = refit_from(starts, prepared, shares, fraction, run)
         else:
-            found = walk_fold(prepared, shares, [fraction], run)[0]
+            found = solve_fold_path(prepared, shares, [fraction], run)[0]
         local, global_ = strengths_at(prepared.problem, shares, fraction)
         prepared = prepared.with_strengths(local, global_)
         prepared, found, screening = widened(rows, prepared, found, run)

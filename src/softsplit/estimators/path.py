@@ -32,8 +32,8 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.late import late
 from softsplit.support.messages import shown
 from softsplit.training.preparation import prepare
+from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import watched
-from softsplit.training.walk import walk
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def strength_path(
             if on_device is not None:
                 found = lockstep.train_together(problems, run.solver, on_device, **common)
             else:
-                found = walk(
+                found = solve_path(
                     problems, run.solver, keep=keep, n_jobs=run.n_jobs, observer=observer, **common
                 )
             zero = run.solver.zero_threshold

@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.settings import class_weights
 from softsplit.selection.baselines import BASELINES, train_baseline
-from softsplit.selection.cross_validation import prepare_fold, walk_fold
+from softsplit.selection.cross_validation import prepare_fold, solve_fold_path
 from softsplit.selection.paths import whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
@@ -129,7 +129,7 @@ class PathTrainer:
             return []
         prepared = prepare_fold(self.settings, rows)
         run = self.run.adapted(prepared, self.check)
-        found = whole_trees(walk_fold(prepared, self.shares, self.fractions, run))
+        found = whole_trees(solve_fold_path(prepared, self.shares, self.fractions, run))
         trees = [prepared.tree(s, run.solver.zero_threshold, importances=False) for s in found]
         said = []
         for tree in trees:

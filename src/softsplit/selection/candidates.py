@@ -27,7 +27,7 @@ SCREENED = 3
 
 
 @dataclass
-class Search:
+class CandidateSearch:
     """A comparison as it goes on.
 
     Parameters

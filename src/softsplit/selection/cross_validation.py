@@ -39,8 +39,8 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.training.growing import finished, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution
 from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
+from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import CheckRows, Run
-from softsplit.training.walk import walk
 from softsplit.training.wide import AnyRows, WideRows, moved
 from softsplit.tree.parameters import TreeParameters
 
@@ -267,7 +267,7 @@ class FoldTrainer:
         found: list[Solution] = []
         with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
             if not known:
-                return whole_trees(walk_fold(prepared, shares, fractions, run))
+                return whole_trees(solve_fold_path(prepared, shares, fractions, run))
             for fraction in fractions:
                 if run.budget.exhausted:
                     break
@@ -303,7 +303,7 @@ def prepare_fold(settings: ModelSettings, rows: Rows, known: Placed | None = Non
     return prepare(settings, rows, known)
 
 
-def walk_fold(
+def solve_fold_path(
     prepared: Prepared,
     shares: Pair,
     fractions: Sequence[float],
@@ -319,7 +319,7 @@ def walk_fold(
     problems = problems_along(prepared, shares, fractions)
 
     def walked(n_starts: int) -> list[Solution]:
-        return walk(
+        return solve_path(
             problems,
             run.solver,
             keep=1,
@@ -375,7 +375,7 @@ def refit_from(
     except NoFeasibleTreeError:
         if budget.exhausted:
             raise
-        return walk_fold(prepared, shares, [fraction], run)[0]
+        return solve_fold_path(prepared, shares, [fraction], run)[0]
 
 
 def _path_budget(run: Run, prepared: Prepared) -> Budget:

@@ -48,7 +48,7 @@ class FrontOptions:
 OPTIONS = FrontOptions()
 
 
-class Job(NamedTuple):
+class StartJob(NamedTuple):
     """A start to be made, with ``leaves`` like a tree that has these."""
 
     number: int
@@ -84,7 +84,7 @@ def multistart(
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     children = _children(sequence, n_starts)
     chosen = range(n_starts) if numbers is None else numbers
-    jobs = [Job(i, children[i], solver.start_rule(problem, i)) for i in chosen]
+    jobs = [StartJob(i, children[i], solver.start_rule(problem, i)) for i in chosen]
     explorers = len(jobs)
     if numbers is None:
         explorers = solver.n_exploring(problem) or explorers
@@ -100,7 +100,7 @@ def multistart(
     return found
 
 
-def _following(rest: Sequence[Job], found: Sequence[Solution]) -> list[Job]:
+def _following(rest: Sequence[StartJob], found: Sequence[Solution]) -> list[StartJob]:
     """The other starts, which follow the best of the first; as they are if none was usable."""
     usable = [solution for solution in found if solution.status.usable]
     if not usable:
@@ -112,7 +112,7 @@ def _following(rest: Sequence[Job], found: Sequence[Solution]) -> list[Job]:
 def _run_jobs(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[Job],
+    jobs: Sequence[StartJob],
     budget: Budget,
     n_jobs: int | None,
     observer: Observer,
@@ -135,7 +135,7 @@ def _children(sequence: np.random.SeedSequence, count: int) -> list[np.random.Se
 def _one_after_another(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[Job],
+    jobs: Sequence[StartJob],
     budget: Budget,
     observer: Observer,
 ) -> list[Solution]:
@@ -157,14 +157,14 @@ def _one_after_another(
 def _side_by_side(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[Job],
+    jobs: Sequence[StartJob],
     budget: Budget,
     workers: int,
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
 
-    def run(job: Job) -> None:
+    def run(job: StartJob) -> None:
         solution = _run_start(problem, solver, job, budget)
         if solution is not None:
             finished[job.number] = solution
@@ -178,7 +178,7 @@ def _side_by_side(
 def _in_processes(
     problem: TrainingProblem,
     solver: Solver,
-    jobs: Sequence[Job],
+    jobs: Sequence[StartJob],
     budget: Budget,
     workers: int,
     observer: Observer,
@@ -202,13 +202,13 @@ def _in_processes(
 
 
 def _run_numbered(
-    problem: TrainingProblem, solver: Solver, job: Job, budget: Budget
-) -> tuple[Job, Solution | None]:
+    problem: TrainingProblem, solver: Solver, job: StartJob, budget: Budget
+) -> tuple[StartJob, Solution | None]:
     return job, _run_start(problem, solver, job, budget)
 
 
 def _run_start(
-    problem: TrainingProblem, solver: Solver, job: Job, budget: Budget
+    problem: TrainingProblem, solver: Solver, job: StartJob, budget: Budget
 ) -> Solution | None:
     if job.number > 0 and budget.exhausted:
         return None
@@ -224,10 +224,10 @@ def numbered_start(
     problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
 ) -> Start:
     """The start with this number, from random numbers of its own."""
-    return _drawn(problem, solver, Job(index, child, solver.start_rule(problem, index)))
+    return _drawn(problem, solver, StartJob(index, child, solver.start_rule(problem, index)))
 
 
-def _drawn(problem: TrainingProblem, solver: Solver, job: Job) -> Start:
+def _drawn(problem: TrainingProblem, solver: Solver, job: StartJob) -> Start:
     rng = np.random.default_rng(job.child)
     if job.leaves is None:
         start = draw_start(job.rule, problem, rng, solver.n_rivals(problem))
@@ -236,7 +236,7 @@ def _drawn(problem: TrainingProblem, solver: Solver, job: Job) -> Start:
     return replace(start, seed=int(job.child.generate_state(1)[0]))
 
 
-def _tell(observer: Observer, job: Job, solution: Solution) -> None:
+def _tell(observer: Observer, job: StartJob, solution: Solution) -> None:
     observer.start_ended(job.number + 1, job.rule, solution)
     logger.info(
         "start %d (%s): objective %.6g, %s, %.3g s",

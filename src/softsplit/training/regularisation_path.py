@@ -29,7 +29,7 @@ from softsplit.training.observer import Observer
 
 
 @dataclass(frozen=True)
-class WalkOptions:
+class PathOptions:
     """How paths of strengths are finished."""
 
     late_seconds: float = 0.3
@@ -39,10 +39,10 @@ class WalkOptions:
     """For each strength the best path is finished, and one more for each so many paths."""
 
 
-OPTIONS = WalkOptions()
+OPTIONS = PathOptions()
 
 
-def walk(
+def solve_path(
     problems: Sequence[TrainingProblem],
     solver: Solver,
     *,
