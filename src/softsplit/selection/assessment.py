@@ -1,8 +1,8 @@
-"""How good the trees along a path of strengths are, on rows that they were not trained on.
+"""Held-out predictions of the trees along a path of strengths, and of other methods.
 
-Strengths are given as fractions of a unit (strengths.py). Of few rows every row is predicted once,
-by a tree that was trained without it, in folds; of many a fifth is held out and all methods are
-trained on the same part of the rest. Baselines are judged on the same rows (baselines.py).
+Strengths are fractions of a unit (strengths.py). With few rows, cross-validation predicts every row
+once; with many, a fifth is held out and all methods are trained on the same part of the rest. The
+baselines (baselines.py) predict the same rows.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Judged:
-    """What one method says of rows that it was not trained on.
+    """Predictions of one method for held-out rows.
 
     Attributes
     ----------
     calls : array of int, shape (n_rows,)
-        Its classes; -1 where the work was cut short.
+        Predicted classes; -1 where the work was cut short.
     proba : array of shape (n_rows, n_classes)
     features : float
-        Features that it uses, on average over the folds.
+        Number of features in use, averaged over the folds.
     """
 
     calls: Codes
@@ -59,12 +59,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Predictions of rows by models that were trained without them.
+    """Held-out predictions of all methods.
 
     Attributes
     ----------
     labels : array of int, shape (n_rows,)
-        The right classes of the rows that were judged.
+        True classes of the held-out rows.
     trees : tuple of Judged
         Of the trees along the path.
     baselines : dict of Judged
@@ -72,7 +72,7 @@ class Assessment:
     n_folds : int
         1 if a fifth was held out.
     n_trained : int
-        Rows that each model was trained on, about.
+        Approximate number of rows that each model was trained on.
     """
 
     labels: Codes
@@ -88,7 +88,7 @@ class Assessment:
 
 @dataclass(frozen=True)
 class PathTrainer:
-    """Trains the trees of a path on some of the rows.
+    """Trains the trees of a path on a part of the rows.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class PathTrainer:
         Strengths from weak to strong.
     run : Run
     check : callable
-        Validates rows that the solver looks at.
+        Validates rows that the user gave to the solver.
     """
 
     settings: ModelSettings
@@ -115,9 +115,9 @@ class PathTrainer:
         return len(self.rows.classes)
 
     def predict(self, train: Codes, test: Codes) -> list[tuple[Codes, FloatArray]]:
-        """Classes and probabilities of the test rows by the trees of the training rows.
+        """Train on some rows and return classes and probabilities of the test rows by strength.
 
-        They are fewer than the strengths if time ran out.
+        There are fewer than strengths if the time ran out.
         """
         rows, tested = self.rows.fold(train, test)
         present = np.flatnonzero(rows.present())
@@ -139,7 +139,7 @@ class PathTrainer:
         return said
 
     def class_weights(self, train: Codes) -> FloatArray:
-        """What a row of each class counts in the training of the trees, (n_classes,)."""
+        """Weight of a row of each class in the training of the trees, (n_classes,)."""
         given = self.settings.class_weight
         if given is None:
             return np.ones(self.n_classes)
@@ -156,9 +156,9 @@ def assess(
     most_trained: int | None = None,
     say: Say = lambda _: None,
 ) -> Assessment:
-    """Judge the trees of a path, and the baselines, on folds or on a fifth that is held out.
+    """Predict held-out rows with the trees of a path and with the baselines.
 
-    An interruption ends the work: what was judged by then is told.
+    An interruption ends the work; the result holds what was predicted by then.
 
     Parameters
     ----------
@@ -167,9 +167,9 @@ def assess(
     held_out : bool
         Whether a fifth of the rows is held out, instead of folds.
     most_trained : int, optional
-        Rows that are trained on at most.
+        Most rows to train on.
     say : callable
-        Is handed a line about every step of the work.
+        Receives a line about every step of the work.
     """
     rows, budget = trainer.rows, trainer.run.budget
     labels = rows.labels
@@ -233,7 +233,7 @@ def _of(judged: Judged, rows: Codes, features: float = 0.0) -> Judged:
 
 
 def _calls(proba: FloatArray, costs: Any) -> Codes:
-    """The most probable class, or that of least expected cost where calls have costs."""
+    """Return the most probable class, or that of least expected cost under a cost matrix."""
     if costs is None:
         return np.argmax(proba, axis=1)
     return np.argmin(proba @ np.asarray(costs, dtype=float), axis=1)

@@ -1,4 +1,4 @@
-"""What is chosen from: values of each setting, strengths and scorers, checked."""
+"""Checked values of each setting that a cross-validation chooses from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Axes = dict[str, Sequence[Any]]
 def make_axes(
     loss: Any, scales: Any, penalties: Any, scopes: Any, steepnesses: Any, ridges: Any
 ) -> Axes:
-    """The values by the names of a candidate's settings; depths come later, with the classes."""
+    """Return the values of each setting of a candidate; depths depend on the classes and follow."""
     formulation = formulation_of(loss)
     given = {"scales": scales, "penalties": penalties, "scopes": scopes}
     given |= {"steepnesses": steepnesses, "ridges": ridges}
@@ -58,7 +58,7 @@ def make_axes(
 
 
 def make_depths(depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules) -> list[int]:
-    """Depths in ascending order; "auto" depends on the numbers of classes and rows."""
+    """Return depths in ascending order; "auto" depends on the numbers of classes and rows."""
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):
         values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
@@ -77,7 +77,7 @@ def make_depths(depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules) -
 def make_fractions(
     strengths: Any, n_strengths: Any, unit: float, loss: float, formulation: Formulation
 ) -> tuple[float, ...]:
-    """Strengths as fractions of their unit, in ascending order.
+    """Return strengths as fractions of their unit, in ascending order.
 
     ``loss`` is the unit on the rows that candidates are compared on, each of weight 1.
     """
@@ -92,7 +92,7 @@ def make_fractions(
 
 
 def make_scorer(estimator: Any, scoring: Any) -> Any:
-    """The scorer that ``scoring`` names; None is accuracy."""
+    """Return the scorer that ``scoring`` names; None is accuracy."""
     if scoring is None:
         return None
     name = scoring if isinstance(scoring, str) else ""
@@ -107,7 +107,7 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
 
 
 def different_scales(scales: Sequence[str], rows: AnyRows) -> Sequence[str]:
-    """Leaves out "quantile" where it does what others do: no column has three values."""
+    """Drop "quantile" where it equals the other scalings: no column has three values."""
     known = "quantile" in scales and {"minmax", "standard"} & set(scales)
     if not known or not rows.two_valued:
         return scales
@@ -115,7 +115,7 @@ def different_scales(scales: Sequence[str], rows: AnyRows) -> Sequence[str]:
 
 
 def _values(name: str, given: Any) -> list[Any]:
-    """A nonempty list, each value once."""
+    """Return a nonempty list of distinct values."""
     if isinstance(given, str) or not np.iterable(given):
         raise ValueError(f"{name} must be a sequence, got {shown(given)}.")
     try:

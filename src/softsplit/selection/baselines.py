@@ -1,11 +1,11 @@
-"""Methods that everyone knows, to judge a tree beside.
+"""Other methods to compare a tree with.
 
 majority    class shares of the training rows
 logistic    L1 logistic regression, one class against the rest, its strength by inner folds
 cart        scikit-learn's decision tree, its number of leaves by inner folds
-boosting    histogram gradient boosting as it comes: what nobody can read, as a ceiling
+boosting    histogram gradient boosting with its defaults, as an upper reference
 
-Each is trained on the same rows as the trees and says probabilities of all classes.
+Each is trained on the same rows as the trees and predicts probabilities of all classes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ OPTIONS = BaselineOptions()
 
 @dataclass(frozen=True)
 class Trained:
-    """A baseline after training: what it says of rows, and which columns it uses."""
+    """Probabilities of the test rows by a trained baseline, and the columns that it uses."""
 
     proba: FloatArray
     used: NDArray[np.intp]
@@ -76,7 +76,7 @@ class Trained:
 def train_baseline(
     name: str, X: FloatArray, labels: Codes, test: FloatArray, weights: FloatArray, seed: int
 ) -> Trained:
-    """Probabilities of all classes for the test rows.
+    """Train a baseline and return its class probabilities for the test rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def train_baseline(
     X, labels : training rows
     test : rows to predict
     weights : array of shape (n_classes,)
-        What a row of each class counts, as in the training of the tree.
+        Weight of a row of each class, as in the training of the tree.
     seed : int
     """
     n_classes = len(weights)
@@ -92,12 +92,12 @@ def train_baseline(
     if name == "majority" or len(seen) < 2:
         shares = np.bincount(labels, minlength=n_classes) * weights
         return Trained(np.tile(shares / shares.sum(), (len(test), 1)), np.zeros(0, dtype=np.intp))
-    # Classes that are not there have no code: scikit-learn wants 0, 1, ... without gaps.
+    # scikit-learn wants the codes 0, 1, ... of the classes that are present.
     codes = np.searchsorted(seen, labels)
     counted = None
     if np.any(weights != weights[0]):
         counted = {k: float(weights[label]) for k, label in enumerate(seen)}
-    # Squares of very large numbers are no numbers, and CART counts in single precision.
+    # Squares of very large numbers overflow, and CART computes in single precision.
     unit = MaxAbsScaler().fit(X)
     X, test = unit.transform(X), unit.transform(test)
     make = {"logistic": _logistic, "cart": _cart, "boosting": _boosting}[name]
@@ -143,7 +143,7 @@ def _cart(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, ND
 def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any, NDArray[np.intp]]:
     model = HistGradientBoostingClassifier(class_weight=counted, random_state=seed)
     varies = np.ptp(X, axis=0) > 0
-    # Of few cells threads spend their time waiting for one another.
+    # With few cells, threads wait for one another.
     with threadpool_limits(min(n_threads(None), max(1, X.size // OPTIONS.cells_per_thread))):
         return model.fit(X, codes), np.flatnonzero(varies)
 
@@ -151,10 +151,10 @@ def _boosting(X: FloatArray, codes: Codes, counted: Any, seed: int) -> tuple[Any
 def _chosen(
     model: Any, name: str, grid: Any, otherwise: Any, X: FloatArray, codes: Codes, seed: int
 ) -> Any:
-    """The value of a setting that is best on inner folds of some of the rows.
+    """Return the value of a setting with the best score on inner folds of some of the rows.
 
-    From the simplest model on, until one is worse than the last: beyond, models fit more closely
-    and take longer, and regressions that part all rows take longest.
+    Values are tried from the simplest model on until one is worse than the last: later ones fit
+    more closely and take longer, regressions that separate all rows longest.
     """
     few = np.random.default_rng(seed).permutation(len(codes))[: OPTIONS.choice_rows]
     if np.bincount(codes).min() < 2 or len(np.unique(codes[few])) < 2:
@@ -169,6 +169,6 @@ def _chosen(
         score = float(np.mean(scores))
         if score < highest:
             break
-        if score > highest:  # of equals the simplest
+        if score > highest:  # the simplest of equals
             best, highest = value, score
     return best

@@ -28,20 +28,20 @@ SCREENED = 3
 
 @dataclass
 class CandidateSearch:
-    """A comparison as it goes on.
+    """Coordinate-wise search over candidates.
 
     Parameters
     ----------
     trainer : FoldTrainer
     board : Scoreboard
-        Gets the scores.
+        Collects the scores.
     fractions : tuple of float
         The whole grid of strengths, in ascending order.
     observer : Observer
     n_rows : int
-        Rows that the chosen tree is trained on; 0 where the strength is to stay as it is.
+        Rows that the chosen tree is trained on; 0 to keep the strength as it was chosen.
     seen : set of Candidate
-        Those that have been judged.
+        Candidates that were scored.
     """
 
     trainer: FoldTrainer
@@ -60,7 +60,7 @@ class CandidateSearch:
             self._compare(axes)
 
     def _compare(self, axes: dict[str, Sequence[Any]]) -> None:
-        """One setting after the other is varied around the best candidate so far."""
+        """Vary one setting after the other around the best candidate so far."""
         first = Candidate(**{name: values[0] for name, values in axes.items()})
         choice = first.formulation.choice
         for name in ("scale", "penalty", "scope"):
@@ -74,9 +74,10 @@ class CandidateSearch:
     def on_all_rows(
         self, candidate: Candidate, fraction: float
     ) -> tuple[float, dict[int, TreeParameters]]:
-        """The strength for a tree on all rows, and the trees of the folds that lead there.
+        """Return the strength for all rows, and the trees of the folds to start from.
 
-        Where all rows are more than were compared, a feature has to be worth less (strengths.py).
+        Where candidates were compared on fewer rows, the strength changes with their number
+        (``Formulation.on_more_rows``).
         """
         compared = len(self.trainer.rows.labels)
         fraction = candidate.formulation.on_more_rows(fraction, compared, self.n_rows)
@@ -85,7 +86,7 @@ class CandidateSearch:
         return fraction, {fold: score.tree for fold, score in sorted(row.items())}
 
     def _complete(self, candidate: Candidate) -> None:
-        """Judge a candidate at the strengths that it lacks."""
+        """Score a candidate at the strengths that it lacks."""
         missing = [f for f in self.fractions if (candidate, f) not in self.board.folds]
         self._evaluate([candidate], tuple(missing))
 
@@ -108,7 +109,7 @@ class CandidateSearch:
         return _screen(self.fractions)
 
     def _deepen(self, first: Candidate, depths: Sequence[int]) -> None:
-        """One depth after the other, for as long as that pays."""
+        """Try one depth after the other, as long as the last one was clearly better."""
         for shallow, deep in pairwise(depths):
             leader = self._leader(first)
             if leader.depth != shallow or not self._pays(leader):
@@ -150,7 +151,7 @@ class CandidateSearch:
         self.trainer.memory.keep_only(self._leader(candidates[0]))
 
     def tell(self, label: str, key: tuple[Candidate, float]) -> None:
-        """Tell the observer score and features of a row of the board."""
+        """Report score and number of features of a row of the board to the observer."""
         self.observer.candidate_judged(
             label, self.board.mean(key), self.board.mean(key, "n_features")
         )

@@ -1,9 +1,8 @@
-"""Trees of candidates along paths of strengths, trained and scored on the folds of the rows.
+"""Cross-validation of candidates: regularisation paths on every fold, scored on held-out rows.
 
-Strengths are given as fractions of a unit (strengths.py). By likelihood one elimination on each
-fold gives the trees of all strengths. By cost a path is walked from the weakest strength to the
-strongest, each tree started from the last one; nothing is searched for beyond that, so that many
-paths can be compared.
+Strengths are fractions of a unit (strengths.py). A solver that follows paths gives the trees of all
+strengths from one start; otherwise strengths are solved from weak to strong with warm starts and
+without a search, so that many paths can be compared.
 """
 
 from __future__ import annotations
@@ -50,21 +49,21 @@ Task = tuple[tuple[Candidate, ...], int]
 
 @dataclass
 class FoldMemory:
-    """What candidates that come back find again: rows of folds, problems and paths on them."""
+    """Cache of fold rows, prepared problems and paths for candidates that are scored again."""
 
     rows: dict[int, tuple[Rows, Rows]] = field(default_factory=dict)
     prepared: dict[tuple[Candidate, int], tuple[Prepared, TestRows]] = field(default_factory=dict)
     paths: dict[tuple[Candidate, int], list[Path]] = field(default_factory=dict)
 
     def alike(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows] | None:
-        """The problem and the test rows of a candidate on a fold that has the same scaling."""
+        """Return problem and test rows of another candidate with the same scaling on this fold."""
         for (other, its_fold), found in list(self.prepared.items()):
             if its_fold == fold and (other.scale, other.loss) == (candidate.scale, candidate.loss):
                 return found
         return None
 
     def shallower(self, candidate: Candidate, fold: int) -> list[Path]:
-        """The paths of the deepest candidate of fewer levels that is the same otherwise."""
+        """Return the paths of the same candidate at the next smaller depth that was trained."""
         for depth in range(candidate.depth - 1, 0, -1):
             found = self.paths.get((candidate._replace(depth=depth), fold))
             if found is not None:
@@ -72,7 +71,7 @@ class FoldMemory:
         return []
 
     def keep_only(self, candidate: Candidate) -> None:
-        """Forget all other candidates: each holds copies of the rows of its folds."""
+        """Drop all other candidates: each holds copies of the rows of its folds."""
         family = candidate._replace(ridge=0.0)
         for known in (self.prepared, self.paths):
             for key in [key for key in known if key[0] != family]:
@@ -81,18 +80,18 @@ class FoldMemory:
 
 @dataclass(frozen=True)
 class FoldTrainer:
-    """Walks the paths of candidates on the folds and scores the trees.
+    """Trains the paths of candidates on the folds and scores their trees.
 
     Parameters
     ----------
     settings : ModelSettings
-        All that is not chosen.
+        Settings that are not chosen.
     rows : Rows or WideRows
     splits : list of (training rows, test rows)
     scoring : Scoring
     run : Run
     check : callable
-        Validates rows that the solver looks at.
+        Validates rows that the user gave to the solver.
     """
 
     settings: ModelSettings
@@ -104,7 +103,7 @@ class FoldTrainer:
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
     def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
-        """Rows of a fold to train on and to test on; those that took work are kept."""
+        """Return training and test rows of a fold; cached where coding them takes work."""
         if fold in self.memory.rows:
             return self.memory.rows[fold]
         found = self.rows.fold(*self.splits[fold])
@@ -113,7 +112,7 @@ class FoldTrainer:
         return found
 
     def _on_fold(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows]:
-        """The problem of a fold and its test rows; made once for a candidate."""
+        """Return the problem of a fold and its test rows; cached for each candidate."""
         key = (candidate, fold)
         if key not in self.memory.prepared:
             own, other = self.fold_rows(fold)
@@ -132,9 +131,9 @@ class FoldTrainer:
     def starts(
         self, rows: TrainingRows, trees: Mapping[int, TreeParameters]
     ) -> tuple[TrainingRows, list[TreeParameters]]:
-        """All rows, with every column that trees of folds use, and those trees to start from.
+        """Return all rows, with every column that a tree of a fold uses, and those trees as starts.
 
-        A fold may lack a class: its tree is left out.
+        Trees of folds that lack a class are not used.
         """
         known = {f: t for f, t in trees.items() if t.n_classes == len(rows.classes)}
         if not isinstance(rows, WideRows):
@@ -146,7 +145,7 @@ class FoldTrainer:
         return rows, [moved(tree, of[f], rows.columns) for f, tree in known.items()]
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
-        """Factors by which rare classes are called (decision.py), from the trees of the folds."""
+        """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""
         tested = {f: self._on_fold(candidate._replace(ridge=0.0), f)[1] for f in trees}
         return call_factors(
             np.hstack([tested[f].shares(tree) for f, tree in trees.items()]),
@@ -172,7 +171,7 @@ class FoldTrainer:
         chosen = range(len(self.splits)) if folds is None else folds
         tasks = [(tuple(f), fold) for fold in chosen for f in families.values()]
         finished = self._run(tasks, tuple(fractions), board)
-        for family, fold in tasks:  # in this order, whichever ended first
+        for family, fold in tasks:  # a fixed order, whichever ended first
             pairs = [(fraction, one) for fraction in fractions for one in family]
             for (fraction, one), score in zip(
                 pairs, finished.get((family, fold), []), strict=False
@@ -209,10 +208,10 @@ class FoldTrainer:
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[FoldScore]:
-        """Scores of the trees of a path on one fold; fewer if the budget ran out.
+        """Return the scores of the trees of a path on one fold; fewer if the budget ended.
 
-        At each fraction there is a tree for each candidate of the family. With trees ``known`` at
-        other strengths, each tree starts from the nearest of them.
+        At each fraction there is a tree for each candidate of the family. Each tree starts from the
+        nearest of the trees ``known`` at other strengths, if there are any.
         """
         if self.run.budget.exhausted:
             return []
@@ -241,7 +240,7 @@ class FoldTrainer:
         fractions: Sequence[float],
         known: Mapping[float, TreeParameters],
     ) -> list[Solution]:
-        """Trees to score, up to the first strength at which none meets the class rates."""
+        """Return trees to score, up to the first strength at which none meets the class rates."""
         run = self.run.adapted(prepared, self.check)
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
         if run.solver.follows(prepared.problem):
@@ -263,9 +262,9 @@ class FoldTrainer:
         known: Mapping[float, TreeParameters],
         run: Run,
     ) -> list[Solution]:
-        """The trees of a path that is walked from tree to tree."""
+        """Return the trees of a path that is solved with warm starts."""
         found: list[Solution] = []
-        with suppress(NoFeasibleTreeError):  # the candidate is out of the comparison, not the fit
+        with suppress(NoFeasibleTreeError):  # drops the candidate, not the fit
             if not known:
                 return whole_trees(solve_fold_path(prepared, shares, fractions, run))
             for fraction in fractions:
@@ -277,7 +276,7 @@ class FoldTrainer:
 
 
 def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
-    """The settings with those of the candidate."""
+    """Return the settings with those of the candidate."""
     return replace(
         settings,
         scale=candidate.scale,
@@ -290,10 +289,10 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
 
 
 def prepare_fold(settings: ModelSettings, rows: Rows, known: Placed | None = None) -> Prepared:
-    """The problem of the training rows of a fold.
+    """Return the problem of the training rows of a fold.
 
-    A class without such rows cannot be learned there: test rows of it count as errors. ``known``
-    are the rows in their place, if they were scaled before.
+    A class without training rows cannot be learned: its test rows count as errors. ``known`` are
+    the scaled rows, if they were prepared before.
     """
     present = rows.present()
     if present.sum() < 2:
@@ -311,10 +310,9 @@ def solve_fold_path(
     *,
     tight: bool = False,
 ) -> list[Solution]:
-    """The trees along a path of strengths, up to where the budget ends.
+    """Return the trees along a path of strengths, as far as the budget allows.
 
-    If no start meets the class rates, more of them may be made. Paths that are
-    followed end ``tight`` where trees are to be kept.
+    If no start meets the class rates, more starts may be made. ``tight`` as in ``solve_path``.
     """
     problems = problems_along(prepared, shares, fractions)
 
@@ -346,15 +344,15 @@ def refit_from(
     fraction: float,
     run: Run,
 ) -> Solution:
-    """The best of the trees that ``starts`` lead to at one strength.
+    """Return the best tree that the trees ``starts`` lead to at one strength.
 
-    If none of them meets the class rates, fresh starts are made.
+    If none of them meets the class rates, new starts are made.
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
     found: list[Solution] = []
     sizes = samples_for(problem, run.solver)
-    if sizes and sizes[-1] < problem.rows.n_rows:  # few rows first
+    if sizes and sizes[-1] < problem.rows.n_rows:  # progressive sampling
         few = problem.on_sample(sizes[-1])
         if run.solver.follows(few):
             paths = [run.solver.path(few, Start(tree), budget, compared=True) for tree in starts]

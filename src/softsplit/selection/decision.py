@@ -47,7 +47,7 @@ OPTIONS = RareClassOptions()
 def call_factors(
     shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray
 ) -> FloatArray | None:
-    """Factor of each class, from probabilities (n_classes, n_samples); None if all are one."""
+    """Return the factor of each class from probabilities (n_classes, n_rows); None if all are 1."""
     n_classes = len(shares)
     totals = np.bincount(labels, weights, n_classes).astype(float)
     counts = np.bincount(labels, minlength=n_classes)
@@ -65,7 +65,7 @@ def call_factors(
 
 
 def call_costs(factors: FloatArray) -> FloatArray:
-    """The costs by which the class with the largest factor times probability is called."""
+    """Return the cost matrix that predicts the class with the largest factor times probability."""
     return factors[:, None] * (1.0 - np.eye(len(factors)))
 
 

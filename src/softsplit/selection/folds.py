@@ -20,14 +20,14 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def to_compare(rows: AnyRows, cv: Any) -> AnyRows:
-    """All rows, or the first of each class by its share if they are many and ``cv`` a number."""
+    """Return all rows, or a stratified sample where they are many and ``cv`` is a number."""
     if not is_number(cv) or len(rows.labels) <= ROWS.compared:
         return rows
     return rows.part(first_rows(rows.content, rows.labels, rows.weight, ROWS.compared))
 
 
 def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
-    """Groups of the rows, numbered."""
+    """Return the group of each row as a number."""
     if groups is None:
         return None
     names = np.asarray(groups)
@@ -42,7 +42,7 @@ def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
 def make_splits(
     cv: Any, X: FloatArray, y: NDArray[Any], seed: int, groups: NDArray[Any] | None = None
 ) -> list[Split]:
-    """Shuffled and stratified if ``cv`` is a number; else what it gives, checked."""
+    """Return stratified, shuffled folds if ``cv`` is a number, else its own splits, checked."""
     if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
         return _checked(cv, len(y))
     if not is_number(cv):
@@ -77,7 +77,7 @@ def _grouped(
 
 
 def names_rows(cv: Any) -> bool:
-    """Whether ``cv`` holds positions of rows, so that none may be left out before."""
+    """Whether ``cv`` holds positions of rows, so that no row may be dropped before."""
     return cv is not None and not is_number(cv) and not hasattr(cv, "split")
 
 

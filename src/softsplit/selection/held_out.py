@@ -44,7 +44,7 @@ OPTIONS = RowValueOptions()
 
 
 def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
-    """Values of samples with these class probabilities, (n_classes, n_samples), and labels."""
+    """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows)."""
     probable = np.clip(shares[labels, np.arange(len(labels))], OPTIONS.least_probability, 1.0)
     losses = -np.log(probable)
     right = np.argmax(shares, axis=0) == labels
@@ -63,8 +63,7 @@ MakeEstimator = Callable[[Prepared, Solution], Any]
 class Scoring:
     """How trees are scored: by accuracy, or by a scorer of scikit-learn's kind.
 
-    ``samplewise``: left-out samples get values of their own (scoring.py), by which trees are
-    compared.
+    With ``samplewise``, trees are compared by their values on single held-out rows.
     """
 
     scorer: Scorer | None = None
@@ -74,7 +73,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Rows to score trees on; scaled once, for the path uses one scaling."""
+    """Held-out rows, scaled once: all trees of a path share one scaling."""
 
     prepared: Prepared
     rows: Rows
@@ -86,7 +85,7 @@ class TestRows:
         return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T)
 
     def judged(self, solution: Solution) -> tuple[float, Valued | None]:
-        """The score of a tree, and its value on each of the rows if that is asked for."""
+        """Return the score of a tree and, if ``samplewise``, its value on each row."""
         scorer, estimator = self.scoring.scorer, self.scoring.estimator
         shares, score = self.shares(solution.parameters), 0.0
         if scorer is not None and estimator is not None:
@@ -115,7 +114,7 @@ class TestRows:
 
 
 def takes_weights(scorer: Scorer) -> bool:
-    """Whether a scorer can be handed sample weights."""
+    """Whether a scorer takes sample weights."""
     asked = getattr(scorer, "_accept_sample_weight", None)
     if asked is not None:
         return bool(asked())

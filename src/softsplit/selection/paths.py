@@ -1,4 +1,4 @@
-"""Paths of strengths for solvers that follow a whole one from each start."""
+"""Problems along a grid of strengths, and paths of solvers that follow a whole grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from softsplit.training.run import Run
 def problems_along(
     prepared: Prepared, shares: Pair, fractions: Sequence[float], ridges: Sequence[float] = ()
 ) -> list[TrainingProblem]:
-    """The problem at each fraction; with ``ridges``, at each fraction one for each of them."""
+    """Return the problem at each fraction and, with ``ridges``, for each of them."""
     problem = prepared.problem
     unit = strength_unit(problem)
     scaled = [problem.row_unit * ridge for ridge in ridges] or [problem.ridge]
@@ -31,9 +31,9 @@ def problems_along(
 def fold_paths(
     prepared: Prepared, run: Run, shallower: Sequence[Path] = (), *, compared: bool = True
 ) -> list[Path]:
-    """A path from each start of a run, for a solver that follows paths.
+    """Return a path from each start of a run.
 
-    ``shallower`` are those of trees of fewer levels on the same rows, which the starts grow from.
+    ``shallower`` are the paths of a smaller depth on the same rows, whose trees the starts grow.
     """
     problem, solver = prepared.problem, run.solver
     refuse_unsupported(solver, problem)
@@ -50,7 +50,7 @@ def fold_paths(
 def best_trees(
     paths: Sequence[Path], problems: Sequence[TrainingProblem], budget: Budget
 ) -> list[Solution]:
-    """For each problem the best tree of several paths, to be compared with others."""
+    """Return the best tree of several paths for each problem, for comparison only."""
     found = [path.trees(problems, tight=False) for path in paths]
     if any(len(one) < len(problems) for one in found):
         return max(found, key=len)  # the budget has ended
@@ -58,7 +58,7 @@ def best_trees(
 
 
 def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -> Solution:
-    """The tree of the path that leads furthest, and its last digits."""
+    """Return the finished tree of the path with the lowest objective."""
     found: list[tuple[float, int]] = []
     for number, path in enumerate(paths):
         if not budget.exhausted or not found:
@@ -67,7 +67,7 @@ def best_path(paths: Sequence[Path], problem: TrainingProblem, budget: Budget) -
 
 
 def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
-    """The problem of a family with the ridge of one of its candidates."""
+    """Return the problem with the ridge of a candidate."""
     if not candidate.formulation.tunes_ridge:
         return prepared
     problem = prepared.problem
@@ -75,12 +75,12 @@ def with_ridge(prepared: Prepared, candidate: Candidate) -> Prepared:
 
 
 def nearest_strength(known: Mapping[float, Any], fraction: float) -> float:
-    """The next weaker strength at which something is known, or the weakest of all."""
+    """Return the next weaker strength among those known, or the weakest of all."""
     weaker = [near for near in known if near <= fraction]
     return max(weaker) if weaker else min(known)
 
 
 def whole_trees(found: Sequence[Solution]) -> list[Solution]:
-    """The trees before the first that the budget cut short: that one is not scored."""
+    """Return the trees before the first that the budget cut short."""
     cut = [solution.status.cut_short for solution in found]
     return list(found[: cut.index(True)] if any(cut) else found)

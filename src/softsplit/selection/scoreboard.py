@@ -8,12 +8,12 @@ and a row must be within both: that of the best score itself, and that of the di
     mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
 
 with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
-so that the luck of a fold falls on both and their difference is mostly known better than a score;
-but a row that is good on some folds and fails on others would pass by the second error alone.
+so that a hard fold lowers both scores and their difference has the smaller error; but a row that is
+good on some folds and fails on others would pass by the second error alone.
 
-Where every left-out sample has a value of its own (scoring.py), the mean is that over all samples,
-and the error that of the difference of their values: samples are many where folds are few. The
-mean may then fall by no more than MOST_LOST. The choice "sparse" allows for two errors.
+Where every held-out row has a value (held_out.py), the mean is taken over all rows, and the error
+is that of the difference of their values: rows are many where folds are few. The mean may then fall
+by no more than MOST_LOST. The choice "sparse" allows two standard errors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
         return formulation_of(self.loss)
 
     def parameters(self, local: float, global_: float) -> dict[str, Any]:
-        """The settings by the names of the parameters of ``SoftTreeClassifier``."""
+        """Return the settings as parameters of ``SoftTreeClassifier``."""
         names = ("scale", "depth", "steepness", "penalty", "loss")
         found = {name: getattr(self, name) for name in names}
         if self.formulation.tunes_ridge:
@@ -64,13 +64,13 @@ class Candidate(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The settings in words."""
+        """The settings as a line of text."""
         last = self.formulation.label(self.steepness, self.ridge)
         return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
 
 
 class Valued(NamedTuple):
-    """Left-out samples of a fold: the value of the tree on each, its weight, and the log-loss."""
+    """Held-out rows of a fold: value of the tree on each, their weights, and the log-loss."""
 
     values: FloatArray
     weights: FloatArray
@@ -94,7 +94,7 @@ Key = tuple[Candidate, float]
 
 @dataclass
 class Scoreboard:
-    """Scores by row and fold; a row counts once all of its folds are in."""
+    """Scores by row and fold; rows are compared once all of their folds are scored."""
 
     n_folds: int
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
@@ -108,17 +108,17 @@ class Scoreboard:
         self.folds.setdefault((candidate, fraction), {})[fold] = found
 
     def rows(self) -> list[Key]:
-        """Rows with a score on every fold; if there are none, those with most."""
+        """Return the rows scored on every fold, or on most folds if there are none."""
         most = max((len(folds) for folds in self.folds.values()), default=0)
         return [key for key, folds in self.folds.items() if len(folds) == most]
 
     def trees(self, key: Key) -> list[TreeParameters]:
-        """The trees of a row, fold by fold."""
+        """Return the trees of a row, fold by fold."""
         folds = self.folds.get(key, {})
         return [folds[fold].tree for fold in sorted(folds)]
 
     def known(self, candidate: Candidate, fold: int) -> dict[float, TreeParameters]:
-        """The trees of a candidate on a fold, by strength."""
+        """Return the trees of a candidate on a fold, by strength."""
         return {
             fraction: folds[fold].tree
             for (other, fraction), folds in self.folds.items()
@@ -133,12 +133,12 @@ class Scoreboard:
         )
 
     def mean(self, key: Key, name: str = "score") -> float:
-        """Over the folds that have a number; less than any number if none has."""
+        """Return the mean over the folds that have a number; minus infinity if none has."""
         values = _numbers(self.values(key, name))
         return float(np.mean(values)) if len(values) else -np.inf
 
     def worth(self, key: Key) -> float:
-        """What rows are compared by: the mean value of left-out samples, or the mean score."""
+        """Return what rows are compared by: mean value of held-out rows, or mean score."""
         if key not in self._worth:
             found = self._samples(key)
             self._worth[key] = (
@@ -147,7 +147,7 @@ class Scoreboard:
         return self._worth[key]
 
     def _samples(self, key: Key) -> tuple[FloatArray, FloatArray] | None:
-        """Values and weights of all left-out samples, fold by fold; None if they have none."""
+        """Return values and weights of all held-out rows, fold by fold; None if there are none."""
         if key not in self._pooled:
             folds = self.folds[key]
             known = [folds[f].samples for f in sorted(folds)]
@@ -159,14 +159,14 @@ class Scoreboard:
         return self._pooled[key]
 
     def best(self, keys: Sequence[Key] | None = None) -> Key:
-        """The highest mean score; the sparsest of equals."""
+        """Return the row with the highest mean score, the sparsest of equals."""
         return min(
             self.rows() if keys is None else keys,
             key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
         )
 
     def chosen(self, selection: str) -> Key:
-        """The best row, or the sparsest that is not much worse."""
+        """Return the best row, or the sparsest row close to it."""
         best = self.best()
         if selection == "best":
             return best
@@ -178,7 +178,7 @@ class Scoreboard:
         return min(near, key=self._sparsity, default=best)
 
     def close(self, key: Key, best: Key, errors: float = 1.0) -> bool:
-        """Whether a row is worse than the best by no more than so many standard errors."""
+        """Whether a row is worse than the best by at most ``errors`` standard errors."""
         ours, theirs = self._samples(key), self._samples(best)
         if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
             return _near(theirs[0] - ours[0], ours[1], errors)
@@ -209,7 +209,7 @@ class Scoreboard:
         return _near(best[0] - top[0], best[1], 1.0)
 
     def _first(self, key: Key, n_folds: int) -> tuple[FloatArray, FloatArray] | None:
-        """Values and weights of the samples of the first folds."""
+        """Return values and weights of the held-out rows of the first folds."""
         parts = [self.folds[key][f].samples for f in range(n_folds) if f in self.folds[key]]
         if len(parts) < n_folds or any(one is None for one in parts):
             return None
@@ -218,7 +218,7 @@ class Scoreboard:
         return values, weights
 
     def leaders(self, count: int) -> list[Candidate]:
-        """Up to ``count`` candidates, by their best rows, within one error of the best."""
+        """Return up to ``count`` candidates whose best rows are within one error of the best."""
         complete = self.rows()
         rows: dict[Candidate, list[Key]] = {}
         for key in complete:
@@ -230,10 +230,10 @@ class Scoreboard:
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
     def _sparsity(self, key: Key) -> tuple[float, ...]:
-        """Least first: features, depth, coefficients per branch, each to the nearest whole number.
+        """Return the sort key, least first: features, depth, coefficients per branch, rounded.
 
-        Of rows that are alike the weakest strength is the safest: under a strong one the same tree
-        may be an optimum hardly better than the empty tree, and lose to it on other rows.
+        Among equals the weakest strength is the safest: under a strong one the same tree may be an
+        optimum hardly better than the empty tree, and lose to it on other rows.
         """
         if key not in self._sizes:
             self._sizes[key] = self._size(key)
@@ -241,7 +241,7 @@ class Scoreboard:
 
     def _size(self, key: Key) -> tuple[float, ...]:
         depth = key[0].depth
-        if self._samples(key) is not None:  # closed branches count nothing
+        if self._samples(key) is not None:  # saturated branches do not count
             return (
                 np.rint(self.mean(key, "n_features")),
                 np.rint(self.mean(key, "n_coefficients")),
@@ -285,7 +285,7 @@ class Scoreboard:
 
 
 def _near(gaps: FloatArray, weights: FloatArray, errors: float) -> bool:
-    """Whether a mean gap is within so many standard errors of nothing, and small."""
+    """Whether the mean gap is at most ``errors`` standard errors, and at most MOST_LOST."""
     mean, error = mean_and_error(gaps, weights)
     return mean <= min(errors * error, MOST_LOST) + 1e-12
 

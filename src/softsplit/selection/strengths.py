@@ -1,9 +1,8 @@
-"""Strengths of the penalties: their unit, grids of them, and how local and global ones share.
+"""Strengths of the penalties: their unit, grids, and shares of local and global penalty.
 
-A strength is often given as a fraction of a unit, the cost of the cheapest tree that uses no
-feature: under the "l0" penalty a feature then enters if it saves about that part of all that could
-be saved. The same fraction means the same on every fold, and under every scaling, steepness and
-depth.
+The unit of a strength is the loss of the best tree that uses no feature: under the "l0" penalty a
+feature enters if it lowers the loss by about its fraction of that. A fraction means the same on
+every fold and under every scaling, steepness and depth.
 """
 
 from __future__ import annotations
@@ -45,22 +44,22 @@ elimination weighs them, a feature four times as much as a coefficient."""
 
 
 def strength_unit(problem: TrainingProblem) -> float:
-    """The loss of the best tree that uses no feature."""
+    """Return the loss of the best tree that uses no feature."""
     return problem.loss.featureless(problem.rows.class_totals)
 
 
 def shared(shares: Pair, strength: float) -> Pair:
-    """Local and global strength, from their parts of one."""
+    """Return local and global strength from their shares of ``strength``."""
     return shares[0] * strength, shares[1] * strength
 
 
 def strengths_at(problem: TrainingProblem, shares: Pair, fraction: float) -> Pair:
-    """Local and global strength at a fraction of the unit."""
+    """Return local and global strength at a fraction of the unit."""
     return shared(shares, fraction * strength_unit(problem))
 
 
 def shares_of(local: float, global_: float) -> Pair:
-    """The parts of two strengths in their sum; all is global where both are zero."""
+    """Return the shares of two strengths in their sum; all is global where both are zero."""
     total = local + global_
     part = local / total if total > 0 else 0.0
     return part, 1 - part
@@ -70,7 +69,7 @@ def shares_of(local: float, global_: float) -> Pair:
 
 
 def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
-    """Strengths that the user has named, checked and in ascending order."""
+    """Return strengths that the user gave, checked and in ascending order."""
     if strengths is None:
         return None
     if isinstance(strengths, str):
@@ -86,9 +85,10 @@ def given_grid(strengths: Sequence[float] | str | None) -> FloatArray | None:
 
 
 def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> FloatArray:
-    """Strengths up to that of Proposition 1, in ascending order.
+    """Return strengths up to that of Proposition 1, in ascending order.
 
-    By likelihood, where the all-zero tree is always stationary, parts of the loss without features.
+    Without bounds on the coefficients the all-zero tree is always stationary: the grid then holds
+    fractions of the featureless loss.
     """
     if not problem.boxed:
         ends = COUNT_FRACTIONS if problem.penalties.counts else SLOPE_FRACTIONS
@@ -106,9 +106,10 @@ def bound_grid(problem: TrainingProblem, scope: PathScope, n_points: int) -> Flo
 def grid_pairs(
     grid: FloatArray, scope: PathScope, problem: TrainingProblem, local_part: float = 0.0
 ) -> list[list[Pair]]:
-    """Rows of (local, global) strengths; each row is walked from its weakest pair.
+    """Return rows of (local, global) strengths, each from its weakest pair.
 
-    Where the global one is walked, the local one is that part of it, or as it is with part 0.
+    Where the global strength varies, the local one is ``local_part`` of it, or constant if that
+    is 0.
     """
     local, global_ = problem.penalties.local.strength, problem.penalties.global_.strength
     if scope == "local":

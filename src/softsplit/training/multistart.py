@@ -1,10 +1,9 @@
-"""A problem solved from many starts, and a search around the best trees that they end in.
+"""Multistart: solve a problem from many starts, then search around the best trees.
 
-This is the only place where randomness enters.
-
-Start ``i`` draws from the i-th child of one seed sequence, so its result depends on the seed and
-on ``i`` alone, not on how many starts run or side by side with what. Where the first few starts
-explore, the others are made after them and follow the best, with the classes on the same leaves.
+Randomness enters here and nowhere else. Start ``i`` draws from the i-th child of one seed sequence,
+so its result depends on the seed and on ``i`` alone, not on ``n_starts`` or ``n_jobs``. Where the
+solver explores structures with its first starts, later starts put the classes on the same leaves as
+the best of them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ HOP_KEY = 2**31
 
 @dataclass(frozen=True)
 class FrontOptions:
-    """Trees from which a search starts."""
+    """Trees from which the search around the best starts."""
 
     same_structure: int = 2
     """Most trees of one structure, where others have another."""
@@ -49,7 +48,7 @@ OPTIONS = FrontOptions()
 
 
 class StartJob(NamedTuple):
-    """A start to be made, with ``leaves`` like a tree that has these."""
+    """A start to run; with ``leaves``, it puts the classes on the same leaves as that tree."""
 
     number: int
     child: np.random.SeedSequence
@@ -72,12 +71,10 @@ def multistart(
     observer: Observer | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Solution]:
-    """Run ``solver`` from ``n_starts`` starts; one Solution each, in the order of the starts.
+    """Run ``solver`` from ``n_starts`` starts and return one Solution each, in their order.
 
-    With ``numbers`` only those of them are made.
-
-    The time limit of the budget covers all starts together. Those that would begin after it are
-    left out, except the first.
+    With ``numbers``, run only the starts with these numbers. The time limit of ``budget`` covers
+    all starts together; those that would begin after it are not run, except the first.
     """
     refuse_unsupported(solver, problem)
     budget = budget or Budget()
@@ -101,7 +98,7 @@ def multistart(
 
 
 def _following(rest: Sequence[StartJob], found: Sequence[Solution]) -> list[StartJob]:
-    """The other starts, which follow the best of the first; as they are if none was usable."""
+    """Return the later starts with the structure of the best first one, if any was usable."""
     usable = [solution for solution in found if solution.status.usable]
     if not usable:
         return list(rest)
@@ -127,7 +124,7 @@ def _run_jobs(
 
 
 def _children(sequence: np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
-    """The first children of a sequence; the same whenever they are asked for."""
+    """Return the first ``count`` children of a seed sequence, the same at every call."""
     fresh = np.random.SeedSequence(sequence.entropy, spawn_key=sequence.spawn_key)
     return fresh.spawn(count)
 
@@ -184,7 +181,7 @@ def _in_processes(
     observer: Observer,
 ) -> list[Solution]:
     finished: dict[int, Solution] = {}
-    # In the order in which they end, so that none has to wait for a slow one.
+    # Collected in the order in which they end, so that none waits for a slow one.
     parallel = Parallel(n_jobs=workers, prefer="processes", return_as="generator_unordered")
     ends = parallel(delayed(_run_numbered)(problem, solver, job, budget) for job in jobs)
     try:
@@ -195,7 +192,7 @@ def _in_processes(
                     _tell(observer, job, solution)
     finally:
         if budget.stopped:
-            with warnings.catch_warnings():  # that the rest is dropped is what was asked for
+            with warnings.catch_warnings():  # joblib warns that it drops the rest
                 warnings.simplefilter("ignore")
                 ends.close()
     return [finished[i] for i in sorted(finished)]
@@ -215,7 +212,7 @@ def _run_start(
     start = _drawn(problem, solver, job)
     if solver.releases_gil:
         return solver.solve(problem, start, budget)
-    else:  # possibly in a process of its own, which has a limit of its own
+    else:  # possibly in another process, which has its own limit of BLAS threads
         with one_blas_thread():
             return solver.solve(problem, start, budget)
 
@@ -223,7 +220,7 @@ def _run_start(
 def numbered_start(
     problem: TrainingProblem, solver: Solver, index: int, child: np.random.SeedSequence
 ) -> Start:
-    """The start with this number, from random numbers of its own."""
+    """Draw the start with this number from its own random numbers."""
     return _drawn(problem, solver, StartJob(index, child, solver.start_rule(problem, index)))
 
 
@@ -251,10 +248,10 @@ def _tell(observer: Observer, job: StartJob, solution: Solution) -> None:
 def best_solution(
     solutions: Sequence[Solution], budget: Budget | None = None, tie: float = 0.0
 ) -> Solution:
-    """The lowest objective among the usable solutions; the first of equals.
+    """Return the usable solution of lowest objective, the first of equals.
 
-    Objectives within ``tie`` of the lowest count as equal, and there the smallest weights win: of
-    two trees that cost the same, the gentler one.
+    Objectives within ``tie`` of the lowest count as equal; among these the tree with the smallest
+    sum of absolute weights is returned.
 
     Raises
     ------
@@ -294,9 +291,9 @@ def hop(
     budget: Budget | None = None,
     observer: Observer | None = None,
 ) -> Solution:
-    """The best of ``solutions``, after a search around the best few if the solver can do that.
+    """Return the best of ``solutions`` after a search around the best few, if the solver searches.
 
-    Its ``search`` says what was found and why the search stopped.
+    ``Solution.search`` of the result says what was found and why the search stopped.
     """
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
@@ -322,15 +319,16 @@ def _searched(
     budget: Budget,
     observer: Observer | None,
 ) -> Solution:
-    """``best``, or what a search around the best few of ``solutions`` has found."""
+    """Return ``best``, or a better tree that the search around the best few finds."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    # A child that no start uses, however many there are.
+    # The spawn key lies beyond those of all starts, so that no start shares these random numbers.
     key = (*sequence.spawn_key, HOP_KEY)
     rng = np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))
     front = varied(
         distinct([s for s in solutions if s.status.usable], len(solutions)), OPTIONS.size
     )
-    told = observer if observer and not ends.unlikely else Observer()  # nothing of no hops
+    # A search of no steps is not reported.
+    told = observer if observer and not ends.unlikely else Observer()
     with budget.interruptible():  # outside the perturbations, which see to it themselves
         told.searching()
         with one_blas_thread():
@@ -357,7 +355,7 @@ def varied(solutions: Sequence[Solution], keep: int) -> list[Solution]:
 
 
 def distinct(solutions: Sequence[Solution], keep: int) -> list[Solution]:
-    """The best usable solutions, leaving out those of the same objective."""
+    """Return up to ``keep`` solutions of different objective, the best usable ones first."""
     chosen: list[Solution] = []
     for solution in sorted(solutions, key=lambda s: (not s.status.usable, s.objective)):
         gap = abs(solution.objective - chosen[-1].objective) if chosen else np.inf

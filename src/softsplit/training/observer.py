@@ -1,4 +1,4 @@
-"""What training tells while it runs: how far it is."""
+"""Callbacks of training: progress of starts, search, paths and candidates."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from softsplit.solvers.base import Solution
 
 
 class Observer:
-    """Told what has happened, and says nothing; others override what they need.
+    """Base class of observers, which does nothing; subclasses override what they need.
 
-    Nothing that an observer does changes a result. Starts may end in several threads.
+    An observer never changes a result. Starts may end in several threads.
     """
 
     def starting(self, total: int) -> None:
-        """So many starts are about to run."""
+        """``total`` starts are about to run."""
 
     def start_ended(self, number: int, rule: str, solution: Solution) -> None:
-        """Start ``number``, counted from 1, came to its end."""
+        """Start ``number``, counted from 1, has ended."""
 
     def searching(self) -> None:
-        """Hops around the best trees are about to be made."""
+        """The search around the best trees begins."""
 
     def hopped(self, done: int, objective: float) -> None:
-        """``done`` hops are made; the lowest objective so far."""
+        """``done`` perturbations were made; ``objective`` is the lowest so far."""
 
     def search_ended(self, solution: Solution) -> None:
-        """The search is over, and this is the best tree."""
+        """The search has ended with ``solution``."""
 
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         """A problem of a path is solved."""

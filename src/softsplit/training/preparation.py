@@ -1,9 +1,9 @@
-"""A training problem made of validated rows and the parameters of a model, by one pure function.
+"""From validated rows and the parameters of a model to a training problem.
 
     prepare(settings, rows) -> Prepared
 
-``Rows`` are checked once, by an estimator; folds and samples are parts of them. Nothing in here is
-ever changed: other strengths or other classes make new objects.
+An estimator checks its ``Rows`` once; folds and samples are parts of them. All objects are
+immutable: other strengths or other classes make new ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IDLE = 1e-12
 
 
 class Within(NamedTuple):
-    """Columns that were chosen, in ascending order, among ``n_columns`` of a table."""
+    """A working set of columns, in ascending order, among ``n_columns`` of a table."""
 
     columns: NDArray[np.intp]
     n_columns: int
@@ -51,7 +51,7 @@ class Within(NamedTuple):
 
 @dataclass(frozen=True)
 class Placed:
-    """Rows behind an engine, with the scaling that they have there and a summary of them."""
+    """Scaled rows behind an engine, with their scaling and a summary of the features."""
 
     scaling: Scaling
     engine: RowEngine
@@ -59,7 +59,7 @@ class Placed:
 
 
 class TrainingRows(Protocol):
-    """What a problem is made of: ``Rows``, or rows that are not in this process."""
+    """Protocol of rows that a problem is made of: ``Rows``, or rows of another process."""
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -93,7 +93,7 @@ class Rows:
     ----------
     X : array of shape (n_rows, n_features)
     labels : array of int, shape (n_rows,)
-        Positions in ``classes``; of no meaning for rows of weight zero.
+        Positions in ``classes``; undefined for rows of weight zero.
     weight : array of shape (n_rows,)
     classes : array of shape (n_classes,)
     names : array of str, optional
@@ -101,15 +101,15 @@ class Rows:
     weighted : bool
         Whether the user gave weights.
     coding : Coding, optional
-        How X was made of a table, if it was; ``names`` are those of the coded columns then.
+        How X was coded from a table, if it was; ``names`` are then those of the coded columns.
     target : str, optional
-        What the labels are called, if y had a name.
+        Name of y, if it had one.
     groups : array of int, shape (n_features,), optional
-        The group of each feature: those of a group are selected together.
+        Group of each feature; features of a group are selected together.
     shared : tuple of Shared
-        Categories of the table that are coded by class shares, which folds learn anew.
+        Categories coded by class shares, which each fold learns from its own training rows.
     within : Within, optional
-        Which columns these are, where they were chosen among more of them (wide.py).
+        Which columns of a wide table these are (wide.py).
     """
 
     X: FloatArray
@@ -126,12 +126,12 @@ class Rows:
 
     @property
     def y(self) -> NDArray[Any]:
-        """The class of each row by its name."""
+        """Class label of each row."""
         named: NDArray[Any] = self.classes[self.labels]
         return named
 
     def part(self, rows: NDArray[Any]) -> Rows:
-        """Some of the rows, by their positions or by flags."""
+        """Return some of the rows, by position or by a boolean mask."""
         return replace(
             self,
             X=self.X[rows],
@@ -141,7 +141,7 @@ class Rows:
         )
 
     def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
-        """Rows to train on and rows to test on, both coded by what the first of them tell."""
+        """Return training and test rows of a fold, with class shares of the training rows."""
         own, other = self.part(train), self.part(test)
         for mine, theirs in zip(own.shared, other.shared, strict=True):
             own.X[:, mine.columns] = mine.held_out(own.labels, own.weight)
@@ -149,21 +149,21 @@ class Rows:
         return own, other
 
     def nameless(self) -> Rows:
-        """The same rows as plain numbers: what scorers on folds get."""
+        """Return the rows without column names, as scorers on folds receive them."""
         return replace(self, names=None, coding=None)
 
     @property
     def content(self) -> FloatArray:
-        """What tells rows apart, for their canonical order."""
+        """The cells by which rows are put in canonical order."""
         return self.X
 
     @property
     def two_valued(self) -> bool:
-        """Whether no column has three different values."""
+        """Whether every column has at most two distinct values."""
         return bool(np.all((self.X.min(axis=0) == self.X) | (self.X.max(axis=0) == self.X)))
 
     def counted(self) -> Rows:
-        """The rows of positive weight."""
+        """Return the rows of positive weight."""
         counted = self.weight > 0
         return self if np.all(counted) else self.part(counted)
 
@@ -174,7 +174,7 @@ class Rows:
         return present
 
     def of_classes(self, present: NDArray[np.bool_]) -> Rows:
-        """The same rows, where only some of the classes can be learned."""
+        """Return the rows with labels among the classes that are present."""
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
 
@@ -207,13 +207,13 @@ class Rows:
 
 
 class RowsThere(Rows):
-    """Rows of a tensor, perhaps on a device: they come here when they are asked for as an array."""
+    """Rows of a tensor, perhaps on a device; ``X`` copies them to this process when first used."""
 
     tensor: Any
 
     @classmethod
     def of(cls, tensor: Any, *facts: Any) -> RowsThere:
-        """From a tensor, and what ``Rows`` are made of after X, in that order."""
+        """Make rows from a tensor and the fields of ``Rows`` after X, in their order."""
         made = cls.__new__(cls)
         names = [field.name for field in fields(Rows)[1:]]
         vars(made).update(zip(names, facts, strict=False), tensor=tensor)
@@ -226,7 +226,7 @@ class RowsThere(Rows):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A training problem, with all that turns its solution into a tree for rows of X.
+    """A training problem, and what turns its solution into a fitted tree.
 
     Attributes
     ----------
@@ -257,12 +257,12 @@ class Prepared:
 
     @property
     def placed(self) -> Placed:
-        """The rows in their place, for problems that differ in their trees alone."""
+        """The scaled rows, for further problems on the same rows."""
         return Placed(self.scaling, self.problem.rows, self.summary)
 
     @property
     def n_rows(self) -> int:
-        """Different rows of positive weight: those that count."""
+        """Number of distinct rows of positive weight."""
         return self.problem.rows.n_rows
 
     @property
@@ -273,7 +273,7 @@ class Prepared:
         return tuple(map(str, self.names))
 
     def with_strengths(self, local: float, global_: float) -> Prepared:
-        """The same with other strengths of the local and of the global penalty."""
+        """Return the same problem and settings with other strengths."""
         return replace(
             self,
             settings=self.settings.with_strengths(local, global_),
@@ -283,11 +283,11 @@ class Prepared:
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
-        """The tree of a solution; the importances of its features take a pass over the rows.
+        """Return the fitted tree of a solution; ``importances`` take a pass over the rows.
 
-        Leaves that carry classes get the class shares of the rows in them besides. Where leaves
-        are distributions already, the cost matrix decides which class they predict. Where the
-        formulation says so, branches without effect are removed: the tree may be less deep.
+        Where leaves hold one class each, the class shares of the rows that reach them are computed
+        as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
+        formulation prunes, branches without effect are removed, and the tree may be shallower.
         """
         found, shares = solution.parameters, None
         if formulation_of(self.settings.loss).prunes:
@@ -330,14 +330,15 @@ class Prepared:
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
-    """The problem with other strengths of its local and its global penalty."""
+    """Return the problem with other strengths of its local and its global penalty."""
     return problem.with_penalties(problem.penalties.with_strengths(local, global_))
 
 
 def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = None) -> Prepared:
-    """Scale the rows and put the training problem together; one sentence if a setting is wrong.
+    """Scale the rows and return the training problem.
 
-    ``known`` are the rows in their place, if they were scaled before.
+    ``known`` are the scaled rows behind their engine, if they were prepared before. Raises
+    ValueError, in one sentence, for a setting that is out of range.
     """
     n_classes = len(rows.classes)
     formulation = formulation_of(settings.loss)

@@ -1,4 +1,4 @@
-"""Neighbouring problems solved one after the other, each from the trees of the last."""
+"""Regularisation paths: problems that differ in their strengths, solved with warm starts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from softsplit.training.observer import Observer
 
 @dataclass(frozen=True)
 class PathOptions:
-    """How paths of strengths are finished."""
+    """How much work the trees of a path get after they were compared."""
 
     late_seconds: float = 0.3
     """Seconds for which known trees are still measured after the time of a path is over."""
@@ -55,16 +55,17 @@ def solve_path(
     thorough: bool = True,
     tight: bool = True,
 ) -> list[Solution]:
-    """Solve neighbouring problems one after the other, each from the best trees of the last.
+    """Solve problems in order, each from the best trees of the one before.
 
-    The first is solved by multistart; of its solutions the ``keep`` best of different objective
-    go on, each as the start of the next problem, followed by a search. The problems may differ
-    in their penalties only, so that the last tree is feasible for the next one. On the way back
-    every problem is tried from the tree of its other neighbour. The best solution of each problem
-    is returned; if the budget runs out or the user interrupts, those of the problems that were
-    reached. Without ``thorough`` there is neither search nor way back: trees of many paths are to
-    be compared, and each path must be cheap. Where a solver follows whole paths by itself, trees
-    end ``tight`` if they are to be kept.
+    The first problem is solved by multistart. Its ``keep`` best solutions of different objective
+    start the next problem, followed by a search, and so on. The problems differ in their penalties
+    only, so that a tree that is feasible for one is feasible for all. A second pass, backwards,
+    tries every problem from the tree of its other neighbour.
+
+    Return the best solution of each problem; if the budget ends, of those that were reached.
+    Without ``thorough`` there is neither search nor second pass, for paths that are only compared.
+    A solver that follows whole paths (``Solver.follows``) does so instead; its trees descend to
+    their last digits if ``tight``.
     """
     budget, observer = budget or Budget(), observer or Observer()
     if solver.follows(problems[0]):
@@ -84,7 +85,9 @@ def solve_path(
         best = best_solution(first, budget)
     front = distinct([best, *first], keep)
     path = [front[0]]
-    with budget.interruptible():  # between two solves, or in a solver that does not expect it
+    with (
+        budget.interruptible()
+    ):  # Ctrl-C between two solves, or in a solver that does not handle it
         observer.point_ended(problems[0], front[0])
         for problem in problems[1:]:
             if budget.exhausted:
@@ -99,7 +102,7 @@ def solve_path(
                 best = hop(problem, solver, found, seed=seed, budget=budget)
             elif any(s.status.usable for s in found) or budget.exhausted:
                 best = best_solution(found, budget)
-            else:  # no tree so sparse meets the rates: what was found before can be compared
+            else:  # no tree this sparse meets the rates: keep what was found before
                 break
             front = distinct([best, *(s for s in found if s.status.usable)], keep)
             path.append(best)
@@ -122,10 +125,10 @@ def _follow(
     observer: Observer,
     tight: bool,
 ) -> list[Solution]:
-    """The same with a solver that follows the whole path from each start.
+    """``solve_path`` with a solver that follows the whole path from each start.
 
     Paths are compared before the last digits of their trees, which take longest; for each problem
-    the best few are finished. To leave time for that, no start is begun in the second half of a
+    only the best few are finished. To leave time for that, no start begins in the second half of a
     time limit.
     """
     refuse_unsupported(solver, problems[0])
@@ -141,12 +144,12 @@ def _follow(
                 path = solver.path(problems[0], start, budget)
                 paths.append((path, path.trees(problems, tight=False)))
         length = len(paths[0][1])
-        # What a start that was cut short has reached is no better than what is there.
+        # A start that was cut short has fewer trees than the others, and is not compared.
         whole = [(path, trees) for path, trees in paths if len(trees) == length]
         best: list[Solution] = []
         ended = np.inf
         for at, problem in enumerate(problems[:length]):
-            if budget.exhausted:  # who has pressed Ctrl-C does not wait for thousands of points
+            if budget.exhausted:  # after Ctrl-C, do not measure thousands of points
                 ended = min(ended, budget.now())
                 if budget.now() - ended > OPTIONS.late_seconds:
                     break
@@ -172,9 +175,9 @@ def _cut_short(budget: Budget) -> Status:
 def _last_digits(
     problem: TrainingProblem, some: Sequence[tuple[Path, Solution]], budget: Budget
 ) -> Solution:
-    """The best of the first trees of some paths after their last descents.
+    """Finish the trees of some paths for ``problem`` and return the best.
 
-    Where there is no time for that, the first as it is.
+    Where no time is left, return the first tree as it is.
     """
     tree = some[0][1]
     found: list[Solution] = []
@@ -188,7 +191,7 @@ def _last_digits(
 
 
 def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budget: Budget) -> None:
-    """No problem is left with a tree that is worse there than that of a neighbour."""
+    """Replace the tree of a problem by that of a neighbour where the latter is better there."""
     forward = [(i, i - 1) for i in range(1, len(best))]
     for here, there in forward + [(b, a) for a, b in reversed(forward)]:
         if problems[here].objective(best[there].parameters) < best[here].objective:
@@ -196,7 +199,7 @@ def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budg
 
 
 def _as_it_is(problem: TrainingProblem, known: Solution, budget: Budget) -> Solution:
-    """A tree that is known from a neighbouring problem, or roughly, measured on this one."""
+    """Measure a known tree on this problem, without a descent."""
     return Solution.measure(
         problem,
         known.parameters,

@@ -1,4 +1,4 @@
-"""How a prepared problem is trained, and how that ended.
+"""Training of a prepared problem: its settings, the run, and its outcome.
 
 train(prepared, run, observer) -> Outcome
 """
@@ -33,7 +33,7 @@ CheckRows = Callable[[Any], FloatArray]
 
 @dataclass(frozen=True)
 class Run:
-    """How to train, apart from what; the clock of its budget runs."""
+    """Solver, starts, seed and budget of a training; the clock of the budget is running."""
 
     solver: Solver
     n_starts: int
@@ -43,7 +43,7 @@ class Run:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Run:
-        """From the parameters of an estimator, checked before any work is done."""
+        """Check the parameters of an estimator and return its run, before any work is done."""
         native = formulation_of(parameters["loss"]).solver
         solver = settings.make_solver(parameters["solver"], native)
         max_iter, time_limit = parameters["max_iter"], parameters["time_limit"]
@@ -63,7 +63,7 @@ class Run:
         )
 
     def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
-        """The same with any rows of the user's that the solver looks at scaled and coded."""
+        """Return the run with rows that the user gave to the solver scaled and coded."""
 
         def scaled(X: Any) -> FloatArray:
             return scaled_rows(prepared.scaling, check(X))
@@ -71,9 +71,9 @@ class Run:
         return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
 
     def ready(self, problem: TrainingProblem) -> Run:
-        """The same with the code for such problems compiled, which its clock has not counted.
+        """Compile the code for such problems and return the run with its clock set back.
 
-        To be called when all input is known to be sound: on a new installation it takes a while.
+        Called after all input was checked: on a new installation compiling takes seconds.
         """
         began = time.perf_counter()
         make_ready(self.solver, problem, timed=self.budget.time_limit is not None)
@@ -91,21 +91,21 @@ class End(Enum):
 
     @classmethod
     def of(cls, status: Status) -> End:
-        """The end of a single run."""
+        """Return the end that belongs to the status of a single run."""
         return cls[status.name] if status.name in cls.__members__ else cls.COMPLETE
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training has led to.
+    """Result of a training.
 
     Attributes
     ----------
     best : Solution
     starts : tuple of Solution
-        One per start that was made; ``best`` may be better than the best of them.
+        One for each start that was run; ``best`` may be better than the best of them.
     n_wanted : int
-        Starts that were asked for.
+        Number of starts asked for.
     end : End
     """
 
@@ -116,7 +116,7 @@ class Outcome:
 
     @classmethod
     def of(cls, best: Solution, starts: Sequence[Solution], run: Run) -> Outcome:
-        """How it ended follows from the budget, the number of starts and the status of the best."""
+        """Return the outcome; its end follows from the budget, the starts and the best status."""
         end = End.of(best.status)
         if run.budget.stopped:
             end = End.INTERRUPTED
@@ -126,12 +126,12 @@ class Outcome:
 
     @classmethod
     def alone(cls, found: Solution) -> Outcome:
-        """A solution that was not found by multistart."""
+        """Return the outcome of a single solution."""
         return cls(found, (found,), 1, End.of(found.status))
 
     @property
     def warning(self) -> str | None:
-        """What kept training from ending by itself, in words for the user."""
+        """Why training was cut short, for the user; None if it was not."""
         made = len(self.starts)
         if self.end is End.INTERRUPTED:
             return f"interrupted; the best of {made} starts so far is kept"
@@ -141,7 +141,7 @@ class Outcome:
 
 
 def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Outcome:
-    """The best tree of many starts, after a search around the best of them.
+    """Return the best tree of many starts, after a search around the best of them.
 
     Where rows are many, starts and search see samples of them (growing.py).
     """
@@ -173,7 +173,7 @@ def _name_rates(
     solutions: list[Solution],
     classes: NDArray[Any],
 ) -> ValueError:
-    """Say which class's rate was out of reach, if that is what failed."""
+    """Return an error that names the class whose minimum rate was not reached, if one was not."""
     closest = min(solutions, key=lambda solution: solution.violation)
     rates = problem.rates(closest.parameters)
     worst = int(np.argmax(problem.minimum_rates - rates))
@@ -187,9 +187,9 @@ def _name_rates(
 
 
 def watched(verbose: Any, budget: Budget, n_points: int = 0) -> AbstractContextManager[Observer]:
-    """The observer of a fit, or of a path of ``n_points``: the console, or nobody."""
+    """Return the observer of a fit or of a path of ``n_points``: the console if ``verbose``."""
     if not settings.make_verbose(verbose):
         return nullcontext(Observer())
-    from softsplit.training.progress import ConsoleProgress  # with Rich: few need it
+    from softsplit.training.progress import ConsoleProgress  # loads Rich
 
     return ConsoleProgress(budget, n_points)
