@@ -189,8 +189,8 @@ def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
     tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, cost_matrix=[[0, 1], [12, 0]])
     model = oriented(tree.fit(X, y).tree_, X, y)
     flow = rows_flow(model, X, y)
-    assert flow.called.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
-    otherwise = round(flow.called[1, 0])
-    assert otherwise > 0  # of those that most probably end where class 0 is called
+    assert flow.predicted.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
+    otherwise = round(flow.predicted[1, 0])
+    assert otherwise > 0  # of those that most probably end where class 0 is predicted
     drawn = "".join(tree_svg(model, flow, "a tree").itertext())
-    assert f"{otherwise} called 1" in drawn and "% are 0" in drawn
+    assert f"{otherwise} predicted 1" in drawn and "% are 0" in drawn

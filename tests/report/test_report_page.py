@@ -244,7 +244,7 @@ def test_everything_has_a_name_and_one_heading_leads(opened):
     page = opened()
     assert page.locator("h1").count() == 1
     assert page.get_by_role("slider", name="Strength of the penalty").count() == 1
-    assert page.get_by_role("slider", name="Call a row").count() == 1
+    assert page.get_by_role("slider", name="Predict ").count() == 1
     assert page.get_by_role("button", name="Copy").count() == 2
     drawing = page.get_by_role("group", name=re.compile("Drawing of tree"))
     assert drawing.count() == 1

@@ -314,11 +314,11 @@ class _Graph:
 
     def _consistent(self, shares: str, best: str, name: str) -> str:
         """As ``consistent_with_argmax`` of reading/leaf_shares.py."""
-        called = self.add("Unsqueeze", best, self._ints(1))
-        own = self.add("GatherElements", shares, called, axis=1)
+        predicted = self.add("Unsqueeze", best, self._ints(1))
+        own = self.add("GatherElements", shares, predicted, axis=1)
         cap = self.add("Mul", own, self.constant(np.float64(BELOW)))
         places = self.constant(np.arange(len(self.tree.classes))[None, :])
-        is_own = self.add("Equal", called, places)
+        is_own = self.add("Equal", predicted, places)
         level = self.add("Where", is_own, shares, self.add("Min", shares, cap))
         return self._normalised(level, name)
 

@@ -1,1 +1,1 @@
-"""What a fitted tree tells its reader: equations, reasons, importances, plainer trees."""
+"""A fitted tree as plain data, its predictions, texts, explanations and simpler forms."""

@@ -115,21 +115,21 @@ class UndecidedError(Exception):
 
 
 def class_changes(
-    model: TreeModel, x: FloatArray, told: Sequence[float | str] | None = None
+    model: TreeModel, x: FloatArray, written: Sequence[float | str] | None = None
 ) -> tuple[list[Change], list[str]]:
     """Nearest change along every feature in use, smallest share of range first.
 
     Features along which the class does not change within the training range are not listed.
-    ``told`` are the values of the row as people write them, by feature or by variable, if not its
-    numbers. The second list names features whose search was given up.
+    ``written`` are the values of the row as people write them, by feature or by variable, if not
+    its numbers. The second list names features whose search was given up.
     """
     current = int(model.predict_index(x[None, :])[0])
-    told = [float(value) for value in x] if told is None else told
+    written = [float(value) for value in x] if written is None else written
     found, undecided = [], []
     for i in in_use(model):
         name = model.feature_names[i] if model.coding is None else model.coding.variables[i].name
         try:
-            change = change_along(model, x, i, current, told[i])
+            change = change_along(model, x, i, current, written[i])
         except UndecidedError:
             undecided.append(name)
             continue
@@ -146,22 +146,22 @@ def in_use(model: TreeModel) -> list[int]:
 
 
 def change_along(
-    model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
 ) -> Moved | None:
     """The nearest change of one feature, or of one variable, and the row after it."""
     if model.coding is None:
-        return _moved_to(model, x, i, i, current, told)
+        return _moved_to(model, x, i, i, current, written)
     columns, variable = model.coding.columns_of(i), model.coding.variables[i]
     if variable.kind == CATEGORY:
-        return _other_level(model, x, i, current, told)
+        return _other_level(model, x, i, current, written)
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
-    return _moved_to(model, x, int(columns[0]), i, current, told)
+    return _moved_to(model, x, int(columns[0]), i, current, written)
 
 
 def _moved_to(
-    model: TreeModel, x: FloatArray, j: int, i: int, current: int, told: float | str
+    model: TreeModel, x: FloatArray, j: int, i: int, current: int, written: float | str
 ) -> Moved | None:
     """The nearest change along column j, which is feature or variable i."""
     value: float | None = float(x[j])
@@ -174,7 +174,7 @@ def _moved_to(
     change = Change(
         feature=i if coding is None else coding.places[i],
         name=model.feature_names[i] if coding is None else coding.variables[i].name,
-        value=told,
+        value=written,
         new_value=value if coding is None else coding.variables[i].told(value),
         share_of_range=finite(abs(value - float(x[j])) / span) if span > 0 else 0.0,
         label=model.labels[int(model.predict_index(row[None, :])[0])],
@@ -183,7 +183,7 @@ def _moved_to(
 
 
 def _other_level(
-    model: TreeModel, x: FloatArray, i: int, current: int, told: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
 ) -> Moved | None:
     """The level of a category at which the class is another: the nearest, then the surest."""
     assert model.coding is not None
@@ -193,20 +193,20 @@ def _other_level(
     places[strange] = np.nan
     rows = np.repeat(x[None, :], len(places), axis=0)
     rows[:, columns] = variable.coded(Cells(places, np.zeros_like(strange), strange))
-    called = model.predict_index(rows)
-    changed = np.flatnonzero(called != current)
+    predicted = model.predict_index(rows)
+    changed = np.flatnonzero(predicted != current)
     if not len(changed):
         return None
     far = np.abs(rows[changed][:, columns] - x[columns]).sum(axis=1).round(9)
-    sure = model.votes(rows[changed])[np.arange(len(changed)), called[changed]]
+    sure = model.votes(rows[changed])[np.arange(len(changed)), predicted[changed]]
     best = int(changed[np.lexsort((-sure, far))[0]])
     change = Change(
         feature=model.coding.places[i],
         name=variable.name,
-        value=told,
+        value=written,
         new_value=variable.other_name if strange[best] else variable.levels[best],
         share_of_range=1.0,
-        label=model.labels[int(called[best])],
+        label=model.labels[int(predicted[best])],
     )
     return change, rows[best]
 
@@ -408,15 +408,15 @@ class TriedValues(NamedTuple):
 
 
 def joint_change(
-    model: TreeModel, x: FloatArray, told: Sequence[float | str]
+    model: TreeModel, x: FloatArray, written: Sequence[float | str]
 ) -> tuple[Change, ...]:
     """Two changes that together change the class of a row; empty if none was found.
 
-    ``told`` are the values of the row as people write them, by feature or by variable.
+    ``written`` are the values of the row as people write them, by feature or by variable.
     """
     with np.errstate(over="ignore"):  # of a row far off, distances may be infinite
         best = _nearest_pair(model, x)
-    return () if best is None else _followed_back(model, x, told, *best)
+    return () if best is None else _followed_back(model, x, written, *best)
 
 
 def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[int, int]] | None:
@@ -475,7 +475,7 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
 def _followed_back(
     model: TreeModel,
     x: FloatArray,
-    told: Sequence[float | str],
+    written: Sequence[float | str],
     row: FloatArray,
     pair: tuple[int, int],
 ) -> tuple[Change, ...]:
@@ -487,7 +487,7 @@ def _followed_back(
         begun = row.copy()
         begun[columns] = x[columns]  # as it was, the other one moved
         try:
-            change = change_along(model, begun, i, current, told[i])
+            change = change_along(model, begun, i, current, written[i])
         except UndecidedError:
             return ()
         if change is None or int(model.predict_index(begun[None, :])[0]) != current:

@@ -235,23 +235,23 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
-    called, if not as the most probable one."""
+    predicted, if not as the most probable one."""
     return [*_gap_notes(model), *decision_notes(model)]
 
 
 def decision_notes(model: TreeModel) -> list[str]:
-    """When classes are called, if not as the most probable one."""
+    """When a class is predicted, if it is not the most probable one."""
     if model.call_costs is None or model.distributions is not None:
         return []
     labels = model.labels
     if len(labels) > 2:
         even = np.allclose(model.call_costs, (1 - np.eye(len(labels))) * model.call_costs.max())
-        return [] if even else ["rows are called by the least expected cost (cost_matrix)"]
+        return [] if even else ["the predicted class has the least expected cost (cost_matrix)"]
     k = int(model.decision_threshold(1) < model.decision_threshold(0))
     least = model.decision_threshold(k)
     if abs(least - 0.5) < 1e-9:
         return []
-    return [f"{visible(labels[k])} is called from a probability of {100 * least:.3g} % on"]
+    return [f"{visible(labels[k])} is predicted from a probability of {100 * least:.3g} % on"]
 
 
 def _gap_notes(model: TreeModel) -> list[str]:
@@ -267,19 +267,19 @@ def _gap_notes(model: TreeModel) -> list[str]:
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:
-    """The class of a leaf, or its classes with their shares, as text; first the one it calls."""
+    """The class of a leaf, or its classes with their shares, as text; first the predicted one."""
     labels = model.labels
     return ", ".join(visible(labels[k]) + share for k, share in listed_classes(model, leaf))
 
 
 def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
-    """Positions of the classes of a leaf that are told, each with its share as text.
+    """Positions of the classes that a leaf lists, each with its share as text.
 
-    The class that a row there is called stands first, whatever its share.
+    The class that is predicted there stands first, whatever its share.
     """
-    shares, called = model.leaf_shares[:, leaf], int(model.leaf_predictions[leaf])
-    if shares[called] >= OPTIONS.pure_leaf:
-        return ((called, ""),)
+    shares, predicted = model.leaf_shares[:, leaf], int(model.leaf_predictions[leaf])
+    if shares[predicted] >= OPTIONS.pure_leaf:
+        return ((predicted, ""),)
     others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= OPTIONS.listed)
-    told = [called, *(k for k in others if k != called)]
-    return tuple((k, f" {100 * shares[k]:.0f} %") for k in told)
+    listed = [predicted, *(k for k in others if k != predicted)]
+    return tuple((k, f" {100 * shares[k]:.0f} %") for k in listed)

@@ -121,7 +121,7 @@ class Explanation:
     leaf : int
         The most probable leaf, counted from the left.
     leaf_label : str
-        The class of that leaf, or its classes with their shares, as text; first the one it calls.
+        The class of that leaf, or its classes with their shares, as text; first the predicted one.
     leaf_probability : float
         Of all leaves below the end of the path.
     changes : tuple of Change
@@ -189,14 +189,14 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
     splits = {found.node: found.split for found in outline(model).questions() if found.split}
     path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
-    told = _told(model, x, cells)
-    changes, undecided = class_changes(model, x, told)
-    proba, called = model.predict_proba(row)[0], int(model.predict_index(row)[0])
+    written = _written_values(model, x, cells)
+    changes, undecided = class_changes(model, x, written)
+    proba, predicted = model.predict_proba(row)[0], int(model.predict_index(row)[0])
     return Explanation(
-        label=model.labels[called],
+        label=model.labels[predicted],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
         branches=tuple(
-            _reading(model, x, splits[t], scores[t], gates[t], reach[t], told)
+            _reading(model, x, splits[t], scores[t], gates[t], reach[t], written)
             for t in sorted(splits)
         ),
         path=tuple(path),
@@ -204,14 +204,14 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         leaf_label=leaf_label(model, leaf),
         leaf_probability=float(sum(leaves[i] for i in end)),
         changes=tuple(changes),
-        together=() if changes else joint_change(model, x, told),
+        together=() if changes else joint_change(model, x, written),
         undecided=tuple(undecided),
-        note="" if proba[called] == proba.max() else _reason(model),
+        note="" if proba[predicted] == proba.max() else _reason(model),
         remarks=_remarks(model, cells),
     )
 
 
-def _told(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> list[float | str]:
+def _written_values(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> list[float | str]:
     """The values of a row as people write them, by feature or by variable."""
     if not cells:
         return [float(value) for value in x]
@@ -232,7 +232,7 @@ def _reason(model: TreeModel) -> str:
     """Why the tree may say another class than the most probable one."""
     if model.distributions is None:
         return "not the most probable class, but the one of least expected cost"
-    return "not the most probable class: leaves are called by the costs and rates of the training"
+    return "not the most probable class: costs and rates of the training set the classes of leaves"
 
 
 def _below(model: TreeModel, path: list[int], leaf: int) -> range:
@@ -251,7 +251,7 @@ def _reading(
     score: float,
     left: float,
     reach: float,
-    told: list[float | str],
+    written: list[float | str],
 ) -> BranchReading:
     branch = split.branch
     weights = model.parameters.weights[:, branch] / model.parameters.n_features
@@ -264,7 +264,7 @@ def _reading(
     mean[features] = model.summary.scaled_mean[features]
     at_mean = float(weights @ mean) - float(model.parameters.thresholds[branch])
     amounts = _amounts(split, x, scaled)
-    contributions = _contributions(model, split, amounts, pulls, told)
+    contributions = _contributions(model, split, amounts, pulls, written)
     contributions.sort(key=lambda term: -abs(term.log_odds))
     return BranchReading(
         branch=branch,
@@ -285,13 +285,13 @@ def _contributions(
     split: Split,
     amounts: dict[int, float],
     pulls: FloatArray,
-    told: list[float | str],
+    written: list[float | str],
 ) -> list[Contribution]:
     """What each feature does, or each variable with all its columns."""
     coding = model.coding
     if coding is None:
         return [
-            Contribution(j, model.feature_names[j], told[j], amounts[j], float(pulls[j]))
+            Contribution(j, model.feature_names[j], written[j], amounts[j], float(pulls[j]))
             for j in split.features
         ]
     made = []
@@ -301,7 +301,7 @@ def _contributions(
             Contribution(
                 feature=coding.places[i],
                 name=coding.variables[i].name,
-                value=told[i],
+                value=written[i],
                 amount=finite(sum(amounts[j] for j in own)),
                 log_odds=float(sum(pulls[j] for j in own)),
             )
@@ -350,13 +350,13 @@ def _change_lines(explanation: Explanation) -> list[str]:
     if explanation.changes:
         lines.append("another class if one feature changes within its training range:")
         lines += [
-            f"    {_told_change(change)}: class {visible(change.label)}"
+            f"    {_change_text(change)}: class {visible(change.label)}"
             for change in explanation.changes
         ]
     elif explanation.together:
         lines.append("no single feature changes the class within its training range; two do:")
-        told = " and ".join(map(_told_change, explanation.together))
-        lines.append(f"    {told}: class {visible(explanation.together[0].label)}")
+        written = " and ".join(map(_change_text, explanation.together))
+        lines.append(f"    {written}: class {visible(explanation.together[0].label)}")
     else:
         lines.append(
             "no change of one or two features within training ranges was found to change the class"
@@ -366,7 +366,7 @@ def _change_lines(explanation: Explanation) -> list[str]:
     return lines
 
 
-def _told_change(change: Change) -> str:
+def _change_text(change: Change) -> str:
     before, after = _value(change.value), _value(change.new_value)
     level = isinstance(change.new_value, str) and change.share_of_range == 1.0
     # What is unknown has no distance from a number.

@@ -21,7 +21,7 @@ class HardTree:
 
     It goes left where the soft tree would with probability at least one half, and says the class
     of the leaf. It answers without probabilities and can be followed with a pencil. It is not the
-    tree that was trained: ``agreement`` tells on how many rows both say the same.
+    tree that was trained: ``agreement`` is the share of rows for which both predict the same.
 
     Attributes
     ----------

@@ -1,33 +1,36 @@
-"""What leaves say: the class shares of the rows that reach them, and which class they call.
+"""Class shares of leaves, the classes that are predicted from them, and how both are reconciled.
 
 With M_kl the weight of the training rows of class k that reach leaf l and n_k that of all rows of
-class k, a leaf of a tree that was trained for costs is filled with the shares
+class k, a leaf of a tree that was trained for costs has the class shares
 
     c_kl = (M_kl + pi_k s) / (sum_k M_kl + s),      pi_k = n_k / sum_k n_k
 
-so that every leaf has seen s more rows than it has, with the classes of the whole. No share is
-zero, and a leaf that no row reaches knows nothing but pi. Class weights and costs take no part:
-shares are estimates of what a row there is, not of what to call it. Leaves below a branch that all
-carry the same class count as one leaf, which has the rows of all of them: costs gave that branch
-nothing to decide, and so it decides nothing here either.
+as if every leaf had seen s further rows with the class frequencies of all rows. No share is zero,
+and a leaf that no row reaches has the shares pi. Class weights and costs take no part: shares
+estimate what a row is, not what to predict. Leaves below a branch that all have the same class are
+pooled: costs gave that branch nothing to decide, so it decides nothing here either.
 
-Where gates are not shut a row is in many leaves at once, and shares of masses would be mixed twice:
-once when leaves are filled, once when they are read. So a few expectation steps follow, in which
-M_kl counts what leaf l is responsible for, sum_i weight_i P_il c_kl / sum_m P_im c_km over the rows
-of class k: the likelihood of the rows rises with each. Where gates are shut they change nothing.
+Where gates are not shut, a row is in many leaves at once, and shares of masses would be mixed
+twice: once when leaves are filled, once when they are read. So a few expectation steps (of the EM
+algorithm, Dempster, Laird and Rubin 1977) follow, in which M_kl counts what leaf l is responsible
+for, sum_i weight_i P_il c_kl / sum_m P_im c_km over the rows of class k. Each step raises the
+likelihood of the rows; where gates are shut, they change nothing.
 
-A row between two leaves is called by the larger reach, while its mixture of shares may lean to the
-other side by a hair. Where all leaves are called by the largest of their shares, rows are to be as
-well, as scikit-learn has it: classes above the one that is called are lowered to it. Of a tree with
-a leaf that is called against its shares, by costs or class rates, mixtures stay as they are. A leaf
-with less than a row has no evidence against its class, and no share above that of its class.
+Between two leaves, the class with the larger reach is predicted, while the mixture of shares may
+slightly favour the other. Where every leaf predicts the largest of its shares, probabilities are
+made *argmax-consistent*, as in scikit-learn: classes above the predicted one are lowered to it.
+Where costs or class rates made a leaf predict another class than its largest share, mixtures stay
+as they are. A leaf with less than one row has no evidence against its class, and no share above
+that of its class.
 
-To call class y k costs cost[y, k]. Of a row with class probabilities q the call k costs
+Predicting k for a row of class y costs cost[y, k]. With class probabilities q, the prediction k
+has the expected cost
 
     sum_y q_y cost[y, k],
 
-which is least where the votes sum_y q_y gain[y, k] are largest; gain[y, k] is what k costs less
-than the dearest call of y. They are linear in q, so that leaves have votes as they have shares.
+which is least where the votes sum_y q_y gain[y, k] are largest; gain[y, k] is by how much k is
+cheaper than the dearest prediction for y. Votes are linear in q, so leaves have votes as they have
+shares.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ EXPECTATION_STEPS = 3
 """More than these three gain nothing on rows left out."""
 
 BELOW = 1.0 - 1e-9
-"""A class that was lowered to the one that is called stays below it by a hair."""
+"""A class that was lowered to the predicted one stays below it by this factor."""
 
 ALIKE = 0.005
 """Leaves whose classes differ by no more carry the same: solvers may end near a class only."""
@@ -79,29 +82,29 @@ def _pooled(mass: FloatArray, leaf_classes: FloatArray) -> FloatArray:
     return pooled
 
 
-def consistency_bound(shares: FloatArray, calls: NDArray[np.intp]) -> float:
-    """What the largest probability of a row exceeds only if its class is called.
+def consistency_bound(shares: FloatArray, predicted: NDArray[np.intp]) -> float:
+    """A bound: where the largest probability of a row exceeds it, that class is predicted.
 
-    The reach of leaves that call another class is at least one half otherwise.
+    Otherwise the reach of leaves that predict another class is at least one half.
     """
-    own = np.arange(len(shares))[:, None] == calls
+    own = np.arange(len(shares))[:, None] == predicted
     inside, outside = shares[own].max(), shares[~own].max()
     return float(max(inside, outside) + outside) / 2
 
 
-def consistent_with_argmax(proba: FloatArray, called: NDArray[np.intp]) -> FloatArray:
-    """Probabilities (n_rows, n_classes) in which no class is above the one that is called."""
+def consistent_with_argmax(proba: FloatArray, predicted: NDArray[np.intp]) -> FloatArray:
+    """Probabilities (n_rows, n_classes) in which no class is above the predicted one."""
     rows = np.arange(len(proba))
-    own = proba[rows, called]
+    own = proba[rows, predicted]
     made = np.minimum(proba, BELOW * own[:, None])
-    made[rows, called] = own
+    made[rows, predicted] = own
     return made / made.sum(axis=1, keepdims=True)
 
 
 def decision_gains(costs: FloatArray) -> FloatArray:
     """gain[y, k], numbers from 0 to 1; for equal costs of all errors the identity.
 
-    A class that costs the same whatever it is called has gain 1 throughout: no decision depends on
+    A class that costs the same whatever is predicted has gain 1 throughout: no decision depends on
     it, and a row that is surely of this class still has votes.
     """
     gains = costs.max(axis=1, keepdims=True) - costs

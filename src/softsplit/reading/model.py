@@ -50,9 +50,10 @@ class TreeModel:
         What training ended with, and after how many iterations, as far as it is known.
     distributions : array of shape (n_classes, n_leaves), optional
         Class shares of the training rows that reach each leaf, of a tree whose ``leaf_classes`` say
-        what to call them; see ``softsplit.reading.leaf_shares``. None: ``leaf_classes`` are shares.
+        what to predict there; see ``softsplit.reading.leaf_shares``. None: ``leaf_classes`` are
+        shares.
     call_costs : array of shape (n_classes, n_classes), optional
-        What it costs to call class y (row) k (column), where the class is the call of least
+        What it costs to predict k (column) for class y (row), where the prediction is that of least
         expected cost. None: costs were part of the training, or it is the most probable class.
     coding : Coding, optional
         How the features were made of the variables of a table. None: they are its columns.
@@ -156,14 +157,14 @@ class TreeModel:
         """What each leaf adds to the votes of each class, (n_classes, n_leaves).
 
         Of a tree trained for costs they are its classes: costs and class rates were part of the
-        training. Otherwise they are the shares, or what each call saves if calls have costs.
+        training. Otherwise they are the shares, or what each prediction saves under a cost matrix.
         """
         if self.distributions is not None or self.call_costs is None:
             return self.parameters.leaf_classes
         return decision_gains(self.call_costs).T @ self.parameters.leaf_classes
 
     def decision_threshold(self, k: int) -> float:
-        """From which probability of class k on a tree of two classes calls it."""
+        """The probability from which on a tree of two classes predicts class k."""
         costs = self.call_costs
         if costs is None or self.distributions is not None:
             return 0.5
@@ -173,7 +174,7 @@ class TreeModel:
 
     @cached_property
     def leaf_predictions(self) -> NDArray[np.intp]:
-        """Position of the class that a row in each leaf is called, (n_leaves,)."""
+        """Position of the class that is predicted in each leaf, (n_leaves,)."""
         best: NDArray[np.intp] = np.argmax(self.leaf_votes, axis=0)
         return best
 
@@ -242,9 +243,9 @@ class TreeModel:
             return self._plan.class_proba(X, self.leaf_shares, dtype)
         proba = self._plan.class_proba(X, self.leaf_shares)
         unsure = np.flatnonzero(proba.max(axis=1) <= self.consistency_bound)
-        called = self.predict_index(X[unsure])
-        apart = np.argmax(proba[unsure], axis=1) != called
-        proba[unsure[apart]] = consistent_with_argmax(proba[unsure[apart]], called[apart])
+        predicted = self.predict_index(X[unsure])
+        apart = np.argmax(proba[unsure], axis=1) != predicted
+        proba[unsure[apart]] = consistent_with_argmax(proba[unsure[apart]], predicted[apart])
         return proba.astype(dtype, copy=False)
 
     @cached_property

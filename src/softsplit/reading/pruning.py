@@ -160,7 +160,7 @@ def _without_idle(
     votes: FloatArray,
 ) -> TreeParameters:
     """Branches one side of which suffices for all rows; from the leaves up, one at a time."""
-    best, called = parameters, np.argmax(votes @ wanted, axis=0)
+    best, predicted = parameters, np.argmax(votes @ wanted, axis=0)
     branch = len(parameters.thresholds) - 1
     while branch >= 0:
         for side in (1, 2):
@@ -168,7 +168,7 @@ def _without_idle(
             if trial is None:
                 continue
             answers = class_probabilities(trial, features, steepness)
-            agree = np.array_equal(np.argmax(votes @ answers, axis=0), called)
+            agree = np.array_equal(np.argmax(votes @ answers, axis=0), predicted)
             if agree and np.max(np.abs(answers - wanted), initial=0.0) <= tol:
                 best = trial
                 # Numbers of branches have changed; what was kept before may be idle now.

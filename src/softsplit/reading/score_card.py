@@ -146,8 +146,8 @@ class QuestionCard:
         )
         found = np.searchsorted(self.sums, [self.limit, *turns]).tolist()
         near = {p for turn in found for p in (turn - 1, turn) if 0 <= p < len(self.sums)}
-        told = [self.sums[place] for place in sorted({*places.tolist(), *near})]
-        return [(s, float(sigmoid(np.array([self.unit * s + self.offset]))[0])) for s in told]
+        listed = [self.sums[place] for place in sorted({*places.tolist(), *near})]
+        return [(s, float(sigmoid(np.array([self.unit * s + self.offset]))[0])) for s in listed]
 
 
 def question_card(model: TreeModel, branch: int, X: FloatArray | None, points: int) -> QuestionCard:
@@ -417,30 +417,34 @@ class ScoreCard:
             for variable in card.variables:
                 lines.append(f"    {visible(variable.name)}")
                 lines += [f"        {p:>4}  {values}" for values, p in variable.bands()]
-            told = self.chances(card)
-            chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in told)
+            listed = self.chances(card)
+            chances = ", ".join(f"{s} points {100 * p:.0f} %" for s, p in listed)
             lines.append(f"    probability of the answer {words[0]}: {chances}")
-            for total, shares, called in self.outcomes():
+            for total, shares, predicted in self.outcomes():
                 each = zip(self.model.labels, shares, strict=True)
                 parts = ", ".join(f"{visible(label)} {100 * p:.3g} %" for label, p in each)
-                lines.append(f"    {total} points: {parts}; called {called}")
+                lines.append(f"    {total} points: {parts}; predicted {predicted}")
         if self.lost is not None and self.accuracy is not None:
-            lines += ["", self.told_loss()]
+            lines += ["", self.loss_sentence()]
         return "\n".join(lines)
 
     @property
     def turns(self) -> list[tuple[int, str]]:
-        """Of one question: the sums from which on a class is called, and that class."""
+        """Of one question: the sums from which on a class is predicted, and that class."""
         if len(self.model.parameters.thresholds) != 1 or not self.questions:
             return []
         card = self.questions[0]
-        called = self._called(card.unit * np.array(card.sums, dtype=float) + card.offset)
-        places = range(len(called))
-        return [(card.sums[n], called[n]) for n in places if n == 0 or called[n] != called[n - 1]]
+        predicted = self._predicted(card.unit * np.array(card.sums, dtype=float) + card.offset)
+        places = range(len(predicted))
+        return [
+            (card.sums[n], predicted[n])
+            for n in places
+            if n == 0 or predicted[n] != predicted[n - 1]
+        ]
 
     @property
     def decides(self) -> bool:
-        """Whether classes are called elsewhere than where the answer turns: costs decide."""
+        """Whether costs decide: the predicted class changes elsewhere than the answer."""
         found = [total for total, _ in self.turns[1:]]
         return (
             bool(self.turns)
@@ -448,32 +452,32 @@ class ScoreCard:
         )
 
     def rule(self, place: int) -> str:
-        """From how many points on the answer is yes; or a class is called, if costs decide."""
+        """From how many points on the answer is yes; or a class is predicted, if costs decide."""
         if not self.decides:
             return f"{answer_words(self.model.labels)[0]} from {self.questions[place - 1].limit} on"
         return ", ".join(f"class {label} from {total} points on" for total, label in self.turns)
 
     def chances(self, card: QuestionCard) -> list[tuple[int, float]]:
-        """Probability of the answer yes at some sums, those where another class is called too."""
+        """Probability of yes at some sums, also those where the predicted class changes."""
         return card.chances([total for total, _ in self.turns])
 
     def outcomes(self) -> list[tuple[int, FloatArray, str]]:
-        """Of one question: sums, how probable each class is there, and the one that is called."""
+        """Of one question: sums, how probable each class is there, and the predicted one."""
         if not self.turns:
             return []
         sums, left = (np.array(part) for part in zip(*self.chances(self.questions[0]), strict=True))
         card = self.questions[0]
         shares = self.model.leaf_shares @ np.array([left, 1.0 - left])
-        called = self._called(card.unit * sums + card.offset)
-        return list(zip(sums.tolist(), shares.T, called, strict=True))
+        predicted = self._predicted(card.unit * sums + card.offset)
+        return list(zip(sums.tolist(), shares.T, predicted, strict=True))
 
-    def _called(self, odds: FloatArray) -> list[str]:
-        """The class that is called at odds of the answer to the only question."""
+    def _predicted(self, odds: FloatArray) -> list[str]:
+        """The class that is predicted at odds of the answer to the only question."""
         left = sigmoid(odds)
         votes = self.model.leaf_votes @ np.array([left, 1.0 - left])
         return [visible(self.model.labels[k]) for k in np.argmax(votes, axis=0)]
 
-    def told_loss(self) -> str:
+    def loss_sentence(self) -> str:
         """What rounding costs, in a sentence."""
         assert self.accuracy is not None and self.tree_accuracy is not None
         return (
@@ -497,7 +501,7 @@ def make_card(
     X : rows, optional
         On which units and ranges are chosen; without them the training ranges are used.
     y : classes of the rows, optional
-        To tell what rounding costs.
+        To measure what rounding costs.
     points : int
         Most points of one variable.
     """

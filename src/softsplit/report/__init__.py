@@ -1,4 +1,4 @@
-"""The report: one HTML file about a tree and its rivals at other strengths of the penalty.
+"""The report: one HTML file about a tree and others at other strengths of the penalty.
 
 Of any fitted tree, pipeline or model file, ``softsplit.report(tree, X, y, "tree.html")``; the room
 itself can be called, and does what ``softsplit.report.report`` does.
@@ -12,7 +12,7 @@ From a table to the file, step by step::
 
     rows = learn(read_table("patients.csv"), "outcome")
     found = fit_tree(rows)                                # settings are chosen
-    path = walk_path(found.tree, rows)                    # its rivals, all judged on folds
+    path = walk_path(found.tree, rows)                    # and others, all judged on folds
     data = make_report_data("patients", rows, path, found.provenance)
     Path("tree.html").write_text(render_report(data), encoding="utf-8")
 
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class _CallableRoom(ModuleType):
-    """``softsplit.report`` is a room of the house and, to users, a verb."""
+    """``softsplit.report`` is a package and, to users, a function."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Report:
         return report(*arguments, **options)

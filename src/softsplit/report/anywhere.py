@@ -78,7 +78,7 @@ def report(
     n_jobs: int | None = None,
     time_limit: float | None = None,
 ) -> Report:
-    """The report of a fitted tree: its picture, how good it is on rows left out, its rivals.
+    """The report of a fitted tree: its picture, how good it is on rows left out, other trees.
 
     Trees like this one are trained on parts of the rows and judged on the rest, beside plain
     methods; the tree itself is shown as it is.
@@ -94,7 +94,7 @@ def report(
     path : path, optional
         Write the page there.
     name : str, optional
-        How to call the data.
+        The name of the data on the page.
     seed, n_jobs : int
     time_limit : float, optional
         Seconds after which the page is made of what is there.

@@ -21,8 +21,8 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
         "question follows from the sum.",
     )  # fmt: skip
     if card.accuracy is not None:
-        told = f"With these whole points it is {card.told_loss()} (training rows)."
-        add(parent, "p", {"id": "card-loss"}, told)
+        sentence = f"With these whole points it is {card.loss_sentence()} (training rows)."
+        add(parent, "p", {"id": "card-loss"}, sentence)
     yes = answer_words(card.model.labels)[0]
     for place, question in enumerate(card.questions, start=1):
         _question(parent, place, question, card.rule(place))
@@ -30,7 +30,7 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
         rows = [[str(s), f"{100 * p:.0f} %"] for s, p in chances]
         head, outcomes = ["sum", f"answer {yes}"], card.outcomes()
         if outcomes:  # one question: the sum says which class it is
-            head += [shortened(label, 20) for label in card.model.labels] + ["called"]
+            head += [shortened(label, 20) for label in card.model.labels] + ["predicted"]
             shares = [[*(f"{100 * p:.3g} %" for p in line), call] for _, line, call in outcomes]
             rows = [row + more for row, more in zip(rows, shares, strict=True)]
         if question.variables:

@@ -33,7 +33,7 @@
   };
   const largest = (values) => values.indexOf(Math.max(...values));
 
-  // Reach of every node, probabilities, and the class that is called, as in the Python library.
+  // Reach of every node, probabilities, and the predicted class, as in the Python library.
   const answer = (x) => {
     const z = x.map(scaled);
     const odds = tree.weights.map((w, t) => tree.steepness
@@ -46,15 +46,15 @@
       reach[2 * t + 2] = reach[t] * right;
     });
     const ends = reach.slice(count);
-    const called = largest(mixed(ends, tree.votes));
+    const predicted = largest(mixed(ends, tree.votes));
     let proba = mixed(ends, tree.shares);
-    if (tree.unsure !== null && Math.max(...proba) <= tree.unsure && largest(proba) !== called) {
-      const own = proba[called];
-      proba = proba.map((p, k) => (k === called ? own : Math.min(p, tree.below * own)));
+    if (tree.unsure !== null && Math.max(...proba) <= tree.unsure && largest(proba) !== predicted) {
+      const own = proba[predicted];
+      proba = proba.map((p, k) => (k === predicted ? own : Math.min(p, tree.below * own)));
       const all = proba.reduce((a, b) => a + b, 0);
       proba = proba.map((p) => p / all);
     }
-    return { z, odds, reach, called, proba };
+    return { z, odds, reach, predicted, proba };
   };
 
   const input = (i) => document.getElementById(`case-${i}`);
@@ -79,9 +79,9 @@
     return value;
   };
 
-  // The nearest value of one variable at which another class is called.
-  const nearest = (x, field, i, called) => {
-    const differs = (value) => answer(put(x, field, value)).called !== called;
+  // The nearest value of one variable at which another class is predicted.
+  const nearest = (x, field, i, predicted) => {
+    const differs = (value) => answer(put(x, field, value)).predicted !== predicted;
     if (field.texts) {
       const found = field.texts.map((_, n) => n).filter((n) => n !== given(field, i) && differs(n));
       return found.map((n) => ({ i, value: n, text: field.texts[n], far: 0.5 }));
@@ -130,7 +130,7 @@
 
   // Two features that change the answer together, where none does alone: the nearest pair of the
   // values that are tried; then each goes back as far as it can.
-  const paired = (x, called) => {
+  const paired = (x, predicted) => {
     const size = (i) => Math.max(...tree.fields[i].at.flatMap(
       (j) => tree.weights.map((w) => Math.abs(w[j]))));
     const order = tree.fields.map((_, i) => i).sort((a, b) => size(b) - size(a)).slice(0, 12);
@@ -140,7 +140,7 @@
       tried(k).forEach((other) => {
         const far = one.far + other.far;
         if (best && far >= best.far) return;
-        if (answer(put(moved, tree.fields[k], other.value)).called !== called) {
+        if (answer(put(moved, tree.fields[k], other.value)).predicted !== predicted) {
           best = { far, parts: [one, other] };
         }
       });
@@ -150,7 +150,7 @@
       const other = best.parts[1 - n];
       const field = tree.fields[part.i];
       if (field.texts) return;
-      const [near] = nearest(put(x, tree.fields[other.i], other.value), field, part.i, called);
+      const [near] = nearest(put(x, tree.fields[other.i], other.value), field, part.i, predicted);
       if (near) part.value = near.value;
     });
     return best.parts;
@@ -209,7 +209,7 @@
       const field = tree.fields[i];
       return `${field.name}: ${field.texts ? field.texts[value] : value}`;
     });
-    const then = tree.classes[answer(after).called];
+    const then = tree.classes[answer(after).predicted];
     const item = node("li", `${words.join(", and ")} instead, and it says ${then} `);
     const button = node("button", "Try it");
     button.type = "button";
@@ -246,12 +246,12 @@
     }
     const x = row();
     const found = answer(x);
-    tell("case-answer", [`The tree says ${tree.classes[found.called]}.`]);
+    tell("case-answer", [`The tree says ${tree.classes[found.predicted]}.`]);
     tell("case-proba", probabilities(found.proba));
     tell("case-why", reasons(x, found));
-    const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.called))
+    const changes = tree.fields.flatMap((field, i) => nearest(x, field, i, found.predicted))
       .sort((a, b) => a.far - b.far).slice(0, 6).map((change) => [change]);
-    const both = changes.length ? null : paired(x, found.called);
+    const both = changes.length ? null : paired(x, found.predicted);
     const said = (both ? [both] : changes).map((parts) => told(x, parts));
     if (!changes.length) {
       said.unshift(node("li", `No change of one feature alone, within the training values${

@@ -107,7 +107,7 @@ def make_report_data(
     rows : LabelledRows
         The training rows.
     path : JudgedPath
-        The tree among its rivals, see :func:`walk_path`.
+        The tree among other trees, see :func:`walk_path`.
     provenance : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     """
@@ -166,7 +166,7 @@ def walk_path(
     if fitted:
         strengths, own = strengths_on(base, *rows.part())
         if "auto" in (tree.local_strength, tree.global_strength):
-            tree = copy(tree).set_params(**strengths)  # as numbers, like those of its rivals
+            tree = copy(tree).set_params(**strengths)  # as numbers, like those of the other trees
     grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= OPTIONS.held_out_from
@@ -197,7 +197,7 @@ def _undominated(
 ) -> tuple[list[SoftTreeClassifier], int, Assessment]:
     """Without trees that another one beats in features and in accuracy, balanced or plain.
 
-    Trees that were cut short go too: those that do worse on all rows than their twins on rows left
+    Trees that were cut short go too: those that do worse on all rows than their like on rows left
     out. The chosen tree stays, whatever the others are, and so do trees that were not judged.
     """
     labels = np.searchsorted(trees[0].classes_, rows.y)
@@ -253,17 +253,17 @@ def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
 def _provenance(
     n_rows: int, drawn: NDArray[Any], found: Assessment, fitted: bool
 ) -> tuple[tuple[str, str], ...]:
-    who = "rivals at other strengths" if fitted else "trees"
-    rivals = f"{who} were trained from weak to strong, each from the one before"
+    who = "trees at other strengths" if fitted else "trees"
+    others = f"{who} were trained from weak to strong, each from the one before"
     if len(drawn) < n_rows:
-        rivals += f", on {len(drawn):,} rows drawn for that"
+        others += f", on {len(drawn):,} rows drawn for that"
     judged = (
         f"in {found.n_folds} parts: each row is predicted by models that were trained on the "
         "other parts."
     )
     if found.n_folds == 1:
         judged = (
-            f"{len(found.labels):,} rows were held out. A twin of each tree, and each plain "
+            f"{len(found.labels):,} rows were held out. One more tree for each, and each plain "
             f"method, was trained on {found.n_trained:,} of the other rows, the same for all."
         )
     judged += (
@@ -271,4 +271,4 @@ def _provenance(
         "flatter a little."
     )
     interval = "95 %: if the rows were drawn anew, the true figure would lie inside 95 times in 100"
-    return (("Other trees", rivals), ("Rows left out", judged), ("Intervals", interval))
+    return (("Other trees", others), ("Rows left out", judged), ("Intervals", interval))

@@ -44,15 +44,15 @@ class Flow:
         Whole rows by their most probable leaf: what a person meets who follows the answers. Shares
         of classes in it are those of real rows, while the shares that a leaf has as a parameter
         are mixed with those of others for every row.
-    called : array of shape (n_classes, n_leaves)
-        The same rows by what the tree calls them: where calls have costs that need not be the class
+    predicted : array of shape (n_classes, n_leaves)
+        The same rows by predicted class: under a cost matrix that need not be the class
         of their most probable leaf.
     """
 
     counts: FloatArray
     scores: FloatArray
     ended: FloatArray
-    called: FloatArray
+    predicted: FloatArray
 
 
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
@@ -65,11 +65,11 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     spread = np.zeros((len(scores), n_classes, BINS))
     for t in range(len(scores)):
         np.add.at(spread[t], (labels, places[t]), reach[t])
-    ended, called = np.zeros((2, n_classes, len(scores) + 1))
+    ended, predicted = np.zeros((2, n_classes, len(scores) + 1))
     leaves = np.argmax(reach[len(scores) :], axis=0)
     np.add.at(ended, (labels, leaves), 1.0)
-    np.add.at(called, (model.predict_index(X), leaves), 1.0)
-    return Flow(counts, spread, ended, called)
+    np.add.at(predicted, (model.predict_index(X), leaves), 1.0)
+    return Flow(counts, spread, ended, predicted)
 
 
 # --- A tree as an SVG picture made of elements: names are text nodes only -------------------------
@@ -79,7 +79,7 @@ LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
 SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 64.0, 4.0
 MOST_TERMS, SHOWN_CLASSES = 6, 3
 WORTH_TELLING = 0.05
-"""Shares of other classes in a leaf below this are not told."""
+"""Shares of other classes in a leaf below this are not listed."""
 WIDEST = 96.0
 """Pixels of the band of all rows."""
 THIN = 0.002
@@ -161,34 +161,38 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
     if flow is not None:
         notes = _rows_notes(model, flow, list(end.leaves), predicted)
         return [shortened(model.labels[predicted]), *notes]
-    lines = [_told(model.labels[k], share) for k, share in end.classes[:SHOWN_CLASSES]]
+    lines = [_class_text(model.labels[k], share) for k, share in end.classes[:SHOWN_CLASSES]]
     more = len(end.classes) - SHOWN_CLASSES
     return [*lines, f"and {more} more"] if more > 0 else lines
 
 
-def _told(label: object, share: str) -> str:
+def _class_text(label: object, share: str) -> str:
     """A class and its share: "2: 98 %"."""
     return shortened(label) + (f":{share}" if share else "")
 
 
-def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], called: int) -> list[str]:
+def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], predicted: int) -> list[str]:
     """How many rows end in a leaf, and what share of them is of which class."""
     counts = flow.ended[:, leaves].sum(axis=1)
     total = float(counts.sum())
     if total == 0:
         return ["no row ends here"]
-    shares, calls = counts / total, flow.called[:, leaves].sum(axis=1)
-    right = "right" if calls[called] == total else f"are {shortened(model.labels[called])}"
-    notes = [f"{counted(round(total), 'row')}, {100 * shares[called]:.0f} % {right}"]
-    others = [int(k) for k in np.argsort(-shares, kind="stable") if k != called]
+    shares, predictions = counts / total, flow.predicted[:, leaves].sum(axis=1)
+    right = (
+        "right" if predictions[predicted] == total else f"are {shortened(model.labels[predicted])}"
+    )
+    notes = [f"{counted(round(total), 'row')}, {100 * shares[predicted]:.0f} % {right}"]
+    others = [int(k) for k in np.argsort(-shares, kind="stable") if k != predicted]
     notes += [
-        _told(model.labels[k], f" {100 * shares[k]:.0f} %")
+        _class_text(model.labels[k], f" {100 * shares[k]:.0f} %")
         for k in others[: SHOWN_CLASSES - 1]
         if shares[k] >= WORTH_TELLING
     ]
-    # Rows that most probably end here may be called for what they find on the other side.
+    # Rows that most probably end here may be predicted by what they find on the other side.
     return notes + [
-        f"{round(calls[k]):,} called {shortened(model.labels[k])}" for k in others if calls[k] > 0
+        f"{round(predictions[k]):,} predicted {shortened(model.labels[k])}"
+        for k in others
+        if predictions[k] > 0
     ]
 
 

@@ -86,43 +86,45 @@ def rare_sentence(data: ReportData, point: int) -> str | None:
         return None
     name = shortened(data.classes[k], 60)
     share = percent(found.rows / len(data.assessment.labels), 1)
-    told = (
+    text = (
         f"Class {name} is rare ({share} of the rows left out): the tree finds "
         f"{round(found.rows * found.found.value):,} of {found.rows:,} such rows "
         f"({percent(found.found.value, 0)}, between {percent(found.found.low, 0)} and "
         f"{percent(found.found.high, 0)})."
     )
     if found.trusted is None or found.alarms is None:
-        return told + (
-            " It calls no row so; trained with class_weight='balanced' (--class-weight balanced), "
-            "or with a higher cost of missing the class (--cost), a tree does."
+        return text + (
+            " It predicts this class for no row; trained with class_weight='balanced' "
+            "(--class-weight balanced), or with a higher cost of missing the class (--cost), a "
+            "tree does."
         )
-    return told + (
-        f" The price: {percent(found.alarms.value, 2)} of the other rows are called so by mistake; "
-        f"of {found.called:,} such calls {percent(found.trusted.value, 0)} are right."
+    return text + (
+        f" The price: {percent(found.alarms.value, 2)} of the other rows are predicted so by "
+        f"mistake; of {found.predicted:,} such predictions {percent(found.trusted.value, 0)} are "
+        "right."
     )
 
 
 def verdict(data: ReportData) -> str:
     """What the comparison says, without more certainty than there is."""
-    plain, rival = data.against("majority"), data.against("logistic")
+    plain, logistic = data.against("majority"), data.against("logistic")
     if data.undertrained:
         return (
             "This tree is worse on its own training rows than trees that were trained in the same "
             "way on fewer rows are on rows left out: its training was probably cut short. Fit it "
             "again with a longer time limit; the figures below are of those other trees."
         )
-    if plain is None or rival is None:
+    if plain is None or logistic is None:
         return "The comparison was cut short; make the report again with more time to see it."
     if plain.low <= 0:
         return (
-            "The tree is not clearly better than calling all rows by the most frequent class: "
+            "The tree is not clearly better than predicting the most frequent class for all rows: "
             "these columns may not tell the classes apart, or the rows are too few."
         )
     what = f"by {data.measure}"
     said = (
-        "The tree is clearly better than calling all rows by the most frequent class and "
-        f"{_beside(rival, what)}."
+        "The tree is clearly better than predicting the most frequent class for all rows and "
+        f"{_beside(logistic, what)}."
     )
     ceiling = data.against("boosting")
     if ceiling is not None and ceiling.high < 0:
@@ -151,13 +153,13 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
     if two:
         k = positive_class(data.labels)
         positive, name = labels == k, shortened(data.classes[k], 30)
-        rivals = {n: j for n, j in found.baselines.items() if n != "majority" and j.complete}
-        pairs = [*((n, j.proba[:, k]) for n, j in rivals.items()), ("own", own.proba[:, k])]
+        others = {n: j for n, j in found.baselines.items() if n != "majority" and j.complete}
+        pairs = [*((n, j.proba[:, k]) for n, j in others.items()), ("own", own.proba[:, k])]
         by_chance = np.array([0.0, 1.0])
         _curve(
             row, "Found against false alarms (ROC)",
             chart(
-                f"ROC curve of class {name}", "others called so by mistake", "found",
+                f"ROC curve of class {name}", "others predicted so by mistake", "found",
                 [Line("diagonal", by_chance, by_chance),
                  *(roc_line(n, scores, positive) for n, scores in pairs)],
             ),
@@ -182,7 +184,7 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
     )  # fmt: skip
     if two:
         legend = add(parent, "p", {"class": "quiet keys"})
-        for kind, title in [("own", "this tree"), *((n, TITLES[n]) for n in rivals)]:
+        for kind, title in [("own", "this tree"), *((n, TITLES[n]) for n in others)]:
             key = add(legend, "span", {"class": f"key {kind}"})
             add(key, "span", {}, title)
     details = add(parent, "details")
@@ -226,15 +228,15 @@ def threshold_values(data: ReportData) -> dict[str, Any] | None:
 
 
 def add_threshold(parent: ET.Element, data: ReportData) -> None:
-    """From which probability on to call the class one looks for, with costs."""
+    """From which probability on to predict the class one looks for, with costs."""
     values = threshold_values(data)
     if values is None:
         return
     name = values["name"]
     box = add(parent, "div", {"id": "threshold-box"})
-    add(box, "h3", {}, f"When to call a row {name}")
+    add(box, "h3", {}, f"When to predict {name}")
     add(
-        box, "label", {"for": "threshold"}, f"Call a row {name} from this probability on",
+        box, "label", {"for": "threshold"}, f"Predict {name} from this probability on",
     )  # fmt: skip
     slider = {
         "type": "range", "id": "threshold", "min": "0", "step": "1", "autocomplete": "off",

@@ -188,15 +188,15 @@ class MethodMetrics:
 class ClassMetrics(NamedTuple):
     """How one class fares: shares with intervals, None where there is nothing to count.
 
-    ``found`` is the share of its rows that are called so, ``alarms`` the share of other rows that
-    are, and ``trusted`` the share of such calls that are right.
+    ``found`` is the share of its rows for which it is predicted, ``alarms`` the share of other
+    rows for which it is, and ``trusted`` the share of its predictions that are right.
     """
 
     rows: int
     found: Interval | None
     alarms: Interval | None
     trusted: Interval | None
-    called: int
+    predicted: int
 
 
 def method_metrics(labels: NDArray[np.int64], judged: Judged, rare: int | None) -> MethodMetrics:
@@ -214,13 +214,17 @@ def method_metrics(labels: NDArray[np.int64], judged: Judged, rare: int | None) 
 
 def class_metrics(labels: NDArray[np.int64], judged: Judged, k: int) -> ClassMetrics:
     """How class k fares."""
-    own, called = labels == k, judged.calls == k
+    own, predicted = labels == k, judged.calls == k
 
     def part(hits: NDArray[np.bool_]) -> Interval | None:
         return share(hits) if len(hits) else None
 
     return ClassMetrics(
-        int(own.sum()), part(called[own]), part(called[~own]), part(own[called]), int(called.sum())
+        int(own.sum()),
+        part(predicted[own]),
+        part(predicted[~own]),
+        part(own[predicted]),
+        int(predicted.sum()),
     )
 
 

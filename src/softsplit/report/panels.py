@@ -112,8 +112,8 @@ def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
         "Bands are the training rows, in the colours of their classes. Each box asks a question; "
         "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
         "sides, in parts; a leaf counts the rows that most probably end there, and says how many "
-        "of them are called otherwise all the same, for what they find on other sides. A click on "
-        "a question shows what it weighs.",
+        "of them have another predicted class all the same, for what they find on other sides. "
+        "A click on a question shows what it weighs.",
     )  # fmt: skip
     add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})
@@ -128,7 +128,7 @@ def _features(parent: ET.Element, data: ReportData, point: int) -> None:
     names = tree.tree_.column_names
     used = [int(j) for j in tree.selected_features_]
     if not used:
-        add(parent, "p", {}, "None: it calls all rows alike.")
+        add(parent, "p", {}, "None: it predicts the same class for all rows.")
         return
     if shares is not None:
         used.sort(key=lambda j: (-shares[j], j))

@@ -139,10 +139,10 @@ class ReportData:
 
     @property
     def undertrained(self) -> bool:
-        """Whether the tree does worse on its own rows than its twins on rows left out.
+        """Whether the tree does worse on its own rows than its like on rows left out.
 
-        Twins are trained like the tree on some of the rows, and tell what to expect of it. A tree
-        whose training was cut short is not like them.
+        Trees trained with the same settings on some of the rows show what to expect of this one.
+        If it is worse, its training was probably cut short.
         """
         found = self.lead(self.metrics(self.chosen))
         return found is not None and self.in_training < found.low
@@ -159,11 +159,11 @@ class ReportData:
 
     def against(self, name: str) -> Interval | None:
         """The leading figure of the chosen tree minus that of a plain method."""
-        rival, own = self.assessment.baselines[name], self.assessment.trees[self.chosen]
-        if not rival.complete or not own.complete:
+        other, own = self.assessment.baselines[name], self.assessment.trees[self.chosen]
+        if not other.complete or not own.complete:
             return None
         labels = self.assessment.labels
-        hits, others = own.calls == labels, rival.calls == labels
+        hits, others = own.calls == labels, other.calls == labels
         if self.rare is None:
             return difference(hits, others)
         return balanced_difference(hits, others, labels)

@@ -68,7 +68,7 @@ def add_quality(parent: ET.Element, data: ReportData) -> None:
 
 
 def add_explorer(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "explorer", "The tree, and its rivals along the path")
+    part = section(parent, "explorer", "The tree, and other trees along the path")
     n_points = len(data.trees)
     if n_points > 1:
         controls = add(part, "div", {"class": "controls"})
@@ -242,8 +242,8 @@ GLOSSARY = {
     "(or below) a number? Where it is, a row goes left, else right. Also called a split.",
     "sure": "An answer is sure if 95 or more of 100 such rows go the same way. In between "
     "a row is unsure and counts on both sides, in parts.",
-    "leaf": "Where a row ends. A leaf says how probable each class is there, and which class a row "
-    "is called.",
+    "leaf": "Where a row ends. A leaf says how probable each class is there, and which class is "
+    "predicted.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
     "whatever the number of its levels; a question may weigh each level by itself.",
     "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
