@@ -20,7 +20,7 @@ import numpy as np
 
 from softsplit import SoftTreeClassifierCV, load_dataset
 from softsplit.data import BUNDLED
-from softsplit.support.convergence import CutShortWarning
+from softsplit.estimators.base import CutShortWarning
 
 FEWEST = 4
 """Training rows of a class at least; as many of it are kept to test, or half of that."""

@@ -14,9 +14,9 @@ import softsplit.report
 from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
+from softsplit.estimators.base import CutShortWarning
 from softsplit.report import FitOptions, comparison, fit_tree, make_report_data, rows_of, walk_path
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.support.convergence import CutShortWarning
 from tables import people
 
 GIVEN = FitOptions(depth=1, strength=0.05)

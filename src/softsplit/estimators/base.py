@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -49,6 +51,42 @@ from softsplit.training.wide import AnyRows, Screening, WideRows
 from softsplit.variables import CodedRows, Shared, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
+
+
+class CutShortWarning(ConvergenceWarning):
+    """The user or a limit ended the training, and the best result so far is kept.
+
+    Attributes
+    ----------
+    source : str
+        The estimator or function that was at work.
+    reason : str
+        What ended it and what is kept, as a sentence.
+    interrupted : bool
+        Whether the user ended it by Ctrl-C.
+    """
+
+    def __init__(self, source: str, reason: str, interrupted: bool) -> None:
+        super().__init__(source, reason, interrupted)
+        self.source, self.reason, self.interrupted = source, reason, interrupted
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+@contextmanager
+def all_or_nothing(estimator: object) -> Iterator[None]:
+    """Restore all attributes of ``estimator`` if the block ends in an error or an interruption.
+
+    A fit that fails leaves the former tree, or none, and no mixture.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -9,12 +9,17 @@ from typing import Any, Self
 
 from sklearn.base import clone
 
-from softsplit.estimators.base import SoftTreeBase, keep, model_settings, training_run
+from softsplit.estimators.base import (
+    CutShortWarning,
+    SoftTreeBase,
+    all_or_nothing,
+    keep,
+    model_settings,
+    training_run,
+)
 from softsplit.estimators.fitted import validated_rows
 from softsplit.formulations import settings
 from softsplit.solvers import Solution
-from softsplit.support.all_or_nothing import all_or_nothing
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched

@@ -10,7 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from softsplit.estimators.base import SoftTreeBase, described_as_in, model_settings, training_run
+from softsplit.estimators.base import (
+    CutShortWarning,
+    SoftTreeBase,
+    all_or_nothing,
+    described_as_in,
+    model_settings,
+    training_run,
+)
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
@@ -35,9 +42,7 @@ from softsplit.selection.held_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
 from softsplit.solvers import Budget
-from softsplit.support.all_or_nothing import all_or_nothing
 from softsplit.support.arguments import one_of
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from softsplit.estimators.base import model_settings, training_rows, training_run
+from softsplit.estimators.base import CutShortWarning, model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
 from softsplit.formulations import settings
@@ -27,7 +27,6 @@ from softsplit.selection.strengths import (
 from softsplit.solvers import Solution
 from softsplit.support import options
 from softsplit.support.arguments import MOST_RUNS, positive_integer
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.interruption import never_lost
 from softsplit.support.late import late
 from softsplit.support.messages import shown

@@ -45,9 +45,9 @@ def fit_dask(
 ) -> bool:
     """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short."""
     from softsplit.data.learning import split_names
+    from softsplit.estimators.base import CutShortWarning
     from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
     from softsplit.persistence import dumps_model
-    from softsplit.support.convergence import CutShortWarning
 
     dask_needed()
     began, frame = time.perf_counter(), _frame(data)

@@ -21,12 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget, sample_rows
 from softsplit.data.files import Table
 from softsplit.data.learning import LabelledRows, label
+from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
 from softsplit.selection.scoreboard import MOST_LOST
 from softsplit.selection.strengths import SHARES, shared
-from softsplit.support.convergence import CutShortWarning
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
 

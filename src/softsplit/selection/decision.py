@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.support.arrays import FloatArray
-from softsplit.support.statistics import mean_and_error
+from softsplit.support.arrays import FloatArray, mean_and_error
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from softsplit.formulations import Formulation, formulation_of
-from softsplit.support.arrays import FloatArray
-from softsplit.support.statistics import mean_and_error
+from softsplit.support.arrays import FloatArray, mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
 MOST_LOST = 0.02

@@ -1,4 +1,4 @@
-"""The one kind of array that the library computes with."""
+"""The array type that the library computes with, and weighted means of arrays."""
 
 from __future__ import annotations
 
@@ -6,3 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+
+
+def mean_and_error(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Return the weighted mean of ``values`` and its standard error."""
+    total = float(weights.sum())
+    mean = float(weights @ values) / total
+    return mean, float(np.sqrt(weights**2 @ (values - mean) ** 2)) / total

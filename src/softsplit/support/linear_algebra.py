@@ -1,14 +1,29 @@
-"""Linear systems that compiled code solves: damped until they can be solved; inverses."""
+"""Linear algebra of compiled code: vector sums, damped Cholesky solves, inverses."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from softsplit.support.compiling import compiled, compiled_uncounted
-from softsplit.support.lines import add_line, sum_of_products
+from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-10, 1e4
 """Relative to the largest diagonal entry of the matrix."""
+
+
+@compiled_uncounted
+def add_line(factor, other, line):  # type: ignore[no-untyped-def]
+    """line += factor other."""
+    for i in range(line.size):
+        line[i] += factor * other[i]
+
+
+@compiled_sums
+def sum_of_products(first, second):  # type: ignore[no-untyped-def]
+    """Return first . second."""
+    total = 0.0
+    for i in range(first.size):
+        total += first[i] * second[i]
+    return total
 
 
 @compiled

@@ -7,7 +7,7 @@ import numpy as np
 from softsplit.solvers.active_set.faces import project
 from softsplit.solvers.active_set.state import MEMORY, PAIRS
 from softsplit.support.compiling import compiled_uncounted
-from softsplit.support.lines import add_line
+from softsplit.support.linear_algebra import add_line
 
 
 @compiled_uncounted

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from softsplit.solvers.elimination.objective import Field, Smoothing, value_and_gradient
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
-from softsplit.support.lines import sum_of_products
+from softsplit.support.linear_algebra import sum_of_products
 
 PAIRS = 8
 """Curvature pairs kept."""

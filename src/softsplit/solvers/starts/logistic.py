@@ -6,8 +6,7 @@ import numpy as np
 
 from softsplit.engines.products import upper_products
 from softsplit.support.compiling import compiled, compiled_uncounted, shared
-from softsplit.support.linear_algebra import solve_damped
-from softsplit.support.lines import add_line, sum_of_products
+from softsplit.support.linear_algebra import add_line, solve_damped, sum_of_products
 from softsplit.tree.routing import open_gates
 
 NEWTON_STEPS = 6
