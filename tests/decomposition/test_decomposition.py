@@ -32,7 +32,7 @@ from softsplit.decomposition.trace import training_accuracy
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import branch_stationarity, kkt
 from softsplit.problem.penalties import PenaltyPair, exponential
-from softsplit.problem.proximal import Proximal
+from softsplit.problem.problem import Proximal
 from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Start, Status
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.data.checks import refuse_fractions, require_columns
-from softsplit.data.files import Table, with_decimal_points
+from softsplit.data.files import Table, refuse_fractions, require_columns, with_decimal_points
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows, Coding

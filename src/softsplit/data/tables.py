@@ -10,10 +10,16 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from softsplit.data.checks import refuse_dates, refuse_fractions, refuse_infinity
 from softsplit.data.coding import PlainCoding, code_frame
 from softsplit.data.dataset import Dataset
-from softsplit.data.files import first_repeated, read_table, typed
+from softsplit.data.files import (
+    first_repeated,
+    read_table,
+    refuse_dates,
+    refuse_fractions,
+    refuse_infinity,
+    typed,
+)
 from softsplit.support.messages import cut, shown
 
 SHOWN = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softsplit.support.late import late_names
+from softsplit.support.options import late_names
 from softsplit.tree.parameters import Block
 
 if TYPE_CHECKING:

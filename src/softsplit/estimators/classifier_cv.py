@@ -21,15 +21,15 @@ from softsplit.estimators.base import (
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
-from softsplit.selection.axes import (
+from softsplit.selection.candidates import (
     Axes,
+    CandidateSearch,
     different_scales,
     make_axes,
     make_depths,
     make_fractions,
     make_scorer,
 )
-from softsplit.selection.candidates import CandidateSearch
 from softsplit.selection.cross_validation import (
     FoldTrainer,
     configured,

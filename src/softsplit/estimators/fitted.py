@@ -29,8 +29,8 @@ from softsplit.support.inputs import (
     made_floats,
     refuse_masked,
 )
-from softsplit.support.late import late
 from softsplit.support.messages import shown
+from softsplit.support.options import late
 from softsplit.tree.scaling import Scaling
 from softsplit.variables import CodedRows, Coding
 

@@ -1,10 +1,10 @@
-"""Choosing a strength: trees along a path of strengths, each warm-started from its neighbour."""
+"""Trees along a path of strengths, and their held-out predictions for reports."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,20 +16,33 @@ from sklearn.base import clone
 from softsplit.estimators.base import CutShortWarning, model_settings, training_rows, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import validated_rows
-from softsplit.formulations import settings
-from softsplit.formulations.base import LOCAL_PART, is_auto
+from softsplit.formulations import formulation_of, settings
+from softsplit.formulations.base import (
+    COUNT_FRACTIONS,
+    LOCAL_PART,
+    SLOPE_FRACTIONS,
+    fraction_grid,
+    is_auto,
+)
+from softsplit.selection import assessment
+from softsplit.selection.assessment import Assessment, PathTrainer
+from softsplit.selection.cross_validation import solve_fold_path
 from softsplit.selection.strengths import (
     PathScope,
     bound_grid,
     given_grid,
     grid_pairs,
+    shares_of,
+    strength_unit,
+    strengths_at,
 )
-from softsplit.solvers import Solution
+from softsplit.solvers import Budget, Solution
 from softsplit.support import options
 from softsplit.support.arguments import MOST_RUNS, positive_integer
 from softsplit.support.interruption import never_lost
-from softsplit.support.late import late
 from softsplit.support.messages import shown
+from softsplit.support.options import late
+from softsplit.support.parallel import one_blas_thread
 from softsplit.training.preparation import prepare
 from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import watched
@@ -194,3 +207,70 @@ def strength_path(
         said += f", {unfinished} of them as far as they had come." if unfinished else "."
         warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
     return StrengthPathResult(tuple(points))
+
+
+def path_trees(
+    base: SoftTreeClassifier, X: Any, y: Any, fractions: Sequence[float], budget: Budget
+) -> list[SoftTreeClassifier]:
+    """Fitted trees at each strength, from weak to strong; fewer if the budget ran out."""
+    base = clone(base)
+    run = replace(training_run(base), budget=budget)
+    with one_blas_thread():
+        prepared = prepare(model_settings(base), training_rows(base, X, y, None))
+        run = run.adapted(prepared, partial(validated_rows, base))
+        shares = shares_of(*prepared.problem.penalties.strengths)
+        found = solve_fold_path(prepared, shares, fractions, run, tight=True)
+    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
+    return [
+        fitted_classifier(base, prepared.with_strengths(*pair), solution, run.solver.zero_threshold)
+        for pair, solution in zip(pairs, found, strict=False)
+    ]
+
+
+def assess(
+    base: SoftTreeClassifier,
+    X: Any,
+    y: Any,
+    fractions: Sequence[float],
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    held_out: bool = False,
+    most_trained: int | None = None,
+    budget: Budget | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Assessment:
+    """Judge the trees of a path beside majority class, L1 logistic regression, CART and boosting.
+
+    All are judged on the same rows: in folds, or with ``held_out`` on a fifth. An interruption
+    ends the work: what was judged by then is told.
+    """
+    base = clone(base)
+    run = replace(training_run(base), n_jobs=n_jobs, budget=budget or Budget())
+    rows = training_rows(base, X, y, None)
+    settings, check = model_settings(base), partial(validated_rows, base)
+    shares = shares_of(*prepare(settings, rows).problem.penalties.strengths)
+    trainer = PathTrainer(settings, rows, shares, fractions, run, check)
+    return assessment.assess(
+        trainer, n_folds=n_folds, seed=seed, held_out=held_out, most_trained=most_trained, say=say
+    )
+
+
+def strengths_on(base: SoftTreeClassifier, X: Any, y: Any) -> tuple[dict[str, float], float]:
+    """The strengths of an estimator on these rows, also where they are "auto".
+
+    By the names of its parameters, and together as a fraction of the unit of the rows.
+    """
+    base = clone(base)
+    problem = prepare(model_settings(base), training_rows(base, X, y, None)).problem
+    local, global_ = problem.penalties.strengths
+    named = {"local_strength": local, "global_strength": global_}
+    return named, (local + global_) / strength_unit(problem)
+
+
+def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:
+    """Strengths from weak to strong for a path of an estimator's trees."""
+    settings = model_settings(base)
+    penalty = formulation_of(settings.loss).resolved(settings, n_classes=2).penalty
+    return [*fraction_grid(count, COUNT_FRACTIONS if penalty == "count" else SLOPE_FRACTIONS)]

@@ -38,8 +38,12 @@ from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.precompile import tiny_likelihoods, tiny_problems
-from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
+from softsplit.tree.parameters import (
+    TreeParameters,
+    global_sparsity,
+    local_sparsity,
+    selected_features,
+)
 
 SLICE = 1.0
 """Seconds after which a process hands in what it has, so that little is lost if it is killed."""

@@ -6,7 +6,7 @@
 
     penalty = local strength * sum_jt phi(a_plus_jt + a_minus_jt)
               + global strength * sum_j phi(beta_j)
-              + the proximal term of a decomposition step, in a, mu and c (problem/proximal.py)
+              + the proximal term of a decomposition step, in a, mu and c (problem/problem.py)
 
 Only the variables of free branches and leaves are in x, in the order a_plus (or a), a_minus, mu,
 c, beta. The linear constraints are A x with A constant: leaf simplex, class coverage (where leaves

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softsplit.support.late import late_names
+from softsplit.support.options import late_names
 
 if TYPE_CHECKING:
     from softsplit.persistence.files import (

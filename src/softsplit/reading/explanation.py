@@ -13,8 +13,8 @@ from softsplit.reading.equations import Split, finite, leaf_label, number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline
 from softsplit.support.arrays import FloatArray
-from softsplit.support.late import late
 from softsplit.support.messages import cut, visible
+from softsplit.support.options import late
 from softsplit.variables import Cells
 
 

@@ -33,8 +33,8 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, oriented, outline
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
-from softsplit.support.late import late
 from softsplit.support.messages import shown, visible
+from softsplit.support.options import late
 from softsplit.support.output_files import write_file
 from softsplit.tree.routing import node_reach
 from softsplit.variables import Cells, Coding, Variable

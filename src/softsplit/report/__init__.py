@@ -24,7 +24,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from softsplit.estimators.assessment import assess, path_trees
+from softsplit.estimators.path import assess, path_trees
 from softsplit.report.anywhere import Report, report
 from softsplit.report.comparison import JudgedPath, make_report_data, walk_path
 from softsplit.report.document import render_report

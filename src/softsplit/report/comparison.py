@@ -13,13 +13,13 @@ from sklearn.base import clone
 
 from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
-from softsplit.estimators.assessment import (
+from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.path import (
     assess,
     path_trees,
     strengths_on,
     usual_fractions,
 )
-from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment

@@ -19,8 +19,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.formulations.settings import class_weights
 from softsplit.selection.baselines import BASELINES, train_baseline
-from softsplit.selection.cross_validation import prepare_fold, solve_fold_path
-from softsplit.selection.paths import whole_trees
+from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, whole_trees
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread

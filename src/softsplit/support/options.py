@@ -5,15 +5,44 @@ An option is a folder of this package with a module ``option.py`` that holds ``O
 below, which read those light modules, and loads what it asks for at that moment. To delete an
 option, delete its folder and its line in ``OPTIONS``; whoever asks for it afterwards gets one
 sentence. An option that uses another one asks here too.
+
+``late`` loads a name of a package above the caller when it is first used: an estimator offers its
+report and its picture as methods, and what makes them imports estimators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal
+
+
+def late(module: str, name: str) -> Any:
+    """The object ``name`` of ``module``."""
+    return getattr(import_module(module), name)
+
+
+def late_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose public names are loaded when first used.
+
+    ``homes`` says in which module of the package each name is.
+    """
+
+    def getattribute(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return late(f"{package}.{homes[name]}", name)
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return getattribute, listed
+
 
 OPTIONS = (
     "ipopt",

@@ -1,7 +1,6 @@
 """Variables of a table: what they are, and the columns that they become in a training problem."""
 
-from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, learn
-from softsplit.variables.groups import column_groups
+from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, column_groups, learn
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
 
