@@ -25,10 +25,11 @@ test-fast: $(VENV)/.test ## all tests but those marked as slow
 PARTS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 SUITES_problem := tests/contracts/test_gradients.py tests/contracts/test_against_paper.py
 SUITES_tree := tests/contracts/test_against_paper.py
-SUITES_engines := tests/contracts/test_doors.py
-SUITES_solvers := tests/contracts/test_known_optima.py
+SUITES_engines := tests/contracts/test_engines.py tests/contracts/test_doors.py
+SUITES_solvers := tests/contracts/test_solvers.py tests/contracts/test_known_optima.py
 SUITES_ipopt := $(SUITES_solvers) -k ipopt
 SUITES_decomposition := $(SUITES_solvers) -k decomposition
+SUITES_on_torch := tests/contracts/test_engines.py -k torch
 .PHONY: $(PARTS:%=test-%)
 $(PARTS:%=test-%): test-%: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/$* $(SUITES_$*) $(ARGS)

@@ -17,7 +17,6 @@ from own_loss import SquaredError
 from softsplit import NodeDecomposition, SoftTreeClassifier, SoftTreeClassifierCV, strength_path
 from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.outer import OUTERS
 from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, Status
@@ -29,25 +28,6 @@ from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
 
 X, Y = load_iris(return_X_y=True)
-
-
-@pytest.mark.parametrize("outer", OUTERS)
-@pytest.mark.parametrize("steepness", [3.0, 512.0])
-def test_two_halves_have_the_sums_of_the_whole(outer, steepness):
-    problem = make_problem(rows=101, depth=3)
-    whole, halves = problem.rows, TwoHalves.of(problem.samples)
-    rng = np.random.default_rng(0)
-    splits, table = rng.uniform(-1, 1, (7, 5)), rng.uniform(0.1, 1, (3, 8))
-    expected = whole.evaluate(splits, table, outer, steepness)
-    found = halves.evaluate(splits, table, outer, steepness)
-    assert found.value == pytest.approx(expected.value, rel=1e-12)
-    for name in ("splits", "mass", "table"):
-        scale = np.max(np.abs(getattr(expected, name)))
-        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-11 * scale)
-    assert halves.mean_weight == pytest.approx(whole.mean_weight)
-    assert_allclose(halves.class_totals, whole.class_totals)
-    for one, other in zip(halves.metric(), whole.metric(), strict=True):
-        assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

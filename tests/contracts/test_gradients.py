@@ -1,6 +1,6 @@
 """Analytic gradients against finite differences, for every loss, surrogate and scope.
 
-To put a new loss under test, add it to ``LOSSES``; a new surrogate goes to
+To put a new loss under test, add it to ``instances.LOSSES``; a new surrogate goes to
 ``helpers.SURROGATES``. All checks are made where the gates react: at a saturated gate every
 derivative is zero, and any check passes.
 """
@@ -10,19 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers import SCOPES, SURROGATES, random_costs, sensitive_case, surrogate_id
-from own_loss import SquaredError
-from softsplit.problem.loss import ExpectedCost, LogLoss
+from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
+from instances import LOSSES
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
 from softsplit.tree.routing import split_scores
 
-LOSSES = {
-    "equal costs": lambda n: ExpectedCost.uniform(n),
-    "unequal costs": lambda n: ExpectedCost(random_costs(np.random.default_rng(n), n)),
-    "weighted costs": lambda n: ExpectedCost.uniform(n).weighted(np.arange(1.0, n + 1)),
-    "log-loss": lambda n: LogLoss(),
-    "squared error": lambda n: SquaredError(),
-}
 DEPTHS = [1, 2, 3, 4]
 STEEPNESSES = [2.0, 32.0, 512.0]
 FIELDS = ["weights", "thresholds", "leaf_classes"]

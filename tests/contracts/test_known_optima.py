@@ -5,13 +5,13 @@ Lower bounds are proved in the docstrings; upper bounds are trees written down b
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 
 import numpy as np
 import pytest
 
 from brute_force import class_rates, expected_cost, penalty
+from instances import SOLVERS, needs
 from softsplit.engines.compiled import CompiledRows
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.loss import ExpectedCost
@@ -20,15 +20,6 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import hop, multistart
 from softsplit.tree.parameters import Topology, TreeParameters
-
-needs_casadi = pytest.mark.skipif(
-    importlib.util.find_spec("casadi") is None, reason="needs softsplit[ipopt]"
-)
-SOLVERS = [
-    pytest.param(BasinHoppingSolver(), id="native"),
-    pytest.param(IpoptSolver(strategy="substituted"), id="substituted", marks=needs_casadi),
-    pytest.param(IpoptSolver(strategy="explicit"), id="explicit", marks=needs_casadi),
-]
 
 
 def make_problem(X, y, penalties, depth=1, rate=0.1, steepness=512.0, weight=None, costs=None):
@@ -168,9 +159,9 @@ def test_tiny_problems_on_a_line_against_a_grid_over_the_box(line, scope):
     check_line(line, scope, BasinHoppingSolver())
 
 
-@pytest.mark.parametrize("solver", SOLVERS[1:])
+@pytest.mark.parametrize("solver", [p for p in SOLVERS if p.id != "native"])
 @pytest.mark.parametrize("line", ["separable", "costs", "soft gates"])
-def test_ipopt_reaches_the_optimum_on_a_line_from_one_of_its_starts(line, solver):
+def test_other_solvers_reach_the_optimum_on_a_line_from_one_of_their_starts(line, solver):
     check_line(line, (0.02, 0.03), solver)
 
 
@@ -205,7 +196,7 @@ def test_a_planted_tree_is_reached_or_beaten(seed, scope):
         assert np.sum(best.parameters.weights != 0) <= 3
 
 
-@needs_casadi
+@needs("casadi", "ipopt")
 def test_native_is_no_worse_than_ipopt_on_rows_of_a_planted_tree():
     X, y, _ = planted(0)
     problem = make_problem(X[:30], y[:30], PenaltyPair.of(exponential(), 0.0, 0.5), 2)

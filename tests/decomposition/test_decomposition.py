@@ -162,6 +162,7 @@ def measured(problem, tree, **more):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

@@ -23,6 +23,8 @@ from softsplit.cli.app import app
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
 COMMAND = typer.main.get_command(app)

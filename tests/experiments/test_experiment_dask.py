@@ -11,6 +11,8 @@ from fault_runs import KillAfter
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store
 
+pytestmark = pytest.mark.slow
+
 distributed = pytest.importorskip("distributed")
 
 

@@ -27,6 +27,8 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.training.preparation import Rows, prepare
 from softsplit.tree.parameters import TreeParameters
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def bundled_data(monkeypatch):

@@ -156,6 +156,7 @@ def test_single_precision_stays_so_in_files_of_half_the_size(client, monkeypatch
     assert_allclose(far.objective_, SoftTreeClassifier(**SETTINGS).fit(X, y).objective_, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_same_bits_for_any_workers_also_if_one_is_lost(monkeypatch, tmp_path):
     X, y = rows()
     X, y = da.from_array(X, chunks=(500, 5)), da.from_array(y, chunks=500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +102,7 @@ def assert_feasible_and_true(problem, solution):
     np.testing.assert_allclose(solution.objective, cost + sparse, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 @given(problem=problems())
 @settings(max_examples=30)
 def test_results_are_feasible_honest_sparse_and_no_worse_than_no_tree(problem):

@@ -11,10 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers import SCOPES, SURROGATES, sensitive_case, surrogate_id
-from own_loss import SquaredError
+from helpers import SCOPES, SURROGATES, classes_for, sensitive_case, surrogate_id
+from instances import LOSSES
 from softsplit.engines.curvature import NEGLIGIBLE
-from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, exponential, linear
 from softsplit.solvers.active_set.faces import FIXED, TIED, subgradient
 from softsplit.solvers.active_set.newton import newton_direction
@@ -194,9 +193,9 @@ def test_newton_matrix_is_the_hessian_on_the_face(surrogate, active, scope, dept
 
 @every_depth
 @every_rate
-@pytest.mark.parametrize("loss", [LogLoss(), SquaredError()], ids=["log", "square"])
-def test_newton_matrix_of_a_loss_with_an_outer_function(loss, active, depth):
-    point = Point(depth, 8.0, active, linear(), "both", loss)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_newton_matrix_of_every_loss(loss, active, depth):
+    point = Point(depth, 8.0, active, linear(), "both", LOSSES[loss](classes_for(depth)))
     smooth, penalties = point.expected_matrix()
     expected = smooth + penalties
     found = point.found_matrix(expected)

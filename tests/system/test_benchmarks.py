@@ -22,6 +22,8 @@ from sklearn.dummy import DummyClassifier
 from places import ROOT
 from tables import people
 
+pytestmark = pytest.mark.slow
+
 FOLDER = ROOT / "benchmarks"
 ROW = "iris,numeric,L0glob,1.0,0,0.1"
 

@@ -27,7 +27,10 @@ from softsplit.experiments import store as store_module
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and limits of Unix")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="signals and limits of Unix"),
+]
 
 
 @pytest.fixture(autouse=True)

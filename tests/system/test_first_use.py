@@ -87,6 +87,7 @@ print(*sorted(signatures() - ready), sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_compile():
     command = [sys.executable, "-c", NOTHING_IS_LEFT]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -47,6 +47,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("work", "loss"), [("fit", "log"), ("path", "cost")])
 def test_an_interruption_that_python_drops_ends_the_work(work, loss):
     done = subprocess.run(

@@ -6,6 +6,8 @@ import pytest
 
 from ordinary_problems import complaint, ordinary_problems, shared_names
 
+pytestmark = pytest.mark.slow
+
 BLOCK = 5
 SLOW_TO_READ = "covertype"
 

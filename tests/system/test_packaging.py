@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 
 from places import ROOT
 
+pytestmark = pytest.mark.slow
+
 FIT_IRIS = """
 import importlib.util, pathlib, sys
 import softsplit

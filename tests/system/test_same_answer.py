@@ -103,6 +103,7 @@ def test_jobs_and_threads_change_no_bit(known):
         assert fitted_fingerprint(tree(name, n_jobs=None)) == expected
 
 
+@pytest.mark.slow
 def test_processes_change_no_bit():
     """Each of them fits by every setting."""
     expected = [fitted_fingerprint(tree(name)) for name in SETTINGS]
