@@ -15,8 +15,7 @@ from helpers import random_costs
 from likelihood_cases import problem_of
 from native_cases import make_problem
 from own_loss import SquaredError
-from softsplit.engines.compiled import CompiledRows
-from softsplit.engines.threaded import ThreadedRows
+from softsplit.engines.compiled import CompiledRows, ThreadedRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import EliminationSolver, make_solver

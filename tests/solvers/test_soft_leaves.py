@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from likelihood_cases import random_problem
-from softsplit.problem.distributions import SMOOTHING
+from softsplit.problem.leaves import SMOOTHING
 from softsplit.solvers.active_set.soft_leaves import expect, soften
 
 

@@ -125,7 +125,10 @@ class IpoptSolver(Solver):
         """Run IPOPT from ``start``; with a time limit, in a process that can be stopped."""
         import_casadi()
         began = time.perf_counter()
-        if budget.time_limit is None:
+        if budget.exhausted:
+            tree = IpoptProgress().pick(problem, problem.pin(start.parameters))
+            outcome = IpoptOutcome(tree, budget.verdict, 0, "no time for an iteration")
+        elif budget.time_limit is None:
             outcome = self.run(problem, start, budget, IpoptProgress())
         else:
             outcome = run_with_limit(self.run, problem, start, budget)
