@@ -38,6 +38,9 @@ SOLVERS = [
 ]
 """Those that estimators know by name; they train trees by expected cost."""
 
+WHOLE_TREE_SOLVERS = [solver for solver in SOLVERS if solver.id != "decomposition"]
+"""Those that move all of a tree at once, and so find the best tree of a small problem."""
+
 LIKELIHOOD_SOLVERS = [pytest.param(EliminationSolver(), id="elimination")]
 """Those that train trees by likelihood only."""
 
