@@ -1,4 +1,4 @@
-"""What both estimators do: check their rows and parameters, and keep the tree that was trained."""
+"""Shared parts of the estimators: parameters, validated rows, and the fitted attributes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
 
 
 def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> ModelSettings:
-    """What an estimator is to train, from its parameters and what has been chosen for it.
+    """Return the model settings of an estimator, with ``chosen`` ones in place of its parameters.
 
     Where X lies on an accelerator and no device is named, rows are kept there.
     """
@@ -145,23 +145,23 @@ def model_settings(estimator: SoftTreeBase, X: Any = None, **chosen: Any) -> Mod
 
 
 def training_run(estimator: SoftTreeBase) -> Run:
-    """How an estimator trains, from its parameters; the clock runs from now on."""
+    """Check the parameters of an estimator and return its run; the clock starts now."""
     parse.make_verbose(estimator.verbose)
     return Run.of(estimator.get_params(deep=False))
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows:
-    """Validated rows; the estimator knows from now on how many features it has, and their names.
+    """Validate X, y and weights, set ``n_features_in_`` and names, and return the rows.
 
-    Plain numbers are taken as they are; any other table is coded (``softsplit.variables``). Wide
-    sparse matrices stay so (``training/wide.py``).
+    Plain numbers are used as they are; any other table is coded (``softsplit.variables``). Wide
+    sparse matrices stay sparse (``training/wide.py``).
     """
     y, sample_weight = on_host(y), on_host(sample_weight)
     refuse_masked("y", y)
     target = getattr(y, "name", None)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
-    if not counted_labels(y):  # integers are classes, whatever they are
+    if not counted_labels(y):  # integers are always classes
         check_classification_targets(y)
     weight = parse.make_weights(
         _check_sample_weight(
@@ -188,7 +188,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
         matrix, coding, shared = coded.X, coded.coding, coded.shared
         if any(one.n[1] != len(classes) for one in shared):  # of a part without all classes
             shared = ()
-        elif shared and coded is table:  # coded before: by what these rows themselves tell
+        # coded before, with shares that include each row's own class
+        elif shared and coded is table:
             matrix = _held_out(matrix, shared, labels, weight)
         names = np.array(coding.column_names, dtype=object)
         estimator.coding_ = coding
@@ -209,7 +210,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
 def _held_out(
     X: FloatArray, shared: tuple[Shared, ...], labels: NDArray[np.int64], weight: FloatArray
 ) -> FloatArray:
-    """Coded rows with class shares as training wants them: without the class of a row itself."""
+    """Return coded rows in which class shares of a row are learned without that row."""
     X, counted = X.copy(), weight > 0
     for one in shared:
         X[counted, one.columns] = one.held_out(labels, weight)[counted]
@@ -217,7 +218,7 @@ def _held_out(
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[Any, FloatArray | None, NDArray[Any]]:
-    """The table, its plain numbers where it is to be taken as they are, and the labels."""
+    """Return the table, its numbers if it needs no coding (else None), and the labels."""
     if isinstance(X, CodedRows):
         estimator.n_features_in_ = len(X.coding.names)
         vars(estimator).pop("feature_names_in_", None)
@@ -259,7 +260,8 @@ MOST_CELLS = 250_000_000
 
 
 def _stays_sparse(estimator: Any, X: Any) -> bool:
-    """Whether a wide sparse matrix can be trained on as it is; refused if it is too large else."""
+    """Whether a wide sparse matrix stays sparse; raises if it would have to be dense and is too
+    large."""
     plain = estimator.feature_types is None
     if plain and formulation_of(estimator.loss).trains_sparse:
         return True
@@ -277,7 +279,7 @@ def _stays_sparse(estimator: Any, X: Any) -> bool:
 
 
 def _stays_there(estimator: Any, X: Any) -> bool:
-    """Whether X lies on a device, or is a tensor that is to go to one, and need not come here."""
+    """Whether X is a tensor on a device, or for one, that need not be copied to this process."""
     wanted = getattr(estimator, "device", None) is not None or device_of(X) is not None
     return wanted and is_plain_tensor(X)
 
@@ -291,7 +293,7 @@ def keep(
     importances: bool = True,
     screening: Screening | None = None,
 ) -> None:
-    """Make an estimator a fitted one."""
+    """Set the fitted attributes of an estimator."""
     tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
     know_table(estimator, tree, named=prepared.named)
     estimator.solution_ = outcome.best
@@ -303,9 +305,9 @@ def keep(
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:
-    """Decorator: parameters that a class describes "as in" another get the description there.
+    """Decorator that replaces "As in ``Other``." in a docstring by the description there.
 
-    It stands once in the source; ``help`` and notebooks show it in both places.
+    A description stands once in the source; ``help`` shows it for both classes.
     """
 
     def describe(cls: Described) -> Described:

@@ -31,25 +31,25 @@ class SoftTreeClassifier(SoftTreeBase):
     """Sparse multivariate randomized classification tree.
 
     At branch t a sample goes left with probability F(steepness * (x . a_t / p - mu_t)), F the
-    logistic function, and the leaves say how probable each class is. Training lowers the log-loss
-    of the classes plus sparsity penalties; with ``loss="cost"`` it is the model of the paper, with
-    a class on each leaf: the expected misclassification cost plus penalties, under a minimum rate
-    of correct classification for every class. What "auto" stands for depends on the loss.
+    logistic function, and every leaf holds class probabilities. Training minimises the log-loss
+    plus sparsity penalties. With ``loss="cost"`` the model is that of the paper: one class per
+    leaf, the expected misclassification cost plus penalties, and a minimum rate of correct
+    classification for every class. What "auto" means depends on the loss.
 
     Parameters
     ----------
     depth : int or "auto", default="auto"
         Depth of the tree. "auto" is the smallest with a leaf per class, and with loss "log" one
-        more, for up to six levels: branches that do not pay leave the tree.
+        more, up to depth six: branches that do not lower the objective are pruned.
     penalty : {"count", "l1", "l0", "power", "inverse_power", "log", "auto"} or None, default="auto"
-        What is summed over coefficients (local) and over features (global): their number, their
-        size, or a concave function that comes close to counting the nonzero ones. "auto" is
-        "count" with loss "log", and the "l0" of the paper with loss "cost".
+        Penalty on coefficients (local) and on features (global): their number ("count"), their
+        size ("l1"), or a concave approximation of the number. "auto" is "count" with loss "log",
+        and the "l0" of the paper with loss "cost".
     local_strength, global_strength : float or "auto", default="auto"
         Strength of the penalty on single coefficients, and on features across the tree. With loss
         "log", "auto" is 0.6 % of the log-loss of a tree without features, or of two even classes if
         that is less, for each feature (beyond 1,000 rows less, by the square root of their number;
-        with few rows more, that luck with one of p columns of noise does not suffice: a quarter of
+        with few rows more, so that the best of p columns of noise does not enter: a quarter of
         log p + log(n) / 2), and under "count" a quarter of a feature's for each coefficient. It is
         0 otherwise.
     sharpness : float, default=5.0
@@ -57,12 +57,12 @@ class SoftTreeClassifier(SoftTreeBase):
     exponent, offset : float, default=0.5 and 1e-5
         q and epsilon of "power" (u + epsilon)^q, "inverse_power" and "log".
     steepness : float or "auto", default="auto"
-        gamma of loss "cost": how sharply a split decides; 512 for "auto". With loss "log" weights
-        have no bound, and a split is as steep as the rows make it.
+        gamma of loss "cost", the slope of the splits; 512 for "auto". With loss "log" weights are
+        unbounded and absorb it.
     cost_matrix : array of shape (n_classes, n_classes), optional
-        Cost of calling a sample of class (row) another class (column); 0.5 for every error if
-        not given. With loss "log" it has no part in training, and the class of least expected cost
-        is predicted.
+        Cost of predicting a class (column) for a sample of another class (row); 0.5 for every
+        error if not given. With loss "log" it is not used in training; ``predict`` returns the
+        class of least expected cost.
     class_weight : dict or "balanced", optional
         Factors on the costs of each class, or on the weights of its rows with loss "log". Costs
         below a millionth of the largest count as zero.
@@ -73,56 +73,55 @@ class SoftTreeClassifier(SoftTreeBase):
         "native", "ipopt" or "ipopt-explicit" (the last two need ``softsplit[ipopt]``), or
         "decomposition", which trains a few nodes at a time: ``NodeDecomposition(...)``.
     n_starts : int, default=10
-        Starts; the tree with the lowest objective is kept. With loss "cost" the native solver then
-        searches around the best ones, which may lower the objective further (``effort``).
+        Number of starts; the tree with the lowest objective is kept. With loss "cost" the native
+        solver then searches around the best ones by basin hopping (``effort``).
     max_iter : int, optional
         Iterations per start; the solver's default if not given.
     tol : float, default=1e-6
         Tolerance of the first-order conditions.
     time_limit : float, optional
-        Seconds for all starts together. Machine code is made or loaded before they count.
+        Seconds for all starts together. Compiling and loading code do not count.
     scale : {"minmax", "quantile", "standard", "none", "auto"}, bool or None, default="auto"
         How features are scaled inside ``fit``. "minmax" maps their range to [0, 1]; "standard"
-        maps mean -+ 3 standard deviations there, so that far values do not squeeze the others;
-        "quantile" maps each value to its rank among the training values, which cuts skewed
-        features finely wherever the data are (values outside the training range count as its
-        ends). "none" takes X as it is; with loss "cost", thresholds and weights are confined to
-        [-1, 1] all the same, and ``steepness`` counts per scaled unit. True is "minmax", False and
+        maps mean -+ 3 standard deviations there, so that outliers do not compress the others;
+        "quantile" maps each value to its rank among the training values, which suits skewed
+        features (values outside the training range are clipped). "none" leaves X unscaled; with
+        loss "cost", thresholds and weights still lie in [-1, 1], and ``steepness`` is per unit of
+        X. True is "minmax", False and
         None "none". "auto" is "standard" with loss "log", and "minmax" with loss "cost".
     n_jobs : int, optional
-        Starts that run side by side; with more than 20,000 rows (50,000 with loss "cost") the last
-        descents go over all rows in as many threads, and all cores are used if it is not given. The
-        result does not depend on it.
+        Number of starts that run in parallel; with more than 20,000 rows (50,000 with loss "cost")
+        the last descents use as many threads, and all cores if it is None. The result does not
+        depend on it.
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
-        With 1 or more, progress on standard error: a line for each start as it ends, and in a
-        terminal or notebook a live line with what runs now, the time gone, and the time left
-        under a ``time_limit``. Nothing else depends on it. Whatever it is, each start is logged
-        at level INFO of the logger "softsplit".
+        With 1 or more, show progress on standard error: a line for each start as it ends, and in a
+        terminal or notebook a live line with the current step, the elapsed time and the time left
+        under a ``time_limit``. Each start is also logged at level INFO of the logger "softsplit".
     loss : "log", "cost" or a loss object, default="log"
-        What a tree is to lower on the training rows. "log" is the negative log-likelihood of their
-        classes, "cost" the expected misclassification cost of the paper; another object has the
-        parts of ``softsplit.problem.loss.Loss``.
+        Training loss. "log" is the negative log-likelihood of the classes, "cost" the expected
+        misclassification cost of the paper; an object must have the parts of
+        ``softsplit.problem.loss.Loss``.
     engine : "memory" or callable, default="memory"
-        Where the training rows are kept while a tree is trained. "memory" is that of this process;
-        a function of the rows gives an engine of its own (``softsplit.engines.base.RowEngine``).
+        Where the training rows are kept during training. "memory" is the memory of this process;
+        a function of the rows returns another engine (``softsplit.engines.base.RowEngine``).
     ridge : float, default=1.0
         Factor of half the sum of squared weights, which is added to the log-loss. Weights are
         changes of log-odds per standard deviation of a feature.
     feature_types : dict, optional
-        What columns of a table are, by their names or positions, where ``fit`` sees it otherwise:
-        "number", "category", "date", "keep" for one that it would leave out (an identifier, free
+        Types of columns of a table, by name or position, that override what ``fit`` infers:
+        "number", "category", "date", "keep" for a column that it would drop (an identifier, free
         text), or "drop". See docs/tables.md.
     groups : sequence of sequences or False, optional
         Columns of X, by names or positions, that are selected together: the global penalty counts
         such a group as one feature, as it does all columns that a variable of a table becomes.
         With False every column of the problem is a feature of its own.
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
-        How much work the native solver puts into a better tree, as a multiple of what is usual:
-        0.2, 1 and 5 by name. With loss "cost" the search around the best trees goes on until the
-        estimated chance that it leads lower is so many times smaller, so that with the same seed
-        more effort never ends higher; with loss "log" so many times as many trees race in every
-        start. ``solution_.search`` says how the search ended.
+        Work of the native solver as a multiple of the default: 0.2, 1 and 5 by name. With loss
+        "cost" the search stops when the estimated chance of a better tree is below a threshold
+        divided by ``effort``, so that with the same seed more effort never ends higher; with loss
+        "log" every start compares ``effort`` times as many trees. ``solution_.search`` says how
+        the search ended.
     device : str, optional
         "cuda" (or "cuda:1", ...) keeps the training rows on a GPU, "cpu" runs the same code without
         one; both need ``softsplit[gpu]``. Rows given in single precision stay so there. None is the
@@ -131,7 +130,7 @@ class SoftTreeClassifier(SoftTreeBase):
     Attributes
     ----------
     tree_ : TreeModel
-        The tree with its scaling, classes and names; most of what follows is read from it.
+        The tree with its scaling, classes and names, from which most attributes below are read.
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
@@ -162,10 +161,10 @@ class SoftTreeClassifier(SoftTreeBase):
         original unit (``to_original``).
     objective_ : float
     solution_ : Solution
-        The kept run with its status and first-order residuals. Its ``search`` tells how many
-        different trees were found, how often the kept one, and why no more were looked for;
-        ``print(tree.solution_.search)`` puts it into a sentence. It is None with many rows, where
-        starts see samples.
+        The kept run with its status and first-order residuals. Its ``search`` holds how many
+        different trees were found, how often the kept one, and why the search stopped;
+        ``print(tree.solution_.search)`` gives a sentence. It is None with many rows, where starts
+        use samples.
     starts_ : list of Solution
         One per start; ``solution_`` may be better than the best of them.
     local_sparsity_, global_sparsity_ : float

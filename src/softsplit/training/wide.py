@@ -142,7 +142,7 @@ def _squares(X: Any) -> Any:
 
 
 def _with_data(X: Any, data: FloatArray) -> Any:
-    """The matrix with other numbers in the same places."""
+    """Return the matrix with other numbers in the same places."""
     return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
@@ -168,7 +168,7 @@ OPTIONS = WorkingSetOptions()
 
 @dataclass(frozen=True)
 class WideRows:
-    """Training rows in a sparse matrix, and the columns of it that a tree is trained on.
+    """Training rows in a sparse matrix, with the working set of columns.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class WideRows:
 
     @cached_property
     def block(self) -> Rows:
-        """The working set as rows of their own."""
+        """The working set as dense rows."""
         X = np.ascontiguousarray(self.X[:, self.columns].toarray(), dtype=float)
         groups = None
         if self.table_groups is not None:
@@ -273,7 +273,7 @@ class WideRows:
     # --- the working set --------------------------------------------------------------------------
 
     def screened(self) -> WideRows:
-        """The same with the columns that promise most without a tree."""
+        """Return the rows with the columns of largest score statistics as their working set."""
         counted = self.weight > 0
         labels = np.unique(self.labels[counted], return_inverse=True)[1]
         X = self.X if np.all(counted) else self.X[counted]
@@ -281,7 +281,7 @@ class WideRows:
         return self.joined(self._best(steps.gains.max(axis=1), OPTIONS.first_columns), alone=True)
 
     def joined(self, columns: Iterable[int], *, alone: bool = False) -> WideRows:
-        """The same with more columns, and with those of their groups; or with these ``alone``."""
+        """Return the rows with more columns and those of their groups, or with these ``alone``."""
         chosen = np.zeros(self.X.shape[1], dtype=bool)
         chosen[self.columns] = not alone
         chosen[np.fromiter(columns, dtype=np.intp)] = True
@@ -290,7 +290,7 @@ class WideRows:
         return replace(self, columns=np.flatnonzero(chosen))
 
     def _best(self, worth: FloatArray, limit: int) -> NDArray[np.intp]:
-        """The worthiest columns, as many as may be with their groups; at least one."""
+        """Return the columns of largest score with their groups, up to ``limit``; at least one."""
         order = np.argsort(-worth, kind="stable")
         if self.table_groups is None:
             return order[:limit]
@@ -299,8 +299,8 @@ class WideRows:
         sizes = np.bincount(self.table_groups)[groups[first]]
         return order[first[: max(1, int(np.sum(np.cumsum(sizes) <= limit)))]]
 
-    def promises(self, prepared: Prepared, tree: TreeParameters) -> Promises:
-        """What the columns outside the working set would change at a tree."""
+    def outside_scores(self, prepared: Prepared, tree: TreeParameters) -> OutsideScores:
+        """Return score statistics of the columns outside the working set, at a tree."""
         outside = np.setdiff1d(np.arange(self.X.shape[1]), self.columns)
         weight, given = self.weight, prepared.settings.class_weight
         if given is not None:
@@ -325,26 +325,25 @@ class WideRows:
         if self.table_groups is not None:
             each = np.unique(self.table_groups[outside], return_inverse=True)[1]
         worth = np.bincount(each, amounts, minlength=1)[each] - price
-        return Promises(outside, np.maximum(worth, 0.0), starts)
+        return OutsideScores(outside, np.maximum(worth, 0.0), starts)
 
 
 def _slope_at_zero(penalty: Penalty) -> float:
-    """How steeply a penalty rises where its weights begin to differ from zero."""
+    """Return the slope of a penalty at zero."""
     return penalty.strength * float(penalty.surrogate.slope(np.zeros(1))[0])
 
 
 @dataclass(frozen=True)
-class Promises:
-    """What columns outside a working set would change.
+class OutsideScores:
+    """Score statistics of columns outside the working set.
 
     Attributes
     ----------
     columns : array of int
     worth : array
-        What each would take off the objective with its group, estimated; under penalties other
-        than the count by how much the first-order condition fails there: the sum of all |slope|
-        beyond that of the local penalty exceeds the slope of the global one. Zero where nothing is
-        to be had.
+        Estimated decrease of the objective by each column with its group; under penalties other
+        than the count, the violation of the first-order condition: the sum of all |slope| beyond
+        that of the local penalty exceeds the slope of the global one. Zero where there is none.
     starts : array (n_columns, n_branches)
         Coefficients by a Newton step in the branch where it gains most.
     """
@@ -356,21 +355,21 @@ class Promises:
 
 @dataclass(frozen=True)
 class Screening:
-    """How the columns of a wide sparse matrix were looked through.
+    """How the columns of a wide sparse matrix were screened.
 
     Attributes
     ----------
     n_columns : int
         Columns of the matrix.
     columns : array of int
-        Those that the tree was trained on; all others were seen by sparse products alone.
+        The working set of the tree; all other columns entered sparse products only.
     rounds : int
-        How often columns joined after the first choice.
+        Rounds in which columns joined the first working set.
     left : float
-        What the best column that never joined would still change, by estimate: under the count how
-        much of the objective, under other penalties by how much its first-order condition fails.
+        Largest score of a column that never joined: under the count an estimated decrease of the
+        objective, under other penalties the violation of its first-order condition.
     complete : bool
-        Whether that is nothing (to the tolerance of the fit).
+        Whether that is zero, to the tolerance of the fit.
     """
 
     n_columns: int
@@ -384,7 +383,7 @@ AnyRows = Rows | WideRows
 
 
 def moved(tree: TreeParameters, columns: NDArray[np.intp], to: NDArray[np.intp]) -> TreeParameters:
-    """A tree by likelihood on other columns of the same table, which hold all that it uses."""
+    """Return a tree of the log-loss on other columns of the table, which hold all that it uses."""
     used = np.any(tree.weights, axis=1)
     weights = np.zeros((len(to), tree.weights.shape[1]))
     weights[np.searchsorted(to, columns[used])] = tree.weights[used]
@@ -396,24 +395,24 @@ def moved(tree: TreeParameters, columns: NDArray[np.intp], to: NDArray[np.intp])
 def widened(
     rows: TrainingRows, prepared: Prepared, found: Solution, run: Run
 ) -> tuple[Prepared, Solution, Screening | None]:
-    """The tree after columns from outside the working set have joined as long as that pays."""
+    """Let columns from outside the working set join as long as that lowers the objective."""
     if not isinstance(rows, WideRows):
         return prepared, found, None
     tol = run.budget.tol * prepared.problem.cost_unit
     refused: set[int] = set()
     for number in range(OPTIONS.rounds + 1):
-        promises = rows.promises(prepared, found.parameters)
-        open_ = (promises.worth > tol) & ~np.isin(promises.columns, list(refused))
-        left = float(np.max(promises.worth[open_], initial=0.0))
+        scores = rows.outside_scores(prepared, found.parameters)
+        open_ = (scores.worth > tol) & ~np.isin(scores.columns, list(refused))
+        left = float(np.max(scores.worth[open_], initial=0.0))
         if left == 0.0 or number == OPTIONS.rounds or run.budget.exhausted:
             break
-        order = np.argsort(-np.where(open_, promises.worth, 0.0), kind="stable")
+        order = np.argsort(-np.where(open_, scores.worth, 0.0), kind="stable")
         joining = order[: min(OPTIONS.joining_columns, int(open_.sum()))]
-        wider = rows.joined(promises.columns[joining])
+        wider = rows.joined(scores.columns[joining])
         again = prepare(prepared.settings, wider)
         start = moved(found.parameters, rows.columns, wider.columns)
-        added = np.isin(wider.columns, promises.columns[joining])
-        start.weights[added] = promises.starts[np.sort(joining)] / len(joining)
+        added = np.isin(wider.columns, scores.columns[joining])
+        start.weights[added] = scores.starts[np.sort(joining)] / len(joining)
         with one_blas_thread():
             ends = [run.solver.solve(again.problem, Start(start), run.budget)]
         with suppress(NoFeasibleTreeError):
@@ -424,6 +423,6 @@ def widened(
             rows, prepared = wider, again
             found = replace(better, search=found.search)
         else:
-            refused.update(promises.columns[joining].tolist())
+            refused.update(scores.columns[joining].tolist())
     screening = Screening(rows.X.shape[1], rows.columns, number, left, left == 0.0)
     return prepared, found, screening
