@@ -22,6 +22,7 @@ from softsplit.formulations.likelihood import LikelihoodFormulation
 from softsplit.report import comparison
 from softsplit.report import study as fitting
 from softsplit.report.comparison import ComparisonOptions
+from softsplit.report.study import StudyOptions
 from tables import people, written
 
 COMMANDS = [
@@ -76,7 +77,7 @@ def test_the_papers_model_is_an_option_away(tmp_path):
 
 def test_large_tables_are_compared_on_a_sample_and_trained_whole(tmp_path, monkeypatch):
     compare_cells(monkeypatch, 300)
-    monkeypatch.setattr(fitting, "FEWEST_ROWS", 50)
+    monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=50))
     path = tmp_path / "t.csv"
     people(200).to_csv(path, index=False)
     arguments = ["fit", path, "-t", "risk", "--depth", 1, "-q"]
@@ -182,7 +183,7 @@ def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_
         raise KeyboardInterrupt
 
     compare_cells(monkeypatch, 120)
-    monkeypatch.setattr(fitting, "FEWEST_ROWS", 30)
+    monkeypatch.setattr(fitting, "OPTIONS", StudyOptions(fewest_rows=30))
     monkeypatch.setattr(fitting, "_on_all_rows", interrupted)
     model = tmp_path / "m.json"
     result = invoke("fit", written(tmp_path, "plain"), "-t", "risk", "-m", model, "--depth", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -14,11 +15,49 @@ from softsplit.report.metrics import Interval, roc_curve, share
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
 
-SIZE, LEFT, RIGHT, FOOT, TOP = 260.0, 40.0, 22.0, 36.0, 10.0
-MOST_POINTS = 120
-BINS = 10
-FEWEST = 5
-"""Rows that a point of the reliability diagram stands for at least."""
+
+@dataclass(frozen=True)
+class ChartLayout:
+    """Sizes of the small charts, in units of the drawing."""
+
+    size: float = 260.0
+    """Side of a square chart."""
+
+    left: float = 40.0
+    """Space for the labels of the vertical axis."""
+
+    right: float = 22.0
+    """Space at the right."""
+
+    foot: float = 36.0
+    """Space for the labels of the horizontal axis."""
+
+    top: float = 10.0
+    """Space above."""
+
+    most_points: int = 120
+    """Points of a curve that a reader can tell apart at this size."""
+
+    bins: int = 10
+    """Bins of a reliability diagram."""
+
+    fewest: int = 5
+    """Rows of a bin at least: fewer say nothing about a rate."""
+
+    path_width: float = 960.0
+    """Width of the chart of a path of strengths."""
+
+    path_height: float = 170.0
+    """Its height."""
+
+    path_top: float = 14.0
+    """Space above it."""
+
+    path_foot: float = 48.0
+    """Space below it."""
+
+
+LAYOUT = ChartLayout()
 
 
 class Line(NamedTuple):
@@ -35,20 +74,35 @@ def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 
         "svg",
         {
             "class": "curve", "role": "img", "aria-label": label,
-            "viewBox": f"0 0 {LEFT + SIZE + RIGHT:.0f} {TOP + SIZE + FOOT:.0f}",
+            "viewBox": f"0 0 {LAYOUT.left + LAYOUT.size + LAYOUT.right:.0f} "
+            f"{LAYOUT.top + LAYOUT.size + LAYOUT.foot:.0f}",
         },
     )  # fmt: skip
-    frame = {"class": "frame", "x": f"{LEFT:.0f}", "y": f"{TOP:.0f}"}
-    add(svg, "rect", frame | {"width": f"{SIZE:.0f}", "height": f"{SIZE:.0f}"})
+    frame = {"class": "frame", "x": f"{LAYOUT.left:.0f}", "y": f"{LAYOUT.top:.0f}"}
+    add(svg, "rect", frame | {"width": f"{LAYOUT.size:.0f}", "height": f"{LAYOUT.size:.0f}"})
     for share_ in (0.0, 0.5, 1.0):
         text = f"{100 * top * share_:.3g} %"
-        place = {"x": f"{_x(share_):.1f}", "y": f"{TOP + SIZE + 14:.1f}", "class": "tick"}
+        place = {
+            "x": f"{_x(share_):.1f}",
+            "y": f"{LAYOUT.top + LAYOUT.size + 14:.1f}",
+            "class": "tick",
+        }
         add(svg, "text", place, text)
-        place = {"x": f"{LEFT - 4:.1f}", "y": f"{_y(share_) + 4:.1f}", "class": "tick side"}
+        place = {"x": f"{LAYOUT.left - 4:.1f}", "y": f"{_y(share_) + 4:.1f}", "class": "tick side"}
         add(svg, "text", place, text)
-    middle = f"{LEFT + SIZE / 2:.1f}"
-    add(svg, "text", {"class": "axis", "x": middle, "y": f"{TOP + SIZE + 30:.1f}"}, across)
-    add(svg, "text", {"class": "axis up", "x": f"{LEFT + 6:.0f}", "y": f"{TOP + 14:.0f}"}, up)
+    middle = f"{LAYOUT.left + LAYOUT.size / 2:.1f}"
+    add(
+        svg,
+        "text",
+        {"class": "axis", "x": middle, "y": f"{LAYOUT.top + LAYOUT.size + 30:.1f}"},
+        across,
+    )
+    add(
+        svg,
+        "text",
+        {"class": "axis up", "x": f"{LAYOUT.left + 6:.0f}", "y": f"{LAYOUT.top + 14:.0f}"},
+        up,
+    )
     for line in lines:
         points = " ".join(f"{_x(a):.1f},{_y(b):.1f}" for a, b in zip(line.x, line.y, strict=True))
         add(svg, "polyline", {"class": line.kind, "points": points})
@@ -56,11 +110,11 @@ def chart(label: str, across: str, up: str, lines: Sequence[Line], top: float = 
 
 
 def _x(value: float) -> float:
-    return LEFT + SIZE * float(value)
+    return LAYOUT.left + LAYOUT.size * float(value)
 
 
 def _y(value: float) -> float:
-    return TOP + SIZE * (1 - float(value))
+    return LAYOUT.top + LAYOUT.size * (1 - float(value))
 
 
 def roc_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -> Line:
@@ -77,9 +131,9 @@ def precision_line(kind: str, scores: FloatArray, positive: NDArray[np.bool_]) -
 
 
 def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    if len(x) <= MOST_POINTS:
+    if len(x) <= LAYOUT.most_points:
         return x, y
-    kept = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).astype(int))
+    kept = np.unique(np.linspace(0, len(x) - 1, LAYOUT.most_points).astype(int))
     return x[kept], y[kept]
 
 
@@ -96,7 +150,7 @@ class Bin(NamedTuple):
 def reliability_bins(said: FloatArray, true: NDArray[np.bool_]) -> list[Bin]:
     """Rows in parts of equal number by what was said; equal probabilities are not parted."""
     order = np.argsort(said, kind="stable")
-    count = max(1, min(BINS, len(said) // FEWEST))
+    count = max(1, min(LAYOUT.bins, len(said) // LAYOUT.fewest))
     edges = np.quantile(said[order], np.linspace(0, 1, count + 1)[1:-1])
     places = np.searchsorted(np.unique(edges), said, side="right")
     bins = []
@@ -132,10 +186,6 @@ def reliability_chart(label: str, bins: Sequence[Bin]) -> ET.Element:
 # --- The picture above the slider: accuracy along the path, a column for every tree ---------------
 
 
-PATH_WIDTH, PATH_HEIGHT, PATH_TOP, PATH_FOOT = 960.0, 170.0, 14.0, 48.0
-"""Of the chart of the path, in pixels."""
-
-
 def path_chart(data: ReportData) -> ET.Element:
     """Accuracy with its interval over the number of features, left weak, right strong.
 
@@ -145,7 +195,7 @@ def path_chart(data: ReportData) -> ET.Element:
         "svg",
         {
             "class": "chart",
-            "viewBox": f"0 0 {PATH_WIDTH:.0f} {PATH_HEIGHT:.0f}",
+            "viewBox": f"0 0 {LAYOUT.path_width:.0f} {LAYOUT.path_height:.0f}",
             "aria-hidden": "true",
         },
     )  # fmt: skip
@@ -156,18 +206,28 @@ def path_chart(data: ReportData) -> ET.Element:
     span = max(high - low, 1e-9)
 
     def height(share: float) -> float:
-        return PATH_TOP + (high - share) / span * (PATH_HEIGHT - PATH_TOP - PATH_FOOT)
+        return LAYOUT.path_top + (high - share) / span * (
+            LAYOUT.path_height - LAYOUT.path_top - LAYOUT.path_foot
+        )
 
-    step = PATH_WIDTH / len(values)
+    step = LAYOUT.path_width / len(values)
     for level in (high, low):
         y = f"{height(level):.1f}"
-        add(svg, "line", {"class": "base", "x1": "0", "x2": f"{PATH_WIDTH:.0f}", "y1": y, "y2": y})
+        add(
+            svg,
+            "line",
+            {"class": "base", "x1": "0", "x2": f"{LAYOUT.path_width:.0f}", "y1": y, "y2": y},
+        )
     for i, value in enumerate(values):
         _column(svg, i, (i + 0.5) * step, step, value, height, data)
     for level in (high, low):  # last, so that no column hides them
         place = {"x": "4", "y": f"{height(level) - 3:.1f}", "class": "scale"}
         add(svg, "text", place, f"{100 * level:.0f} %")
-    place = {"x": f"{PATH_WIDTH / 2:.0f}", "y": f"{PATH_HEIGHT - 6:.0f}", "class": "axis"}
+    place = {
+        "x": f"{LAYOUT.path_width / 2:.0f}",
+        "y": f"{LAYOUT.path_height - 6:.0f}",
+        "class": "axis",
+    }
     add(
         svg,
         "text",
@@ -189,7 +249,7 @@ def _column(
     group = add(svg, "g", {"class": "column", "data-point": str(point)})
     back = {
         "x": f"{x - step / 2 + 2:.1f}", "width": f"{step - 4:.1f}", "y": "2", "rx": "6",
-        "height": f"{PATH_HEIGHT - 24:.0f}", "class": "back",
+        "height": f"{LAYOUT.path_height - 24:.0f}", "class": "back",
     }  # fmt: skip
     add(group, "rect", back)
     if value is not None:
@@ -198,5 +258,9 @@ def _column(
         add(group, "line", bar | ends)
         add(group, "circle", {"cx": f"{x:.1f}", "cy": f"{height(value.value):.1f}", "r": "5"})
     count = len(data.trees[point].selected_features_)
-    place = {"x": f"{x:.1f}", "y": f"{PATH_HEIGHT - PATH_FOOT + 12:.0f}", "class": "count"}
+    place = {
+        "x": f"{x:.1f}",
+        "y": f"{LAYOUT.path_height - LAYOUT.path_foot + 12:.0f}",
+        "class": "count",
+    }
     add(group, "text", place, str(count))

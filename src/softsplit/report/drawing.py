@@ -25,9 +25,58 @@ from softsplit.report.elements import add, counted, element, shortened, text_wid
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 
-BINS = 24
-SPAN = 6.0
-"""Log-odds on each side of the threshold that a distribution shows; further ones are at its end."""
+
+@dataclass(frozen=True)
+class DrawingLayout:
+    """Sizes of the drawn tree, in units of the drawing, and how much it shows."""
+
+    bins: int = 24
+    """Bins of the spread of scores at a branch."""
+
+    span: float = 6.0
+    """Log-odds on either side of a threshold that the spread shows."""
+
+    line: float = 18.0
+    """Height of a line of text."""
+
+    pad_x: float = 12.0
+    """Space beside the text of a box."""
+
+    pad_y: float = 9.0
+    """Space above and below it."""
+
+    side_gap: float = 18.0
+    """Space between two boxes of a level."""
+
+    level_gap: float = 64.0
+    """Space between two levels."""
+
+    margin: float = 4.0
+    """Space around the tree."""
+
+    most_terms: int = 6
+    """Terms of a question that a box shows."""
+
+    shown_classes: int = 3
+    """Classes of a leaf that a box shows."""
+
+    least_share: float = 0.05
+    """Smaller class shares are not written in a leaf."""
+
+    widest: float = 96.0
+    """Width of the band of all rows."""
+
+    thinnest: float = 0.002
+    """Bands of a smaller share are not drawn."""
+
+    spread_width: float = 196.0
+    """Width of the spread of scores."""
+
+    spread_height: float = 34.0
+    """Its height."""
+
+
+LAYOUT = DrawingLayout()
 
 
 @dataclass(frozen=True)
@@ -38,7 +87,7 @@ class Flow:
     ----------
     counts : array of shape (n_classes, n_nodes)
         Expected rows of each class at each node.
-    scores : array of shape (n_branches, n_classes, BINS)
+    scores : array of shape (n_branches, n_classes, LAYOUT.bins)
         The same by the log-odds of yes at each question: from surely yes to surely no.
     ended : array of shape (n_classes, n_leaves)
         Whole rows by their most probable leaf: what a person meets who follows the answers. Shares
@@ -60,9 +109,11 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     scores = model.scores(X)
     reach, n_classes = model.reach(X), len(model.classes)
     counts = class_counts(reach, labels, range(n_classes))
-    odds = np.clip(model.steepness * scores, -SPAN, SPAN)
-    places = np.minimum(((SPAN - odds) / (2 * SPAN) * BINS).astype(np.int64), BINS - 1)
-    spread = np.zeros((len(scores), n_classes, BINS))
+    odds = np.clip(model.steepness * scores, -LAYOUT.span, LAYOUT.span)
+    places = np.minimum(
+        ((LAYOUT.span - odds) / (2 * LAYOUT.span) * LAYOUT.bins).astype(np.int64), LAYOUT.bins - 1
+    )
+    spread = np.zeros((len(scores), n_classes, LAYOUT.bins))
     for t in range(len(scores)):
         np.add.at(spread[t], (labels, places[t]), reach[t])
     ended, predicted = np.zeros((2, n_classes, len(scores) + 1))
@@ -75,16 +126,6 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
 # --- A tree as an SVG picture made of elements: names are text nodes only -------------------------
 
 
-LINE, PAD_X, PAD_Y = 18.0, 12.0, 9.0
-SIDE_GAP, LEVEL_GAP, MARGIN = 18.0, 64.0, 4.0
-MOST_TERMS, SHOWN_CLASSES = 6, 3
-WORTH_TELLING = 0.05
-"""Shares of other classes in a leaf below this are not listed."""
-WIDEST = 96.0
-"""Pixels of the band of all rows."""
-THIN = 0.002
-"""Share of all rows below which a band is not drawn."""
-SPREAD_WIDTH, SPREAD_HEIGHT = 196.0, 34.0
 SURE = float(np.log(0.95 / 0.05))
 """Log-odds from which on an answer is sure: 95 in 100."""
 
@@ -100,9 +141,11 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
         if node.split is None:
             return _sized(node, _end_lines(model, flow, node))
         lines = [f"question {node.number}", *_terms(node.split, words[0])]
-        return _sized(node, lines, SPREAD_HEIGHT + LINE if flow else 0.0)
+        return _sized(node, lines, LAYOUT.spread_height + LAYOUT.line if flow else 0.0)
 
-    root, width, height = lay_out(outline(model, shortened), box_of, SIDE_GAP, LEVEL_GAP, MARGIN)
+    root, width, height = lay_out(
+        outline(model, shortened), box_of, LAYOUT.side_gap, LAYOUT.level_gap, LAYOUT.margin
+    )
     svg = element(
         "svg",
         {
@@ -123,8 +166,8 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
 def _sized(node: OutlineNode, lines: list[str], extra: float = 0.0) -> NodeBox:
     """A box as wide as its longest line, with ``extra`` height for the spread of its rows."""
     widest = max(map(text_width, lines))
-    width = max(widest, SPREAD_WIDTH if extra > LINE else 0.0) + 2 * PAD_X
-    return NodeBox(node, lines, width, len(lines) * LINE + 2 * PAD_Y + extra)
+    width = max(widest, LAYOUT.spread_width if extra > LAYOUT.line else 0.0) + 2 * LAYOUT.pad_x
+    return NodeBox(node, lines, width, len(lines) * LAYOUT.line + 2 * LAYOUT.pad_y + extra)
 
 
 def _terms(split: Split, yes: str) -> list[str]:
@@ -133,7 +176,7 @@ def _terms(split: Split, yes: str) -> list[str]:
         return [f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row"]
     if split.lefts is not None:
         return [f"{split.names[0]}?"]
-    more = len(split.features) - MOST_TERMS
+    more = len(split.features) - LAYOUT.most_terms
     if split.ranked:
         # Ranks have no unit: the scale beside the drawing says from which value on.
         bare = [name.removeprefix("rank(").removesuffix(")") for name in split.names]
@@ -144,7 +187,7 @@ def _terms(split: Split, yes: str) -> list[str]:
     else:
         lines, ending = split.terms(3), split.bound(4)
     if more > 0:
-        lines = [*lines[:MOST_TERMS], f"and {more} more, listed below"]
+        lines = [*lines[: LAYOUT.most_terms], f"and {more} more, listed below"]
     return [*lines, f"{ending}?"]
 
 
@@ -161,8 +204,10 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
     if flow is not None:
         notes = _rows_notes(model, flow, list(end.leaves), predicted)
         return [shortened(model.labels[predicted]), *notes]
-    lines = [_class_text(model.labels[k], share) for k, share in end.classes[:SHOWN_CLASSES]]
-    more = len(end.classes) - SHOWN_CLASSES
+    lines = [
+        _class_text(model.labels[k], share) for k, share in end.classes[: LAYOUT.shown_classes]
+    ]
+    more = len(end.classes) - LAYOUT.shown_classes
     return [*lines, f"and {more} more"] if more > 0 else lines
 
 
@@ -185,8 +230,8 @@ def _rows_notes(model: TreeModel, flow: Flow, leaves: list[int], predicted: int)
     others = [int(k) for k in np.argsort(-shares, kind="stable") if k != predicted]
     notes += [
         _class_text(model.labels[k], f" {100 * shares[k]:.0f} %")
-        for k in others[: SHOWN_CLASSES - 1]
-        if shares[k] >= WORTH_TELLING
+        for k in others[: LAYOUT.shown_classes - 1]
+        if shares[k] >= LAYOUT.least_share
     ]
     # Rows that most probably end here may be predicted by what they find on the other side.
     return notes + [
@@ -220,7 +265,7 @@ def _bands(group: ET.Element, box: NodeBox, child: NodeBox, counts: FloatArray) 
     """A band per class from the bottom of a box to the top of its child."""
     y0, y1 = box.foot, child.y
     m = (y0 + y1) / 2
-    for band in bands(box, child, counts, WIDEST, THIN):
+    for band in bands(box, child, counts, LAYOUT.widest, LAYOUT.thinnest):
         a, b, c, d = band.start, band.end, band.end + band.width, band.start + band.width
         shape = (
             f"M{a:.1f} {y0:.1f}C{a:.1f} {m:.1f} {b:.1f} {m:.1f} {b:.1f} {y1:.1f}"
@@ -253,7 +298,10 @@ def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, an
         shape["fill"] = colour
     add(group, "rect", shape)
     for i, line in enumerate(box.lines):
-        place = {"x": f"{box.middle:.1f}", "y": f"{box.y + PAD_Y + (i + 0.74) * LINE:.1f}"}
+        place = {
+            "x": f"{box.middle:.1f}",
+            "y": f"{box.y + LAYOUT.pad_y + (i + 0.74) * LAYOUT.line:.1f}",
+        }
         if colour:
             place |= {"fill": ink_on(colour), "class": "name" if i == 0 else "note"}
         elif i == 0:
@@ -265,17 +313,17 @@ def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, an
 
 def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[str, str]) -> None:
     """How the rows at a question are spread over its answers, by class; left is surely yes."""
-    left = box.middle - SPREAD_WIDTH / 2
-    foot = box.y + PAD_Y + len(box.lines) * LINE + SPREAD_HEIGHT
-    half = SPREAD_WIDTH * SURE / (2 * SPAN)
+    left = box.middle - LAYOUT.spread_width / 2
+    foot = box.y + LAYOUT.pad_y + len(box.lines) * LAYOUT.line + LAYOUT.spread_height
+    half = LAYOUT.spread_width * SURE / (2 * LAYOUT.span)
     zone = {
         "class": "unsure", "x": f"{box.middle - half:.1f}", "width": f"{2 * half:.1f}",
-        "y": f"{foot - SPREAD_HEIGHT:.1f}", "height": f"{SPREAD_HEIGHT:.1f}",
+        "y": f"{foot - LAYOUT.spread_height:.1f}", "height": f"{LAYOUT.spread_height:.1f}",
     }  # fmt: skip
     add(group, "rect", zone)
     largest = float(scores.sum(axis=0).max())
-    step = SPREAD_WIDTH / BINS
-    bars = scores * (SPREAD_HEIGHT / largest if largest > 0 else 0.0)
+    step = LAYOUT.spread_width / LAYOUT.bins
+    bars = scores * (LAYOUT.spread_height / largest if largest > 0 else 0.0)
     for k, heights in enumerate(bars):
         base = foot - bars[:k].sum(axis=0)
         parts = [
@@ -285,13 +333,13 @@ def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[st
         ]
         if parts:
             add(group, "path", {"class": "bars", "d": "".join(parts), "fill": class_colour(k)})
-    axis = {"class": "axis", "x1": f"{left:.1f}", "x2": f"{left + SPREAD_WIDTH:.1f}"}
+    axis = {"class": "axis", "x1": f"{left:.1f}", "x2": f"{left + LAYOUT.spread_width:.1f}"}
     add(group, "line", axis | {"y1": f"{foot:.1f}", "y2": f"{foot:.1f}"})
     y = f"{foot + 13:.1f}"
     for x, word, side in (
         (left, f"sure: {words[0]}", "start"),
         (box.middle, "unsure", "middle"),
-        (left + SPREAD_WIDTH, f"sure: {words[1]}", "end"),
+        (left + LAYOUT.spread_width, f"sure: {words[1]}", "end"),
     ):
         add(group, "text", {"class": f"tick {side}", "x": f"{x:.1f}", "y": y}, word)
 

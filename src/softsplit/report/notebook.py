@@ -5,6 +5,7 @@ The style is confined to the box by its class, and every name is a text node.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,9 +22,19 @@ from softsplit.report.drawing import tree_svg
 from softsplit.report.elements import add, add_table, element, rendered, shortened
 from softsplit.support.messages import visible
 
-MOST_BARS = 12
-MOST_DRAWN = 20
-"""Trees of a path that are drawn."""
+
+@dataclass(frozen=True)
+class NotebookLimits:
+    """How much a notebook shows."""
+
+    bars: int = 12
+    """Bars of a chart."""
+
+    branches: int = 20
+    """Branches of a tree that is drawn."""
+
+
+SHOWN = NotebookLimits()
 
 
 def tree_html(estimator: Any) -> str:
@@ -46,11 +57,11 @@ def tree_html(estimator: Any) -> str:
         order = sorted(used, key=lambda j: (-known[j], j))
         shares = [(model.column_names[j], float(known[j])) for j in order]
         add(box, "p", {"class": "head"}, "Share of each feature in the answers")
-        _bars(box, shares[:MOST_BARS])
-        if len(shares) > MOST_BARS:
-            rest = ", ".join(visible(name) for name, _ in shares[MOST_BARS:])
+        _bars(box, shares[: SHOWN.bars])
+        if len(shares) > SHOWN.bars:
+            rest = ", ".join(visible(name) for name, _ in shares[SHOWN.bars :])
             more = add(box, "details")
-            add(more, "summary", {}, f"{len(shares) - MOST_BARS} more")
+            add(more, "summary", {}, f"{len(shares) - SHOWN.bars} more")
             add(more, "p", {}, rest)
     return rendered(box)
 
@@ -63,7 +74,7 @@ def explanation_html(explanation: Explanation) -> str:
     if explanation.note:
         add(box, "p", {"class": "note"}, explanation.note)
     chances = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
-    _bars(box, [(label, share) for label, share in chances[:MOST_BARS]])
+    _bars(box, [(label, share) for label, share in chances[: SHOWN.bars]])
     by_branch = {reading.branch: reading for reading in explanation.branches}
     for place, branch in enumerate(explanation.path, start=1):
         _question(box, place, by_branch[branch], answer_words(explanation.probabilities))
@@ -96,7 +107,7 @@ def path_html(path: Any) -> str:
     ]
     head = ["tree", "strength", "features", "coefficients", "loss on training rows"]
     add_table(box, "Trees of the path", head, rows, range(1, 5))
-    for i, point in enumerate(path.points[:MOST_DRAWN]):
+    for i, point in enumerate(path.points[: SHOWN.branches]):
         part = add(box, "details")
         names = [visible(point.classifier.tree_.column_names[j]) for j in point.selected_features]
         add(part, "summary", {}, f"Tree {i + 1}: {', '.join(names) or 'no features'}")

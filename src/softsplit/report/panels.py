@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -26,9 +27,22 @@ from softsplit.report.scales import add_questions
 from softsplit.support.messages import visible
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
-SHOWN_FEATURES = 20
-SHOWN_CLASSES = 12
-SHOWN_LEVELS = 2
+
+@dataclass(frozen=True)
+class PanelLimits:
+    """How much a panel shows before it is cut."""
+
+    features: int = 20
+    """Features in a list."""
+
+    classes: int = 12
+    """Classes in a table."""
+
+    levels: int = 2
+    """Levels of a category in a line."""
+
+
+SHOWN = PanelLimits()
 
 
 def headline(data: ReportData, point: int) -> str:
@@ -133,7 +147,7 @@ def _features(parent: ET.Element, data: ReportData, point: int) -> None:
     if shares is not None:
         used.sort(key=lambda j: (-shares[j], j))
     listed = add(parent, "ul", {"class": "bars"})
-    for j in used[:SHOWN_FEATURES]:
+    for j in used[: SHOWN.features]:
         item = add(listed, "li")
         name = {"class": "bar-name", "title": visible(names[j])}
         name_box = add(item, "span", name, shortened(names[j], 60))
@@ -143,8 +157,8 @@ def _features(parent: ET.Element, data: ReportData, point: int) -> None:
             value = f"{float(shares[j]):.3f}"
             add(item, "meter", {"min": "0", "max": "1", "value": value, "aria-hidden": "true"})
             add(item, "span", {"class": "number"}, percent(float(shares[j]), 0))
-    if len(used) > SHOWN_FEATURES:
-        add(parent, "p", {"class": "quiet"}, f"and {len(used) - SHOWN_FEATURES} more.")
+    if len(used) > SHOWN.features:
+        add(parent, "p", {"class": "quiet"}, f"and {len(used) - SHOWN.features} more.")
     add(
         parent, "p", {"class": "quiet"},
         "Shares say how much each feature moves the answers on the training rows.",
@@ -171,7 +185,7 @@ def _level_directions(model: TreeModel, variable: Variable, columns: list[int]) 
     names = [*variable.shown_levels, *[variable.other_name] * variable.other]
     names += [UNKNOWN] * variable.gaps
     told = []
-    for n in np.argsort(-sizes, kind="stable")[:SHOWN_LEVELS]:
+    for n in np.argsort(-sizes, kind="stable")[: SHOWN.levels]:
         label = direction(model, columns[n])
         if sizes[n] > 0 and label is not None:
             told.append(f"{shortened(names[n], 24)} speaks for {shortened(label, 24)}")
@@ -184,7 +198,7 @@ def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
     if counts is None:
         add(parent, "p", {}, "This tree was not judged: the work was cut short.")
         return
-    if len(counts) > SHOWN_CLASSES:
+    if len(counts) > SHOWN.classes:
         _rates(parent, data, counts)
         return
     names = [shortened(name) for name in data.classes]

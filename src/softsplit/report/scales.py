@@ -7,6 +7,7 @@ at round values of the feature, whatever the scaling; so nothing needs to be rea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -20,11 +21,37 @@ from softsplit.report.elements import add, add_table, counted, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 
-WIDTH, LEFT, RIGHT, ROW, HEAD = 640.0, 190.0, 20.0, 44.0, 30.0
-MOST_SCALES = 12
-TICKS = 5
-NEAREST = 46.0
-"""Pixels between two ticks."""
+
+@dataclass(frozen=True)
+class ScaleLayout:
+    """Sizes of the scales of questions, in units of the drawing."""
+
+    width: float = 640.0
+    """Width of a scale."""
+
+    left: float = 190.0
+    """Space for names."""
+
+    right: float = 20.0
+    """Space at the right."""
+
+    row: float = 44.0
+    """Height of a row."""
+
+    head: float = 30.0
+    """Height of the head."""
+
+    most_scales: int = 12
+    """Scales that a page shows."""
+
+    ticks: int = 5
+    """Ticks of a scale, about."""
+
+    nearest: float = 46.0
+    """Least distance of two labels."""
+
+
+LAYOUT = ScaleLayout()
 
 
 def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
@@ -74,24 +101,24 @@ def average_pull(model: TreeModel, node: int) -> float:
 
 
 def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
-    shown = list(split.features[:MOST_SCALES])
+    shown = list(split.features[: LAYOUT.most_scales])
     ends = {j: _ends(model, split.branch, j) for j in shown}
     base = average_pull(model, split.branch)
     reach = max(max(abs(low), abs(high)) for low, high in ends.values())
     reach = max(reach, abs(base), 1e-9)
-    height = HEAD + ROW * (len(shown) + 1)
+    height = LAYOUT.head + LAYOUT.row * (len(shown) + 1)
     box = {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": "Scales"}
     svg = add(
         add(parent, "div", box), "svg",
         {
-            "class": "scales", "viewBox": f"0 0 {WIDTH:.0f} {height:.0f}", "role": "img",
-            "width": f"{WIDTH:.0f}", "height": f"{height:.0f}",
+            "class": "scales", "viewBox": f"0 0 {LAYOUT.width:.0f} {height:.0f}", "role": "img",
+            "width": f"{LAYOUT.width:.0f}", "height": f"{height:.0f}",
             "aria-label": f"Scales of {counted(len(shown), 'term')}, also as a table below",
         },
     )  # fmt: skip
     sides = [shortened(side, 44) for side in described_sides(model, split.branch)]
-    middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
-    half = (WIDTH - LEFT - RIGHT) / 2
+    middle = LAYOUT.left + (LAYOUT.width - LAYOUT.left - LAYOUT.right) / 2
+    half = (LAYOUT.width - LAYOUT.left - LAYOUT.right) / 2
 
     def across(pull: float) -> float:
         return middle - half * pull / reach
@@ -99,17 +126,17 @@ def _scales(parent: ET.Element, model: TreeModel, split: Split) -> None:
     add(
         svg,
         "text",
-        {"class": "end", "x": f"{LEFT:.0f}", "y": "16"},
+        {"class": "end", "x": f"{LAYOUT.left:.0f}", "y": "16"},
         f"\N{LEFTWARDS ARROW} {sides[0]}",
     )
-    place = {"class": "end last", "x": f"{WIDTH - RIGHT:.0f}", "y": "16"}
+    place = {"class": "end last", "x": f"{LAYOUT.width - LAYOUT.right:.0f}", "y": "16"}
     add(svg, "text", place, f"{sides[1]} \N{RIGHTWARDS ARROW}")
-    foot = f"{height - ROW:.0f}"
+    foot = f"{height - LAYOUT.row:.0f}"
     line = {"class": "middle", "x1": f"{middle:.1f}", "x2": f"{middle:.1f}", "y1": "22"}
     add(svg, "line", line | {"y2": foot})
     for i, j in enumerate(shown):
-        _scale(svg, model, split.branch, j, HEAD + ROW * (i + 0.5), across)
-    y = HEAD + ROW * (len(shown) + 0.5)
+        _scale(svg, model, split.branch, j, LAYOUT.head + LAYOUT.row * (i + 0.5), across)
+    y = LAYOUT.head + LAYOUT.row * (len(shown) + 0.5)
     add(svg, "text", {"class": "of", "x": "0", "y": f"{y + 4:.1f}"}, "an average row")
     spot = {"class": "average", "cx": f"{across(base):.1f}", "cy": f"{y:.1f}", "r": "5"}
     add(svg, "circle", spot)
@@ -147,7 +174,7 @@ def _scale(
             {"class": "line", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{y - 4:.1f}",
              "y2": f"{y + 4:.1f}"},
         )  # fmt: skip
-        if last is None or abs(x - last) >= NEAREST:
+        if last is None or abs(x - last) >= LAYOUT.nearest:
             add(svg, "text", {"class": "tick", "x": f"{x:.1f}", "y": f"{y + 17:.1f}"},
                 number(value, 3))  # fmt: skip
             last = x
@@ -159,11 +186,11 @@ def tick_values(model: TreeModel, feature: int) -> list[float]:
     if model.summary.kinds[feature] == BINARY or not low < high:
         return sorted({low, high})
     if not model.scaling.linear:
-        ranks = np.linspace(0.0, 1.0, TICKS)
+        ranks = np.linspace(0.0, 1.0, LAYOUT.ticks)
         return sorted({model.scaling.to_original(feature, float(rank)) for rank in ranks})
-    step = 10.0 ** np.floor(np.log10((high - low) / TICKS))
-    step *= next((m for m in (1, 2, 5, 10) if m * step * TICKS >= high - low), 10)
-    inner = np.arange(np.ceil(low / step), np.floor(high / step) + 1)[: 3 * TICKS] * step
+    step = 10.0 ** np.floor(np.log10((high - low) / LAYOUT.ticks))
+    step *= next((m for m in (1, 2, 5, 10) if m * step * LAYOUT.ticks >= high - low), 10)
+    inner = np.arange(np.ceil(low / step), np.floor(high / step) + 1)[: 3 * LAYOUT.ticks] * step
     return sorted({low, high, *inner.tolist()})
 
 

@@ -30,9 +30,22 @@ from softsplit.selection.strengths import SHARES, shared
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
 
-FEWEST_ROWS = 500
-LEAST_SECONDS = 5.0
-STARTS = 5
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """How a table is fitted for a report."""
+
+    fewest_rows: int = 500
+    """Rows on which settings are compared at least."""
+
+    least_seconds: float = 5.0
+    """Seconds that training on all rows gets at least."""
+
+    starts: int = 5
+    """Starts of a tree with given settings."""
+
+
+OPTIONS = StudyOptions()
 
 
 @dataclass(frozen=True)
@@ -200,7 +213,9 @@ def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
     given = {**options.classes, **settings}
-    tree = SoftTreeClassifier(**given, n_starts=STARTS, time_limit=time_limit, **options.run)
+    tree = SoftTreeClassifier(
+        **given, n_starts=OPTIONS.starts, time_limit=time_limit, **options.run
+    )
     return tree.fit(*rows.part())
 
 
@@ -210,7 +225,7 @@ def _chosen(
     _check_choice(rows.y)
     n_rows, n_features = rows.matrix.shape
     choice = formulation_of(options.loss).choice
-    limit = max(FEWEST_ROWS, choice.compared_cells // n_features)
+    limit = max(OPTIONS.fewest_rows, choice.compared_cells // n_features)
     by_itself = choice.draws_rows and limit >= ROWS.compared
     drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
     part, compared = len(drawn) / n_rows, min(len(drawn), ROWS.compared if by_itself else n_rows)
@@ -265,7 +280,7 @@ def _on_all_rows(
     settings: dict[str, Any] = {**search.best_params_, **_strengths(search, options, part)}
     limit = options.time_limit
     if limit is not None:
-        limit = max(limit - (time.perf_counter() - began), LEAST_SECONDS)
+        limit = max(limit - (time.perf_counter() - began), OPTIONS.least_seconds)
     return _trained(rows, settings, options, limit)
 
 
