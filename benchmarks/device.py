@@ -37,9 +37,9 @@ from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Start
 from softsplit.solvers.basin_hopping import BasinHoppingSolver
+from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.penalised import Penalised
-from softsplit.solvers.elimination.race import Descents
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Topology
 
@@ -205,13 +205,13 @@ def compiled_objective(task: Task) -> float:
         start = Start(task.start, "groups", task.rivals)
         return BasinHoppingSolver().solve(problem, start, Budget()).objective
     steps = Penalised(
-        Descents(problem, Budget(), problem.samples),
-        Draft.of(task.start, problem),
+        RowDescents(problem, Budget(), problem.samples),
+        SupportTree.of(task.start, problem),
         problem.penalties,
         problem.ridge,
     )
-    draft, _ = steps.descend(None, Budget().tol * problem.cost_unit)
-    return problem.objective(draft.tree(problem))
+    fitted, _ = steps.descend(None, Budget().tol * problem.cost_unit)
+    return problem.objective(fitted.parameters(problem))
 
 
 def grid(args: argparse.Namespace) -> dict[str, object]:

@@ -19,11 +19,11 @@ from softsplit.engines.base import RowsElsewhere
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
-from softsplit.solvers import Budget, Status
+from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.active_set.descent import Limits
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.elimination import solver as likelihood
+from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
 
@@ -96,11 +96,12 @@ def test_solvers_that_need_the_rows_refuse_an_engine_elsewhere(solver, words):
     [{}, {"penalty": "l1", "local_strength": 2.0}, {"min_class_rate": 0.94}],
     ids=str,
 )
-def test_rows_in_two_halves_train_by_likelihood(monkeypatch, settings):
+def test_rows_in_two_halves_train_by_likelihood(settings):
     """Features are looked for on the same 300 rows, and all descend through ``evaluate``."""
-    monkeypatch.setattr(likelihood, "SUPPORT_ROWS", SOME)
+    options = EliminationOptions(rows=SampleSizes(support=SOME))
     X, y = load_breast_cancer(return_X_y=True)
-    known = {"n_starts": 1, "random_state": 0} | settings
+    solver = EliminationSolver(options=options)
+    known = {"n_starts": 1, "random_state": 0, "solver": solver} | settings
     plain = SoftTreeClassifier(**known).fit(X, y)
     halves = SoftTreeClassifier(**known, engine=TwoHalves.of).fit(X, y)
     assert halves.objective_ == pytest.approx(plain.objective_, rel=1e-6)

@@ -31,7 +31,10 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 from softsplit import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV  # noqa: E402
+from softsplit.formulations.likelihood import LikelihoodFormulation  # noqa: E402
 from softsplit.on_dask import cluster_parts as dask_parts  # noqa: E402
+from softsplit.solvers import EliminationSolver  # noqa: E402
+from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes  # noqa: E402
 
 QUIET = {"dashboard_address": ":0", "silence_logs": 50}
 SETTINGS = {"depth": 2, "n_starts": 1, "random_state": 0}
@@ -51,8 +54,8 @@ def client():
 @pytest.fixture(autouse=True)
 def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
-    monkeypatch.setattr("softsplit.solvers.elimination.solver.SUPPORT_ROWS", 600)
-    monkeypatch.setattr("softsplit.solvers.elimination.engine_descent.MIDDLE_ROWS", 900)
+    few = EliminationOptions(rows=SampleSizes(support=600, middle=900))
+    monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
     monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SUPPORT_ROWS", 600)
     monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SAMPLES", (300, 600))
 

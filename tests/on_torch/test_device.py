@@ -44,9 +44,9 @@ from softsplit.solvers.base import (  # noqa: E402
     UnsupportedProblem,
 )
 from softsplit.solvers.basin_hopping import BasinHoppingSolver  # noqa: E402
+from softsplit.solvers.elimination.descents import RowDescents  # noqa: E402
 from softsplit.solvers.elimination.penalised import Penalised  # noqa: E402
-from softsplit.solvers.elimination.race import Descents  # noqa: E402
-from softsplit.solvers.elimination.support_tree import Draft  # noqa: E402
+from softsplit.solvers.elimination.support_tree import SupportTree  # noqa: E402
 from softsplit.solvers.starts.rules import draw_start  # noqa: E402
 from softsplit.tree.parameters import Topology, TreeParameters  # noqa: E402
 from softsplit.tree.scaling import fit_scaling  # noqa: E402
@@ -202,15 +202,15 @@ def test_trees_in_lockstep_end_where_the_compiled_solver_does():
     for task, end, objective in zip(tasks, ends, ends.objectives, strict=True):
         assert end.objective == pytest.approx(task.problem.objective(end.parameters), rel=1e-9)
         assert objective == pytest.approx(end.objective, rel=1e-9)
-        descents = Descents(task.problem, Budget(), task.problem.samples)
+        descents = RowDescents(task.problem, Budget(), task.problem.samples)
         steps = Penalised(
             descents,
-            Draft.of(task.start, task.problem),
+            SupportTree.of(task.start, task.problem),
             task.problem.penalties,
             task.problem.ridge,
         )
-        draft, _ = steps.descend(None, 1e-6, tight=False)
-        ratios.append(end.objective / task.problem.objective(draft.tree(task.problem)))
+        fitted, _ = steps.descend(None, 1e-6, tight=False)
+        ratios.append(end.objective / task.problem.objective(fitted.parameters(task.problem)))
     assert np.median(ratios) <= 1.0005
 
 

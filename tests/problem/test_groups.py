@@ -20,12 +20,14 @@ from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import Groups, PenaltyPair, counting, linear
 from softsplit.problem.strength_bound import all_zero_tree, max_strength
 from softsplit.solvers.base import Budget
-from softsplit.solvers.elimination.deletion_costs import FEATURE, FEATURE_SIZE
-from softsplit.solvers.elimination.path import GROUP, RIDGE, Stages, moves
-from softsplit.solvers.elimination.race import Descents, class_shares
-from softsplit.solvers.elimination.support_tree import NOTHING, Draft
+from softsplit.solvers.elimination.deletion_costs import FEATURE
+from softsplit.solvers.elimination.descents import RowDescents, class_shares
+from softsplit.solvers.elimination.options import PathOptions
+from softsplit.solvers.elimination.path import GROUP, EliminationPath, pruning_steps
+from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, ZERO_WEIGHT, SupportTree
 from softsplit.training.preparation import prepare
 
+RIDGE = PathOptions().ridge
 EVERYTHING = 10**6
 partitions = st.lists(st.integers(0, 2), min_size=6, max_size=6).map(
     lambda homes: np.unique(homes, return_inverse=True)[1]
@@ -53,36 +55,38 @@ def test_the_objective_counts_a_group_once(seed, groups):
     problem, tree = case(seed, groups)
     counted = 0.7 * np.count_nonzero(tree.weights) + 2.5 * groups_in_use(tree.weights, groups)
     assert problem.objective(tree) == pytest.approx(problem.cost(tree) + counted)
-    draft = Draft.of(tree, problem)
-    assert draft.n_features == groups_in_use(tree.weights, groups)
-    assert draft.compact().size == draft.size
+    support = SupportTree.of(tree, problem)
+    assert support.n_features == groups_in_use(tree.weights, groups)
+    assert support.compact().size == support.size
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), partitions, st.integers(1, 3))
-def test_prices_of_groups_are_differences_of_two_objectives(seed, groups, depth):
+def test_deletion_costs_of_groups_are_differences_of_two_objectives(seed, groups, depth):
     problem, tree = case(seed, groups, depth)
-    descents = Descents(problem, Budget(), problem.samples)
-    draft = Draft.of(tree, problem).compact()
-    if draft.n_coefficients < 2:
+    descents = RowDescents(problem, Budget(), problem.samples)
+    support = SupportTree.of(tree, problem).compact()
+    if support.n_coefficients < 2:
         return
     weighed = replace(problem, ridge=RIDGE * descents.unit)
-    before = weighed.cost(draft.tree(problem))
+    before = weighed.cost(support.parameters(problem))
     seen = set()
-    for move in moves(draft, descents.on(draft), RIDGE * descents.unit, EVERYTHING):
-        kept = draft.kept.copy()
-        if move.column < 0:
-            continue  # a branch: its price is without the ridge
-        if move.branch == GROUP:
-            kept[:, draft.homes == move.column] = False
-            seen.add(move.column)
+    for step in pruning_steps(support, descents.on(support), RIDGE * descents.unit, EVERYTHING):
+        mask = support.support.copy()
+        if step.column < 0:
+            continue  # a branch: its cost is without the ridge
+        if step.branch == GROUP:
+            mask[:, support.group_of == step.column] = False
+            seen.add(step.column)
         else:
-            kept[slice(None) if move.branch == FEATURE else move.branch, move.column] = False
-        lighter = draft.with_kept(kept)
-        rise = weighed.cost(lighter.tree(problem)) - before
-        assert move.price == pytest.approx(rise / (draft.size - lighter.size), rel=1e-8, abs=1e-9)
-    used = [int(h) for h in draft.homes]
-    assert seen == {home for home in used if used.count(home) > 1}
+            mask[slice(None) if step.branch == FEATURE else step.branch, step.column] = False
+        lighter = support.with_support(mask)
+        cost = weighed.cost(lighter.parameters(problem)) - before
+        assert step.cost_per_size == pytest.approx(
+            cost / (support.size - lighter.size), rel=1e-8, abs=1e-9
+        )
+    used = [int(g) for g in support.group_of]
+    assert seen == {group for group in used if used.count(group) > 1}
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -90,19 +94,19 @@ def test_prices_of_groups_are_differences_of_two_objectives(seed, groups, depth)
 def test_elimination_with_groups_is_a_path_of_exact_trees(seed, depth):
     groups = np.array([0, 0, 1, 1, 1, 2])
     problem, tree = case(seed, groups, depth, holes=0.0)
-    descents = Descents(problem, Budget(), problem.samples)
-    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
-    sizes = [stage.draft.size for stage in stages]
+    descents = RowDescents(problem, Budget(), problem.samples)
+    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    sizes = [point.tree.size for point in points]
     assert np.all(np.diff(sizes) < 0) and sizes[-1] == 0
     weighed = replace(problem, ridge=RIDGE * descents.unit)
-    for stage in stages:
-        if np.any(np.abs(stage.draft.splits[:, :-1])[stage.draft.kept] <= NOTHING):
+    for point in points:
+        if np.any(np.abs(point.tree.splits[:, :-1])[point.tree.support] <= ZERO_WEIGHT):
             continue  # coefficients that do nothing count while they are there, and end as zeros
-        made = stage.draft.tree(problem)
+        made = point.tree.parameters(problem)
         in_use = groups_in_use(made.weights, groups)
-        assert stage.counts == (np.count_nonzero(made.weights), in_use)
-        assert stage.draft.size == stage.counts[0] + FEATURE_SIZE * in_use
-        assert stage.price(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
+        assert point.counts == (np.count_nonzero(made.weights), in_use)
+        assert point.tree.size == point.counts[0] + FEATURE_SIZE * in_use
+        assert point.objective(0.7, 2.5) == pytest.approx(weighed.objective(made), rel=1e-9)
 
 
 def test_groups_of_one_are_no_groups():

@@ -182,8 +182,8 @@ class Told:
         self.path, self.number, self.asked, self.change = path, number, asked, change
 
     @property
-    def stem(self):
-        return self.path.stem
+    def winner(self):
+        return self.path.winner
 
     def trees(self, problems, *, tight):
         found = self.change(self.number, tight, self.path.trees(problems, tight=tight))

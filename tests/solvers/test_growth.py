@@ -15,11 +15,11 @@ from softsplit.selection.cross_validation import FoldMemory
 from softsplit.selection.scoreboard import Candidate
 from softsplit.solvers import Budget, EliminationSolver
 from softsplit.solvers.base import Start
-from softsplit.solvers.elimination.growth import featureless_draft, grown
-from softsplit.solvers.elimination.race import Descents
-from softsplit.solvers.elimination.solver import Elimination
-from softsplit.solvers.elimination.support_tree import Draft
-from softsplit.solvers.starts.mixtures import REGRESSED, mixture_trees
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.race import grown, grown_to, single_leaf
+from softsplit.solvers.elimination.solver import EliminationRun
+from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.solvers.starts.mixtures import MixtureOptions, mixture_trees
 from softsplit.tree.parameters import Topology
 from softsplit.tree.routing import predicted_classes
 
@@ -35,7 +35,7 @@ def corners(n_features=2, n_rows=120):
 
 
 def descents_of(problem):
-    return Descents(problem, Budget(), problem.rows.sample())
+    return RowDescents(problem, Budget(), problem.rows.sample())
 
 
 def right(problem, tree):
@@ -44,7 +44,7 @@ def right(problem, tree):
     return float(np.mean(calls == samples.labels))
 
 
-@pytest.mark.parametrize("n_features", [2, REGRESSED + 30])
+@pytest.mark.parametrize("n_features", [2, MixtureOptions().most_columns + 30])
 def test_a_tree_by_a_plan_parts_the_classes(n_features):
     problem = problem_of(*corners(n_features, n_rows=400), depth=2)
     trees = mixture_trees(problem, np.random.default_rng(0), 4)
@@ -64,31 +64,31 @@ def test_one_class_everywhere_below_a_branch_still_gives_a_tree():
 def test_a_tree_grows_from_the_one_that_is_there():
     problem = problem_of(*corners(), depth=2)
     descents = descents_of(problem)
-    stem = grown(featureless_draft(descents.field), descents.field)
-    deeper = descents.grow(stem, 3)
+    shallower = grown(single_leaf(descents.rows), descents.rows)
+    deeper = grown_to(descents, shallower, 3)
     assert deeper.shape == (3, 4)
-    np.testing.assert_array_equal(deeper.splits[0], stem.splits[0])
+    np.testing.assert_array_equal(deeper.splits[0], shallower.splits[0])
     # The last class is the one furthest from the others, and the threshold lies between.
-    scores = stem.splits[0, :-1] @ descents.field.features + stem.splits[0, -1]
-    left = np.array([np.mean(scores[a:b] > 0) for a, b in pairwise(descents.field.starts)])
+    scores = shallower.splits[0, :-1] @ descents.rows.features + shallower.splits[0, -1]
+    left = np.array([np.mean(scores[a:b] > 0) for a, b in pairwise(descents.rows.starts)])
     away = left if left[3] < 0.5 else 1.0 - left
     assert np.all(away[:3] > 0.95) and away[3] < 0.05
-    assert right(problem, deeper.tree(problem)) > 0.7
+    assert right(problem, deeper.parameters(problem)) > 0.7
 
 
-def test_a_path_begins_with_what_its_stem_has_found():
+def test_a_path_begins_with_what_the_shallower_tree_has_found():
     X, y = learnable_rows(3, n_rows=150, n_features=5, n_classes=3)
     shallow = problem_of(X, y, depth=1, penalties=PenaltyPair.of(counting()))
     deep = replace(shallow, topology=Topology(2))
-    path = Elimination(shallow, growth_start(shallow), Budget(), compared=True)
-    assert path.stem is None  # nothing was asked for
+    path = EliminationRun(shallow, growth_start(shallow), Budget(), compared=True)
+    assert path.winner is None  # nothing was asked for
     path.trees([shallow], tight=False)
-    assert path.stem is not None and path.stem.weights.shape == (5, 1)
-    start = replace(growth_start(deep), stem=path.stem)
-    above = Elimination(deep, start, Budget(), compared=True)
+    assert path.winner is not None and path.winner.weights.shape == (5, 1)
+    start = replace(growth_start(deep), shallower=path.winner)
+    above = EliminationRun(deep, start, Budget(), compared=True)
     found = above.trees([deep], tight=False)[0]
     descents = descents_of(deep)
-    alone = descents.grow(Draft.of(path.stem, deep), 3).tree(deep)
+    alone = grown_to(descents, SupportTree.of(path.winner, deep), 3).parameters(deep)
     assert deep.objective(found.parameters) <= deep.objective(alone)
 
 
@@ -97,7 +97,7 @@ def growth_start(problem):
     return Start(first, "growth", tuple(others))
 
 
-def test_the_deepest_of_the_shallower_candidates_is_the_stem():
+def test_the_deepest_of_the_shallower_candidates_is_grown():
     memory, one = FoldMemory(), Candidate("standard", 1, "auto", "count", "both", "log")
     two, four = one._replace(depth=2), one._replace(depth=4)
     assert memory.shallower(four, 0) == []
@@ -112,7 +112,7 @@ def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):
     seen, follow = [], EliminationSolver.path
 
     def watched(self, problem, start, budget, **others):
-        seen.append((problem.topology.depth, start.stem))
+        seen.append((problem.topology.depth, start.shallower))
         return follow(self, problem, start, budget, **others)
 
     monkeypatch.setattr(EliminationSolver, "path", watched)
@@ -121,5 +121,5 @@ def test_in_a_choice_a_depth_grows_from_the_one_before(monkeypatch):
     SoftTreeClassifierCV(cv=3, random_state=0, n_jobs=1, **settings).fit(X, y)
     compared = seen[:6]  # two depths on three folds each
     assert [depth for depth, _ in compared] == [1, 1, 1, 2, 2, 2]
-    assert all(stem is None for _, stem in compared[:3])
-    assert all(stem.weights.shape == (3, 1) for _, stem in compared[3:])
+    assert all(shallower is None for _, shallower in compared[:3])
+    assert all(shallower.weights.shape == (3, 1) for _, shallower in compared[3:])

@@ -31,9 +31,9 @@ from softsplit.problem.penalties import (
 )
 from softsplit.solvers import EliminationSolver
 from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
-from softsplit.solvers.elimination.path import Stages
-from softsplit.solvers.elimination.race import Descents, class_shares
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.elimination.descents import RowDescents, class_shares
+from softsplit.solvers.elimination.path import EliminationPath
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.training.multistart import best_solution, multistart
 
 needs_casadi = pytest.mark.skipif(
@@ -60,8 +60,8 @@ def assert_optimal(problem, solution, tol=1e-6):
     """OPTIMAL, by residuals that are worked out anew, and the objective is that of the formula."""
     assert solution.status is Status.OPTIMAL, solution.kkt
     assert kkt(problem, solution.parameters).residual <= tol * problem.cost_unit
-    draft = Draft.of(solution.parameters, problem)
-    expected = value(problem, draft.splits, draft.log_odds)
+    support = SupportTree.of(solution.parameters, problem)
+    expected = value(problem, support.splits, support.log_odds)
     expected += problem.penalties.value(solution.parameters.weights)
     assert solution.objective == pytest.approx(expected, rel=1e-9)
 
@@ -90,9 +90,9 @@ def test_without_penalty(ridge):
 def test_no_tree_of_the_path_is_cheaper_than_the_one_taken():
     """At any strength; and a greater strength takes no larger tree."""
     problem, tree = random_problem(2, depth=2, n_features=6, n_rows=80)
-    descents = Descents(problem, Budget(), problem.samples)
-    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
-    path = [stage.draft.tree(problem) for stage in stages]
+    descents = RowDescents(problem, Budget(), problem.samples)
+    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    path = [point.tree.parameters(problem) for point in points]
     sizes = []
     for strength in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 50.0):
         counted = problem.with_penalties(PenaltyPair.of(counting(), strength, 2 * strength))

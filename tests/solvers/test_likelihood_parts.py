@@ -18,27 +18,29 @@ from likelihood_cases import (
 )
 from softsplit.problem.leaves import CountedDistributions
 from softsplit.solvers.base import Budget
-from softsplit.solvers.elimination.deletion_costs import FEATURE, branch_rises, coefficient_rises
-from softsplit.solvers.elimination.engine_descent import EngineFunction
-from softsplit.solvers.elimination.fisher import DAMPING, inverse_fisher
-from softsplit.solvers.elimination.objective import DELTA, ROUNDING, Smoothing, value_and_gradient
-from softsplit.solvers.elimination.path import RIDGE, Stages, close_idle
-from softsplit.solvers.elimination.race import Descents, class_shares
-from softsplit.solvers.elimination.rates import RateTerms
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.elimination.deletion_costs import FEATURE, deletion_costs, saturation_costs
+from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
+from softsplit.solvers.elimination.objective import PHI, Shrinkage, value_and_gradient
+from softsplit.solvers.elimination.options import PathOptions
+from softsplit.solvers.elimination.path import EliminationPath, saturate_idle
+from softsplit.solvers.elimination.penalised import RateTerms
+from softsplit.solvers.elimination.second_order import DAMPING, inverse_fisher
+from softsplit.solvers.elimination.support_tree import SupportTree
+
+RIDGE = PathOptions().ridge
 
 
 def descents_of(problem):
-    return Descents(problem, Budget(), problem.samples)
+    return RowDescents(problem, Budget(), problem.samples)
 
 
-def evaluated(x, draft, field, smoothing, free=None):
+def evaluated(x, support, rows, shrinkage, free=None):
     gradient = np.empty_like(x)
-    n_branches, n_classes = draft.shape
+    n_branches, n_classes = support.shape
     free = np.ones(len(x), dtype=bool) if free is None else free
-    scores = np.empty((n_branches, field.features.shape[1]))
+    scores = np.empty((n_branches, rows.features.shape[1]))
     mass = np.empty((n_classes, n_branches + 1))
-    found = value_and_gradient(x, field, smoothing, free, gradient, scores, mass)
+    found = value_and_gradient(x, rows, shrinkage, free, gradient, scores, mass)
     return float(found), gradient
 
 
@@ -62,17 +64,18 @@ factors = st.sampled_from([0.0, 0.3, 2.0])
 def test_value_and_derivative(case, ridge, entry, group, seed):
     """Against the formula and its differences; what is not free has no derivative."""
     problem, tree = case
-    draft, field = Draft.of(tree, problem), descents_of(problem).field
-    smoothing = Smoothing(ridge, entry, group)
-    x = draft.vector
+    support, rows = SupportTree.of(tree, problem), descents_of(problem).rows
+    shrinkage = Shrinkage(ridge, entry, group)
+    x = support.vector
     free = np.random.default_rng(seed).uniform(size=len(x)) < 0.8
-    found, gradient = evaluated(x, draft, field, smoothing, free)
+    found, gradient = evaluated(x, support, rows, shrinkage, free)
 
     def phi(square):
-        return DELTA * np.log1p((np.sqrt(square + ROUNDING**2) - ROUNDING) / DELTA)
+        size = np.sqrt(square + PHI.rounding**2) - PHI.rounding
+        return PHI.delta * np.log1p(size / PHI.delta)
 
     def formula(x):
-        moved = draft.moved_to(x)
+        moved = support.moved_to(x)
         squares = moved.splits[:, :-1] ** 2
         sparse = entry * phi(squares).sum() + group * phi(squares.sum(axis=0)).sum()
         return value(replace(problem, ridge=ridge), moved.splits, moved.log_odds) + sparse
@@ -87,14 +90,14 @@ def test_value_and_derivative(case, ridge, entry, group, seed):
 def test_the_function_is_the_cost_of_the_problem(case, ridge):
     """Value, and all derivatives by the chain rule."""
     problem, tree = replace(case[0], ridge=ridge), case[1]
-    draft = Draft.of(tree, problem)
+    support = SupportTree.of(tree, problem)
     found, gradient = evaluated(
-        draft.vector, draft, descents_of(problem).field, Smoothing(problem.ridge)
+        support.vector, support, descents_of(problem).rows, Shrinkage(problem.ridge)
     )
     expected, unit = problem.evaluate_cost(tree), problem.steepness / problem.n_features
     assert found == pytest.approx(expected.value, rel=1e-12)
-    splits, log_odds = np.split(gradient, [draft.splits.size])
-    splits = splits.reshape(draft.splits.shape)
+    splits, log_odds = np.split(gradient, [support.splits.size])
+    splits = splits.reshape(support.splits.shape)
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(gradient).max()}
     np.testing.assert_allclose(
         splits[:, :-1].T, expected.weights + 0.5 * unit * expected.thresholds / problem.steepness,
@@ -108,58 +111,60 @@ def test_the_function_is_the_cost_of_the_problem(case, ridge):
 
 @settings(max_examples=25, deadline=None)
 @given(shapes, st.integers(0, 2**16))
-def test_a_draft_is_the_tree(case, seed):
+def test_a_support_tree_is_the_tree(case, seed):
     problem, tree = case
     weights = np.where(
         np.random.default_rng(seed).uniform(size=tree.weights.shape) < 0.4, 0.0, tree.weights
     )
     tree = replace(tree, weights=weights)
-    draft = Draft.of(tree, problem)
-    for one in (draft, draft.compact(), draft.moved_to(draft.vector)):
-        again = one.tree(problem)
+    support = SupportTree.of(tree, problem)
+    for one in (support, support.compact(), support.moved_to(support.vector)):
+        again = one.parameters(problem)
         np.testing.assert_array_equal(again.weights, weights)
         np.testing.assert_allclose(again.thresholds, tree.thresholds, atol=1e-13)
         np.testing.assert_allclose(again.leaf_classes, tree.leaf_classes, rtol=1e-12)
-    assert draft.n_coefficients == np.sum(weights != 0)
-    assert draft.n_features == np.sum(np.any(weights != 0, axis=1))
-    assert len(draft.compact().columns) == draft.n_features
+    assert support.n_coefficients == np.sum(weights != 0)
+    assert support.n_features == np.sum(np.any(weights != 0, axis=1))
+    assert len(support.compact().columns) == support.n_features
 
 
 @settings(max_examples=25, deadline=None)
 @given(shapes, factors)
-def test_prices_are_differences_of_two_values(case, ridge):
+def test_deletion_costs_are_differences_of_two_values(case, ridge):
     problem, tree = case
-    draft, field = Draft.of(tree, problem), descents_of(problem).field
-    x = draft.vector
-    before, _ = evaluated(x, draft, field, Smoothing(ridge))
+    support, rows = SupportTree.of(tree, problem), descents_of(problem).rows
+    x = support.vector
+    before, _ = evaluated(x, support, rows, Shrinkage(ridge))
     everything = 10**6
-    branches, columns, rises, saved = coefficient_rises(
-        x, field, draft.shape, draft.kept, ridge, everything
+    branches, columns, costs, saved = deletion_costs(
+        x, rows, support.shape, support.support, ridge, everything
     )
-    n_branches, n_columns = draft.kept.shape
+    n_branches, n_columns = support.support.shape
     features = n_columns if n_branches > 1 else 0  # a feature of one coefficient goes with it
-    assert len(rises) == n_branches * n_columns + features
-    for t, j, rise, size in zip(branches, columns, rises, saved, strict=True):
-        kept = draft.kept.copy()
-        kept[slice(None) if t == FEATURE else t, j] = False
-        lighter = draft.with_kept(kept)
-        after, _ = evaluated(lighter.vector, draft, field, Smoothing(ridge))
-        assert rise == pytest.approx(after - before, rel=1e-9, abs=1e-9)
-        assert size == draft.size - lighter.size
-    plain, _ = evaluated(x, draft, field, Smoothing(0.0))
-    found = branch_rises(x, field, draft.shape)
+    assert len(costs) == n_branches * n_columns + features
+    for t, j, cost, size in zip(branches, columns, costs, saved, strict=True):
+        mask = support.support.copy()
+        mask[slice(None) if t == FEATURE else t, j] = False
+        lighter = support.with_support(mask)
+        after, _ = evaluated(lighter.vector, support, rows, Shrinkage(ridge))
+        assert cost == pytest.approx(after - before, rel=1e-9, abs=1e-9)
+        assert size == support.size - lighter.size
+    plain, _ = evaluated(x, support, rows, Shrinkage(0.0))
+    found = saturation_costs(x, rows, support.shape)
     for t in range(n_branches):
         for goes_left in (True, False):
-            after, _ = evaluated(draft.closed(t, goes_left).vector, draft, field, Smoothing(0.0))
+            after, _ = evaluated(
+                support.saturate(t, goes_left).vector, support, rows, Shrinkage(0.0)
+            )
             assert found[t, 0 if goes_left else 1] == pytest.approx(after - plain, abs=1e-9)
 
 
-def test_the_cheapest_prices_are_exact_and_the_others_infinite():
+def test_the_cheapest_deletion_costs_are_exact_and_the_others_infinite():
     problem, tree = random_problem(3, depth=3, n_features=5)
-    draft, field = Draft.of(tree, problem), descents_of(problem).field
-    given = draft.vector, field, draft.shape, draft.kept, 0.3
-    _, _, few, _ = coefficient_rises(*given, 7)
-    _, _, every, _ = coefficient_rises(*given, 10**6)
+    support, rows = SupportTree.of(tree, problem), descents_of(problem).rows
+    given = support.vector, rows, support.shape, support.support, 0.3
+    _, _, few, _ = deletion_costs(*given, 7)
+    _, _, every, _ = deletion_costs(*given, 10**6)
     known = np.isfinite(few)
     assert known.sum() == 7
     np.testing.assert_array_equal(few[known], every[known])
@@ -169,25 +174,25 @@ def test_the_cheapest_prices_are_exact_and_the_others_infinite():
 def test_the_fisher_matrix_is_its_formula(depth):
     """sum of products of derivatives of -log V_i, taken by differences, with ridge and prior."""
     problem, tree = random_problem(5, depth=depth, n_features=2)
-    draft, field, ridge = Draft.of(tree, problem), descents_of(problem).field, 0.7
+    support, rows, ridge = SupportTree.of(tree, problem), descents_of(problem).rows, 0.7
     X, y, weight = standardised(problem)
-    x = draft.vector
+    x = support.vector
     free = np.random.default_rng(0).uniform(size=len(x)) < 0.8
 
     def losses(x):
-        moved = draft.moved_to(x)
+        moved = support.moved_to(x)
         return -np.log(truths(X, y, moved.splits, moved.log_odds))
 
     units = 1e-5 * np.eye(len(x))[free]
     slopes = np.array([(losses(x + unit) - losses(x - unit)) / 2e-5 for unit in units])
     matrix = (slopes * weight) @ slopes.T
     counts = problem.loss.leaf_rule.pseudo_counts.sum()
-    is_weight = np.ones(draft.splits.shape)
+    is_weight = np.ones(support.splits.shape)
     is_weight[:, -1] = 0.0
-    added = np.append(ridge * is_weight.ravel(), counts * softmax(draft.log_odds, axis=0).ravel())
+    added = np.append(ridge * is_weight.ravel(), counts * softmax(support.log_odds, axis=0).ravel())
     matrix += np.diag(added[free])
     matrix += np.eye(len(matrix)) * DAMPING * np.trace(matrix) / len(matrix)
-    found = inverse_fisher(x, field, ridge, free, draft.shape)
+    found = inverse_fisher(x, rows, ridge, free, support.shape)
     np.testing.assert_allclose(np.linalg.inv(found), matrix, rtol=1e-5, atol=1e-5)
 
 
@@ -197,13 +202,13 @@ def test_the_fisher_matrix_is_its_formula(depth):
 def test_terms_of_class_rates(anywhere, case, seed):
     """Shortfalls are those of the problem, and the derivative is that of the formula."""
     problem, tree = case
-    draft = Draft.of(tree, problem)
-    masses = EngineFunction(problem, draft) if anywhere else descents_of(problem).masses(draft)
+    support = SupportTree.of(tree, problem)
+    masses = EngineFunction(problem, support) if anywhere else descents_of(problem).masses(support)
     rng = np.random.default_rng(seed)
     minimum = rng.uniform(0.2, 0.9, problem.n_classes)
     terms = RateTerms(masses, minimum)
     terms.multipliers = rng.uniform(0.0, 30.0, problem.n_classes)
-    x = draft.vector
+    x = support.vector
     np.testing.assert_allclose(terms.shortfalls(x), minimum - problem.rates(tree), atol=1e-12)
     gradient = np.zeros_like(x)
     terms.add(x, gradient)
@@ -229,18 +234,18 @@ def test_leaf_steps_lower_the_loss_down_to_no_gap():
 def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
     problem, tree = random_problem(11, depth=depth, n_classes=n_classes, n_features=6, n_rows=80)
     descents = descents_of(problem)
-    stages = Stages(descents, Draft.of(tree, problem), class_shares(problem)).all()
-    sizes = [stage.draft.size for stage in stages]
-    assert len(stages) > 3
+    points = EliminationPath(descents, SupportTree.of(tree, problem), class_shares(problem)).all()
+    sizes = [point.tree.size for point in points]
+    assert len(points) > 3
     assert np.all(np.diff(sizes) < 0)
     assert sizes[-1] == 0
     weighed = replace(problem, ridge=RIDGE * descents.unit)
-    for stage in stages:
-        made = stage.draft.tree(problem)
-        assert np.count_nonzero(made.weights) == stage.draft.n_coefficients
-        assert np.sum(np.any(made.weights != 0, axis=1)) == stage.draft.n_features
-        assert stage.value == pytest.approx(weighed.cost(made), rel=1e-10)
-    last = stages[-1].draft.tree(problem)
+    for point in points:
+        made = point.tree.parameters(problem)
+        assert np.count_nonzero(made.weights) == point.tree.n_coefficients
+        assert np.sum(np.any(made.weights != 0, axis=1)) == point.tree.n_features
+        assert point.value == pytest.approx(weighed.cost(made), rel=1e-10)
+    last = points[-1].tree.parameters(problem)
     assert np.all(last.weights == 0)
     shares = class_shares(problem)
     np.testing.assert_allclose(
@@ -252,59 +257,59 @@ def test_elimination_is_a_path_of_exact_trees(depth, n_classes):
 def test_a_path_is_walked_until_no_later_tree_can_cost_less(strength):
     problem, tree = random_problem(5, depth=2, n_classes=3, n_features=6, n_rows=80)
     descents = descents_of(problem)
-    ridge = Smoothing(RIDGE * descents.unit)  # from where a race ends: values then only rise
-    draft, _, _ = descents.descend(Draft.of(tree, problem), ridge, 500, 1e-9)
+    ridge = Shrinkage(RIDGE * descents.unit)  # from where a race ends: values then only cost
+    support, _, _ = descents.descend(SupportTree.of(tree, problem), ridge, 500, 1e-9)
 
-    def price(stage):
-        return stage.price(strength, 4.0 * strength)
+    def criterion(point):
+        return point.objective(strength, 4.0 * strength)
 
-    def floor(stage):
-        return stage.value + 5.0 * strength
+    def bound(point):
+        return point.value + 5.0 * strength
 
-    whole = Stages(descents, draft, class_shares(problem)).all()
-    part = Stages(descents, draft, class_shares(problem))
-    ranked = part.up_to(price, floor)
-    prices = list(map(price, ranked))
-    assert prices == sorted(prices) and prices[0] == min(map(price, whole))
-    some, empty = part.found, price(whole[-1])
+    whole = EliminationPath(descents, support, class_shares(problem)).all()
+    part = EliminationPath(descents, support, class_shares(problem))
+    ranked = part.up_to(criterion, bound)
+    prices = list(map(criterion, ranked))
+    assert prices == sorted(prices) and prices[0] == min(map(criterion, whole))
+    some, empty = part.found, criterion(whole[-1])
     assert len(ranked) == min(len(some) + 1, len(whole))
     if len(some) < len(whole):  # it stopped at the first tree after which none can cost less
-        least = [min([empty, *map(price, some[: n + 1])]) for n in range(len(some))]
-        further = [floor(stage) <= cost for stage, cost in zip(some, least, strict=True)]
+        least = [min([empty, *map(criterion, some[: n + 1])]) for n in range(len(some))]
+        further = [bound(point) <= cost for point, cost in zip(some, least, strict=True)]
         assert further == [True] * (len(some) - 1) + [False]
 
 
 def weightless(seed, branch, intercept):
-    """A problem, and a draft with a branch that has lost its coefficients."""
+    """A problem, and a tree with a branch that has lost its coefficients."""
     problem, tree = random_problem(seed, depth=3, n_features=4)
-    draft = Draft.of(tree, problem)
-    draft.splits[branch] = 0.0
-    draft.splits[branch, -1] = intercept
-    draft.kept[branch] = False
-    return problem, draft
+    support = SupportTree.of(tree, problem)
+    support.splits[branch] = 0.0
+    support.splits[branch, -1] = intercept
+    support.support[branch] = False
+    return problem, support
 
 
 @pytest.mark.parametrize("goes_left", [True, False])
-def test_closing_a_branch_changes_nothing_where_all_rows_went_that_way(goes_left):
-    problem, draft = weightless(13, 1, 60.0 if goes_left else -60.0)
-    closed, lost = draft.closed(1, goes_left), 4 if goes_left else 3
-    assert np.flatnonzero(~closed.open).tolist() == [1, lost]
-    assert not closed.kept[[1, lost]].any()
+def test_saturating_a_branch_changes_nothing_where_all_rows_went_that_way(goes_left):
+    problem, support = weightless(13, 1, 60.0 if goes_left else -60.0)
+    saturated, lost = support.saturate(1, goes_left), 4 if goes_left else 3
+    assert np.flatnonzero(saturated.saturated).tolist() == [1, lost]
+    assert not saturated.support[[1, lost]].any()
     X, y, _ = standardised(problem)
     for k in range(problem.n_classes):
         labels = np.full_like(y, k)
-        before = truths(X, labels, draft.splits, draft.log_odds)
-        after = truths(X, labels, closed.splits, closed.log_odds)
+        before = truths(X, labels, support.splits, support.log_odds)
+        after = truths(X, labels, saturated.splits, saturated.log_odds)
         np.testing.assert_allclose(after, before, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_branch_without_coefficients_gives_way_to_its_better_child(seed):
-    problem, draft = weightless(seed, 1, 0.3)
-    closed = close_idle(descents_of(problem), draft)
+    problem, support = weightless(seed, 1, 0.3)
+    saturated = saturate_idle(descents_of(problem), support)
     plain = replace(problem, ridge=0.0)
-    sides = [draft.closed(1, goes_left) for goes_left in (True, False)]
-    values = [plain.cost(side.tree(problem)) for side in sides]
+    sides = [support.saturate(1, goes_left) for goes_left in (True, False)]
+    values = [plain.cost(side.parameters(problem)) for side in sides]
     better = sides[int(np.argmin(values))]
-    np.testing.assert_array_equal(closed.splits, better.splits)
-    np.testing.assert_array_equal(closed.open, better.open)
+    np.testing.assert_array_equal(saturated.splits, better.splits)
+    np.testing.assert_array_equal(saturated.saturated, better.saturated)

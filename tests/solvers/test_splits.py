@@ -13,7 +13,7 @@ from softsplit import SoftTreeClassifier
 from softsplit.problem.loss import ExpectedCost
 from softsplit.solvers.starts.grouping import fit_splits, grouped_trees
 from softsplit.solvers.starts.logistic import (
-    LOGISTIC_LIMIT,
+    LOGISTIC,
     fitted_split,
     mean_difference,
     ridge_logistic,
@@ -94,7 +94,7 @@ def test_mean_difference_is_the_diagonal_discriminant():
 
 @given(
     seed=st.integers(0, 1000),
-    features=st.sampled_from([1, 2, 5, LOGISTIC_LIMIT, LOGISTIC_LIMIT + 1]),
+    features=st.sampled_from([1, 2, 5, LOGISTIC.most_features, LOGISTIC.most_features + 1]),
     ridge=st.sampled_from([1e-2, 1e-4, 1e-6]),
     steepness=st.sampled_from([1.0, 32.0, 512.0]),
 )
@@ -218,7 +218,7 @@ def test_dear_errors_pull_the_split_to_their_side():
     assert kept[0] < kept[1] < kept[2]
 
 
-@pytest.mark.parametrize("features", [2, LOGISTIC_LIMIT + 1])
+@pytest.mark.parametrize("features", [2, LOGISTIC.most_features + 1])
 @pytest.mark.parametrize("side", [LEFT, RIGHT])
 def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
     rng = np.random.default_rng(8)
@@ -229,7 +229,7 @@ def test_all_rows_go_to_the_only_side_whose_errors_cost(features, side):
     np.testing.assert_array_equal(scores(split, X) > 0, np.full(40, side == LEFT))
 
 
-@pytest.mark.parametrize("features", [3, LOGISTIC_LIMIT + 1])
+@pytest.mark.parametrize("features", [3, LOGISTIC.most_features + 1])
 def test_starts_are_finite_where_a_class_costs_nothing(features):
     problem = make_problem(classes=3, depth=3, features=features)
     costs = np.array([[0, 1, 1], [0, 0, 0], [2, 1, 0]], dtype=float)
@@ -247,7 +247,7 @@ def test_starts_are_finite_where_a_class_costs_nothing(features):
 
 def test_a_class_that_costs_nothing_among_many_features_can_be_fitted():
     rng = np.random.default_rng(0)
-    X, y = rng.uniform(size=(60, LOGISTIC_LIMIT + 20)), rng.integers(0, 2, 60)
+    X, y = rng.uniform(size=(60, LOGISTIC.most_features + 20)), rng.integers(0, 2, 60)
     costs = [[0, 1], [0, 0]]
     tree = SoftTreeClassifier(loss="cost", cost_matrix=costs, n_starts=2, random_state=0).fit(X, y)
     assert tree.solution_.violation <= 1e-6

@@ -35,7 +35,7 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import LogLoss, Loss
 from softsplit.solvers.base import Solver
-from softsplit.solvers.elimination.screening import luck
+from softsplit.solvers.elimination.screening import noise_threshold
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.support.arguments import positive_number
 from softsplit.support.arrays import FloatArray
@@ -155,7 +155,7 @@ class LikelihoodFormulation(Formulation):
     ) -> ModelSettings:
         global_ = settings.global_strength
         if is_auto(global_):
-            least = OPTIONS.noise_part * unit * luck(n_rows, n_features)
+            least = OPTIONS.noise_part * unit * noise_threshold(n_rows, n_features)
             counted = min(loss, EVEN * n_rows * unit)
             sparse = settings.penalty is not None
             global_ = max(share(n_rows) * counted, least) if sparse else 0.0

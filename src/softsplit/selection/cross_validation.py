@@ -27,9 +27,9 @@ from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, s
 from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.growing import finished, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
 from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
+from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import CheckRows, Run
 from softsplit.training.wide import AnyRows, WideRows, moved
@@ -61,7 +61,7 @@ def fold_paths(
     for number, child in enumerate(children):
         start = numbered_start(problem, solver, number, child)
         if number < len(shallower):
-            start = replace(start, stem=shallower[number].stem)
+            start = replace(start, shallower=shallower[number].winner)
         paths.append(solver.path(problem, start, run.budget, compared=compared))
     return paths
 
@@ -413,7 +413,7 @@ def refit_from(
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
     found: list[Solution] = []
-    sizes = samples_for(problem, run.solver)
+    sizes = sample_sizes(problem, run.solver)
     if sizes and sizes[-1] < problem.rows.n_rows:  # progressive sampling
         few = problem.on_sample(sizes[-1])
         if run.solver.follows(few):
@@ -422,7 +422,7 @@ def refit_from(
         else:
             some = replace(prepared, problem=prepared.problem.on_sample(sizes[-1]))
             best = refit_from(starts, some, shares, fraction, run)
-        return finished(problem, run.solver, best, budget, run.n_jobs)
+        return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if run.solver.follows(problem):
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
         fresh = fold_paths(prepared, run, compared=False)

@@ -161,15 +161,15 @@ class Start:
     """A starting tree and the rule that made it, which tells a solver how far to trust it.
 
     ``rivals`` are other trees by the same rule; a solver may start from whichever it likes best.
-    ``seed`` is for solvers that draw random numbers of their own, ``stem`` a tree of fewer levels
-    for those that can grow one.
+    ``seed`` is for solvers that draw random numbers of their own, ``shallower`` a fitted tree of
+    fewer levels for those that can grow one.
     """
 
     parameters: TreeParameters
     rule: str = "given"
     rivals: tuple[TreeParameters, ...] = ()
     seed: int = 0
-    stem: TreeParameters | None = None
+    shallower: TreeParameters | None = None
 
     def within(self, bounds: Bounds) -> Start:
         """Return the start with its trees projected onto bounds that are not those of a box.
@@ -278,6 +278,10 @@ def silent(done: int, objective: float) -> None:
     """A report to nobody."""
 
 
+class OutOfBudget(Exception):
+    """The time or the iterations of a run are used up, or it was interrupted."""
+
+
 class UnsupportedProblem(ValueError):
     """A solver was given a problem of a kind that it cannot solve."""
 
@@ -286,7 +290,7 @@ class Path(Protocol):
     """Trees that one start leads to, for problems that differ in strengths and ridge only."""
 
     @property
-    def stem(self) -> TreeParameters | None:
+    def winner(self) -> TreeParameters | None:
         """Tree from which a deeper one may be grown; None before trees were asked for."""
 
     def trees(self, problems: Sequence[TrainingProblem], *, tight: bool) -> list[Solution]:

@@ -49,13 +49,13 @@ from softsplit.solvers import (
 from softsplit.solvers.active_set.program import LOOK
 from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.elimination.descent import Smoothing, shorter
-from softsplit.solvers.elimination.engine_descent import EngineFunction
-from softsplit.solvers.elimination.fisher import inverse_fisher
-from softsplit.solvers.elimination.growth import featureless_draft, grown
-from softsplit.solvers.elimination.path import moves
-from softsplit.solvers.elimination.race import Descents, class_shares
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
+from softsplit.solvers.elimination.lbfgs import shorter
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.path import pruning_steps
+from softsplit.solvers.elimination.race import grown, single_leaf
+from softsplit.solvers.elimination.second_order import inverse_fisher
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.compiling import notice, place_on_disk
@@ -439,47 +439,47 @@ def _order(kind: type[np.floating[Any]]) -> None:
     Samples.from_arrays(np.zeros((2, 1), dtype=kind), np.array([0, 1]), 2)
 
 
-def _descents() -> tuple[Descents, Draft]:
+def _descents() -> tuple[RowDescents, SupportTree]:
     """Return descents by likelihood on a few rows, and a tree of the right shape."""
     problem = tiny_likelihood(3, 2, counting())
     n_branches = problem.topology.n_branches
     leaves = np.repeat(class_shares(problem)[:, None], n_branches + 1, axis=1)
     weights = np.ones((problem.n_features, n_branches))
     tree = TreeParameters(weights, np.full(n_branches, 0.5), leaves)
-    return Descents(problem, Budget(), problem.rows.sample()), Draft.of(tree, problem)
+    return RowDescents(problem, Budget(), problem.rows.sample()), SupportTree.of(tree, problem)
 
 
 def _likelihood_descent() -> None:
-    descents, draft = _descents()
-    descents.descend(draft, Smoothing(1.0, 1.0, 1.0), 1, 1.0)
+    descents, support = _descents()
+    descents.descend(support, Shrinkage(1.0, 1.0, 1.0), 1, 1.0)
 
 
 def _evaluations() -> None:
-    descents, draft = _descents()
-    smoothing, problem = Smoothing(1.0, 1.0, 1.0), descents.problem
-    descents.function(draft, smoothing, draft.free)(draft.vector)
-    problem.merit(draft.tree(problem))
+    descents, support = _descents()
+    shrinkage, problem = Shrinkage(1.0, 1.0, 1.0), descents.problem
+    descents.function(support, shrinkage, support.free)(support.vector)
+    problem.merit(support.parameters(problem))
 
 
 def _fisher() -> None:
-    descents, draft = _descents()
-    inverse_fisher(draft.vector, descents.field, 1.0, draft.free, draft.shape)
+    descents, support = _descents()
+    inverse_fisher(support.vector, descents.rows, 1.0, support.free, support.shape)
 
 
 def _prices() -> None:
-    descents, draft = _descents()
-    moves(draft, descents.field, 1.0, 1)
+    descents, support = _descents()
+    pruning_steps(support, descents.rows, 1.0, 1)
 
 
 def _growth() -> None:
     descents, _ = _descents()
     draw_start("growth", descents.problem, np.random.default_rng(0), 1)
-    grown(grown(featureless_draft(descents.field), descents.field), descents.field)
+    grown(grown(single_leaf(descents.rows), descents.rows), descents.rows)
 
 
 def _likelihood() -> None:
-    descents, draft = _descents()
-    descents.masses(draft).at(draft.vector)  # for class rates
+    descents, support = _descents()
+    descents.masses(support).at(support.vector)  # for class rates
     train_tiny(tiny_likelihoods())
 
 
@@ -509,11 +509,11 @@ def _importances() -> None:
 
 
 def _many_rows(kind: type[np.floating[Any]]) -> None:
-    descents, draft = _descents()
+    descents, support = _descents()
     samples = descents.problem.rows.sample()
     rows = ThreadedRows(replace(samples, features=samples.features.astype(kind)))
-    function = EngineFunction(replace(descents.problem, rows=rows), draft)
-    function.smooth(Smoothing(1.0, 1.0, 1.0), draft.free)(draft.vector)
+    function = EngineFunction(replace(descents.problem, rows=rows), support)
+    function.smooth(Shrinkage(1.0, 1.0, 1.0), support.free)(support.vector)
     shorter(1.0, 1.0, -1.0)
     train_tiny([replace(tiny_problem(3, 2), rows=rows)])
 

@@ -20,11 +20,11 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.training.growing import grow, samples_for
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import make_ready, warm_up_samples
 from softsplit.training.preparation import Prepared
+from softsplit.training.progressive_sampling import progressive_sampling, sample_sizes
 from softsplit.tree.scaling import scaled_rows
 
 CheckRows = Callable[[Any], FloatArray]
@@ -143,16 +143,16 @@ class Outcome:
 def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Outcome:
     """Return the best tree of many starts, after a search around the best of them.
 
-    Where rows are many, starts and search see samples of them (growing.py).
+    Where rows are many, starts and search see samples of them (progressive_sampling.py).
     """
     problem, observer = prepared.problem, observer or Observer()
     settings: dict[str, Any] = {"seed": run.seed, "budget": run.budget, "observer": observer}
-    sizes = samples_for(problem, run.solver)
+    sizes = sample_sizes(problem, run.solver)
     starts: list[Solution] = []
     try:
         if sizes:
             refuse_unsupported(run.solver, problem)
-            best, starts = grow(
+            best, starts = progressive_sampling(
                 problem, run.solver, sizes, n_starts=run.n_starts, n_jobs=run.n_jobs, **settings
             )
         else:

@@ -35,10 +35,10 @@ from softsplit.problem.penalties import Penalty
 from softsplit.solvers.base import Solution, Start
 from softsplit.solvers.elimination.screening import (
     Labels,
-    Steps,
+    ScoreStatistics,
     branch_slopes,
     class_slopes,
-    newton_steps,
+    score_statistics,
 )
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import one_blas_thread
@@ -124,9 +124,9 @@ class SparseColumns:
         sums: FloatArray = self.rest.T @ slopes + np.outer(self.base, slopes.sum(axis=0))
         return sums
 
-    def steps(self, slopes: FloatArray, curvatures: FloatArray) -> Steps:
+    def steps(self, slopes: FloatArray, curvatures: FloatArray) -> ScoreStatistics:
         """What a Newton step in each column alone gains, and how far it goes."""
-        return newton_steps(self.rest.T, self._squared.T, slopes, curvatures)
+        return score_statistics(self.rest.T, self._squared.T, slopes, curvatures)
 
 
 def slopes_at(

@@ -1,9 +1,9 @@
 """The smooth log-loss of many trees at once, each over its own rows.
 
-All numbers of a tree lie in one line, in the order of solvers/elimination/objective.py: splits
+All parameters of a tree lie in one line, in the order of solvers/elimination/objective.py: splits
 (n_branches, n_features + 1), intercept last, then the log-odds of the leaves (n_classes, n_leaves).
 Features have mean 0 and deviation 1 in each table, without which plain steps are short: a weight of
-a draft is w_jt = r_j u_jt. With c the distributions of the leaves and T the derivative of the
+a tree is w_jt = r_j u_jt. With c the distributions of the leaves and T the derivative of the
 log-loss by them,
 
     f = - sum_i weight_i log sum_l P_il c_{y_i l} - sum_kl pseudo_k log c_kl + ridge / 2 sum w_jt^2

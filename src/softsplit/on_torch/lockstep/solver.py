@@ -2,7 +2,7 @@
 
 Problems may differ in their rows (folds), strengths and starts; those of one shape descend in
 lockstep on a device, in single precision unless it is a CPU. What is told of a tree is measured
-with rows in double precision. A point of a draft (solvers/elimination/support_tree.py), with
+with rows in double precision. A point of a support tree (solvers/elimination/support_tree.py), with
 weights w and intercepts b on features z = unit (x - 1/2), is in the units of a batch
 
     u_jt = w_jt deviation(z_j),    b_t + sum_j w_jt mean(z_j)
@@ -31,7 +31,7 @@ from softsplit.problem.leaves import CountedDistributions
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Status, UnsupportedProblem
-from softsplit.solvers.elimination.support_tree import NOTHING, Draft
+from softsplit.solvers.elimination.support_tree import ZERO_WEIGHT, SupportTree
 from softsplit.support.arrays import FloatArray
 
 MAX_ITER = 600
@@ -169,12 +169,12 @@ def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
 
 
 def _vectors(tasks: Sequence[Task]) -> FloatArray:
-    """The starts as points of drafts, (n, size)."""
+    """The starts as parameter vectors, (n, size)."""
     known: dict[tuple[int, int], FloatArray] = {}
     for problem, start, _ in tasks:
         key = id(start), id(problem.rows)
         if key not in known:
-            known[key] = Draft.of(start, problem).vector
+            known[key] = SupportTree.of(start, problem).vector
     return np.array([known[id(start), id(problem.rows)] for problem, start, _ in tasks])
 
 
@@ -186,12 +186,12 @@ def _group(
     ended: Sequence[bool],
     otherwise: Status,
 ) -> Group:
-    """Points of drafts as trees, all at once; as ``Draft.tree``."""
+    """Parameter vectors as trees, all at once; as ``SupportTree.parameters``."""
     problem, count = problems[0], len(points)
     n_branches, n_features = problem.topology.n_branches, problem.n_features
     size = n_branches * (n_features + 1)
     splits = points[:, :size].reshape(count, n_branches, n_features + 1)
-    weights = np.where(np.abs(splits[:, :, :-1]) > NOTHING, splits[:, :, :-1], 0.0)
+    weights = np.where(np.abs(splits[:, :, :-1]) > ZERO_WEIGHT, splits[:, :, :-1], 0.0)
     unit = problem.steepness / n_features
     thresholds = (0.5 * unit * weights.sum(axis=2) - splits[:, :, -1]) / problem.steepness
     odds = points[:, size:].reshape(count, problem.n_classes, n_branches + 1)
@@ -203,7 +203,7 @@ def _group(
 
 
 class Scale(NamedTuple):
-    """Mean and deviation of the features z of a draft for every tree, (n, n_features)."""
+    """Mean and deviation of the standardised features z for every tree, (n, n_features)."""
 
     n_branches: int
     means: FloatArray

@@ -1,1 +1,17 @@
-"""Trees by likelihood: splits and leaves descend together, and features leave by exact prices."""
+"""The native solver of the log-loss: descents on a support that backward elimination reduces.
+
+Read in this order:
+
+1. ``options.py``: what each algorithm is told, with the reason for every number.
+2. ``solver.py``: ``EliminationSolver``, and ``EliminationRun``, all phases of one start.
+3. ``path.py``: backward elimination, the heart of the method; ``deletion_costs.py`` below it.
+4. ``race.py``: successive halving among starts and grown trees; ``screening.py``: on which columns.
+5. ``support_tree.py`` and ``objective.py``: a tree with its mask, and the function it minimises.
+
+A change of what is removed, or in which order, needs 1 to 3 alone. The rest is optimisation:
+
+* ``lbfgs.py``: compiled L-BFGS over rows in memory.
+* ``descents.py``: descents over rows in memory or of an engine, with the budget between steps.
+* ``second_order.py``: Hessian, Fisher information, Newton steps.
+* ``penalised.py``: other penalties (proximal gradient) and class rates (augmented Lagrangian).
+"""

@@ -1,18 +1,21 @@
-"""What a tree loses if a coefficient, a feature or a branch goes and nothing else moves.
+"""Deletion costs: the increase of the log-loss when a coefficient, a feature or a branch is removed
+and everything else is kept.
 
 With V_i the probability that the tree gives to the class of row i, and gate p of branch t,
 
     V_i = (what does not depend on t) + D_it p_it,      D_it = reach_it (V_left - V_right)
 
-so that another gate p' changes V_i by D_it (p' - p_it). The *rise* of the log-loss is
+so that another gate p' changes V_i by D_it (p' - p_it). The deletion cost is the change of
+sum_i weight_i (-log V_i) for
 
     coefficient (t, j)   p' = F(s_it - w_jt z_ij)
     branch t, its side   p' = 1 (all rows go left) or 0
-    feature j            all gates that use it change at once: V_i is worked out anew
+    feature j            all gates that use it change at once: V_i is computed anew
 
-less the ridge that is saved by coefficients and features. Rises are exact. Where many could go,
-only the ``n_exact`` cheapest by a quadratic estimate, w^2 / 2 times the curvature
-sum_i weight_i (D p (1 - p) z / V)^2, get an exact one; the others count as infinite.
+less the ridge saved by coefficients and features. Where many could be removed, a quadratic
+estimate, w^2 / 2 times the Fisher information sum_i weight_i (D p (1 - p) z / V)^2, ranks them (as
+in optimal brain damage, LeCun, Denker and Solla 1990), and the ``n_exact`` cheapest get their exact
+cost; the cost of the others counts as infinite.
 """
 
 from __future__ import annotations
@@ -22,34 +25,36 @@ from numpy.typing import NDArray
 
 from softsplit.engines.outer import TINY_PROBABILITY, logarithms
 from softsplit.engines.tree_pass import lift_values, part_of_class
-from softsplit.solvers.elimination.objective import Field, score_columns, softmax
+from softsplit.solvers.elimination.objective import StandardisedRows, score_columns, softmax
+from softsplit.solvers.elimination.support_tree import FEATURE_SIZE
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_sums, compiled_uncounted
 from softsplit.tree.routing import TILE, open_gates
 
-FEATURE_SIZE = 4.0
-"""A feature counts as much as this number of coefficients: it has to be measured and explained."""
-
 FEATURE = -1
-"""In the place of a branch: the price is that of a whole feature."""
+"""In place of a branch: the cost is that of a whole feature."""
 
 
 @compiled
-def routed(x, field, shape):  # type: ignore[no-untyped-def]
-    """scores, gates and D (n_branches, n_rows), V (n_rows,), the leaves' distributions, and P."""
+def routed(x, rows, shape):  # type: ignore[no-untyped-def]
+    """Route the rows through the tree ``x``.
+
+    Returns scores s, gates p and D, each (n_branches, n_rows), V (n_rows,), the leaves'
+    distributions (n_classes, n_leaves) and the leaf probabilities P (n_leaves, n_rows).
+    """
     n_branches, n_classes = shape
-    features = field.features
+    features = rows.features
     n_columns, n_rows = features.shape
     size = n_branches * (n_columns + 1)
     leaves = np.empty((n_classes, n_branches + 1))
-    softmax(x[size:].reshape(n_classes, n_branches + 1), field.pseudo, leaves)
+    softmax(x[size:].reshape(n_classes, n_branches + 1), rows.pseudo, leaves)
     scores = np.empty((n_branches, n_rows))
     score_columns(x[:size].reshape(n_branches, n_columns + 1), features, scores)
     gates, gains = np.empty((n_branches, n_rows)), np.empty((n_branches, n_rows))
     root, arriving = np.empty(n_rows), np.empty((n_branches + 1, n_rows))
     tiles, powers = np.empty((2, n_branches, TILE)), np.empty(TILE)
     _route(
-        scores, field.starts, leaves, gates, np.empty((n_branches, n_rows)), gains, root, arriving,
+        scores, rows.starts, leaves, gates, np.empty((n_branches, n_rows)), gains, root, arriving,
         tiles[0], tiles[1], powers, powers.view(np.int64),
     )  # fmt: skip
     return scores, gates, gains, root, leaves, arriving
@@ -59,7 +64,7 @@ def routed(x, field, shape):  # type: ignore[no-untyped-def]
 def _route(  # type: ignore[no-untyped-def]
     scores, starts, leaves, left, right, gains, root, arriving, values, reach, powers, bits
 ):
-    """What ``routed`` gives back, a tile of rows at a time."""
+    """The compiled part of ``routed``, a tile of rows at a time."""
     n_branches, n_rows = scores.shape
     for begin in range(0, n_rows, TILE):
         end = min(begin + TILE, n_rows)
@@ -67,11 +72,14 @@ def _route(  # type: ignore[no-untyped-def]
         for t in range(n_branches):
             p, q = left[t, begin:end], right[t, begin:end]
             open_gates(scores[t], begin, size, 1.0, p, q, powers, bits)
+        # upwards: V of every node, V[t] = p V[left child] + (1 - p) V[right child]
         lift_values(left, right, begin, leaves, starts, begin, size, values)
         top, mixed, everywhere = values[0], root[begin:end], reach[0]
         for i in range(size):
             mixed[i] = max(top[i], TINY_PROBABILITY)
             everywhere[i] = 1.0
+        # downwards: reach of the children, and D = reach (V_left - V_right); above leaves V is the
+        # share of the row's class
         for t in range(n_branches):
             p, q = left[t, begin:end], right[t, begin:end]
             here, gain = reach[t], gains[t, begin:end]
@@ -104,64 +112,65 @@ def _parted(here, p, q, to_left, to_right):  # type: ignore[no-untyped-def]
 
 
 Routed = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
-"""What ``routed`` gives back."""
+"""Result of ``routed``: scores, gates, D, V, the leaves' distributions, leaf probabilities."""
 
 
-def coefficient_rises(
-    x: FloatArray, field: Field, shape: tuple[int, int], kept: NDArray[np.bool_], ridge: float,
-    n_exact: int, known: Routed | None = None,
+def deletion_costs(
+    x: FloatArray, rows: StandardisedRows, shape: tuple[int, int], support: NDArray[np.bool_],
+    ridge: float, n_exact: int, known: Routed | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:  # fmt: skip
-    """Branch (or FEATURE), column, rise and size saved of every coefficient and feature.
+    """Return branch (or FEATURE), column, cost and size saved for every coefficient and feature.
 
-    ``kept`` (n_branches, n_columns) says which coefficients there are. The size of a tree is the
-    number of its coefficients plus FEATURE_SIZE for each of its features; one of one coefficient
-    goes with it. ``known`` is what ``routed`` gives back, if that is known.
+    The size of a tree is the number of its coefficients plus FEATURE_SIZE for each of its
+    features; a feature of one coefficient is removed with it. ``known`` is the result of
+    ``routed``, if the caller has it.
     """
-    n_branches, n_columns = kept.shape
-    scores, gates, gains, root, leaves, _ = known or routed(x, field, shape)
+    n_branches, n_columns = support.shape
+    scores, gates, gains, root, leaves, _ = known or routed(x, rows, shape)
     splits = x[: n_branches * (n_columns + 1)].reshape(n_branches, n_columns + 1)
-    branches, columns, rises, saved = _estimates(splits, field, kept, gates, gains, root)
-    order = np.argsort(rises / saved, kind="stable")
-    rises[order[n_exact:]] = np.inf
-    _work_out(
-        splits, field, scores, gates, gains, root, leaves, float(ridge), order[:n_exact],
-        branches, columns, rises,
+    branches, columns, costs, saved = _estimates(splits, rows, support, gates, gains, root)
+    order = np.argsort(costs / saved, kind="stable")
+    costs[order[n_exact:]] = np.inf
+    _exact_costs(
+        splits, rows, scores, gates, gains, root, leaves, float(ridge), order[:n_exact],
+        branches, columns, costs,
     )  # fmt: skip
-    return branches, columns, rises, saved
+    return branches, columns, costs, saved
 
 
 @compiled
-def _work_out(  # type: ignore[no-untyped-def]
-    splits, field, scores, gates, gains, root, leaves, ridge, moves, branches, columns, rises
+def _exact_costs(  # type: ignore[no-untyped-def]
+    splits, rows, scores, gates, gains, root, leaves, ridge, chosen, branches, columns, costs
 ):
-    """Exact rises of chosen moves, in place."""
+    """Replace the estimates of the ``chosen`` entries of ``costs`` by exact costs."""
     n_branches = scores.shape[0]
     tiles, powers = np.empty((3, n_branches, TILE)), np.empty(TILE)
     bits, shifted = powers.view(np.int64), np.empty(TILE)
-    for place in range(moves.size):
-        move = moves[place]
-        j, first, last = columns[move], branches[move], branches[move] + 1
+    for place in range(chosen.size):
+        number = chosen[place]
+        j, first, last = columns[number], branches[number], branches[number] + 1
         if first == FEATURE:
             first, last = 0, n_branches
-        total = _rise(
-            first, last, splits[:, j], field.features[j], field.starts, field.weights, scores,
+        total = _loss_increase(
+            first, last, splits[:, j], rows.features[j], rows.starts, rows.weights, scores,
             gates, gains, root, leaves, tiles[0], tiles[1], tiles[2], powers, bits, shifted,
         )  # fmt: skip
-        for t in range(first, last):
+        for t in range(first, last):  # the ridge that is saved
             total -= 0.5 * ridge * splits[t, j] * splits[t, j]
-        rises[move] = total
+        costs[number] = total
 
 
 @compiled_uncounted
-def _rise(  # type: ignore[no-untyped-def]
+def _loss_increase(  # type: ignore[no-untyped-def]
     first, last, column_weights, column, starts, weights, scores, gates, gains, root, leaves, left,
     right, values, powers, bits, shifted,
 ):  # fmt: skip
-    """Rise of the loss where a column leaves one branch, or all of several."""
+    """Increase of the log-loss when a column is removed from the branches first to last - 1."""
     total = 0.0
     for begin in range(0, root.size, TILE):
         end = min(begin + TILE, root.size)
         size = end - begin
+        # new gates p' = F(s - w z); branches that do not use the column keep theirs
         for t in range(first, last):
             p, q, gate = left[t], right[t], gates[t, begin:end]
             if column_weights[t] == 0.0:
@@ -170,6 +179,7 @@ def _rise(  # type: ignore[no-untyped-def]
             else:
                 _shift(scores[t, begin:end], column_weights[t], column[begin:end], shifted)
                 open_gates(shifted, 0, size, 1.0, p, q, powers, bits)
+        # new V': computed anew for several branches, V + D (p' - p) for one
         mixed = root[begin:end]
         if last - first > 1:
             lift_values(left, right, 0, leaves, starts, begin, size, values)
@@ -186,7 +196,7 @@ def _rise(  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _shift(scores, weight, column, shifted):  # type: ignore[no-untyped-def]
-    """Scores without one coefficient."""
+    """Write the scores without one coefficient to ``shifted``."""
     for i in range(scores.size):
         shifted[i] = scores[i] - weight * column[i]
 
@@ -204,30 +214,30 @@ def _log_ratios(root, weights, powers, bits, scratch):  # type: ignore[no-untype
 
 
 def _estimates(
-    splits: FloatArray, field: Field, kept: NDArray[np.bool_], gates: FloatArray,
+    splits: FloatArray, rows: StandardisedRows, support: NDArray[np.bool_], gates: FloatArray,
     gains: FloatArray, root: FloatArray,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray, FloatArray]:  # fmt: skip
-    """All moves with quadratic estimates of their rises."""
+    """As ``deletion_costs``, with quadratic estimates of all costs."""
     slopes = gains * gates * (1.0 - gates) / root
-    curvatures = (slopes * slopes * field.weights) @ (field.features * field.features).T
-    estimates = 0.5 * kept * curvatures * splits[:, :-1] ** 2
-    counts, (branches, columns) = kept.sum(axis=0), np.nonzero(kept)
+    curvatures = (slopes * slopes * rows.weights) @ (rows.features * rows.features).T
+    estimates = 0.5 * support * curvatures * splits[:, :-1] ** 2
+    counts, (branches, columns) = support.sum(axis=0), np.nonzero(support)
     several = np.flatnonzero(counts > 1)
     saved = np.where(counts == 1, 1.0 + FEATURE_SIZE, 1.0)[columns]
-    rises, whole = estimates[branches, columns], estimates.sum(axis=0)[several]
+    costs, whole = estimates[branches, columns], estimates.sum(axis=0)[several]
     return (
         np.concatenate([branches, np.full(len(several), FEATURE)]),
         np.concatenate([columns, several]),
-        np.concatenate([rises, whole]),
+        np.concatenate([costs, whole]),
         np.concatenate([saved, counts[several] + FEATURE_SIZE]),
     )
 
 
-def branch_rises(
-    x: FloatArray, field: Field, shape: tuple[int, int], known: Routed | None = None
+def saturation_costs(
+    x: FloatArray, rows: StandardisedRows, shape: tuple[int, int], known: Routed | None = None
 ) -> FloatArray:
-    """Rise if all rows go left, and if all go right, at each branch, (n_branches, 2)."""
-    _, gates, gains, root, _, _ = known or routed(x, field, shape)
+    """Return the cost of sending all rows left, and right, at each branch, (n_branches, 2)."""
+    _, gates, gains, root, _, _ = known or routed(x, rows, shape)
     sides = [root + gains * (gate - gates) for gate in (1.0, 0.0)]
-    found = [np.log(root / np.maximum(side, TINY_PROBABILITY)) @ field.weights for side in sides]
+    found = [np.log(root / np.maximum(side, TINY_PROBABILITY)) @ rows.weights for side in sides]
     return np.column_stack(found)

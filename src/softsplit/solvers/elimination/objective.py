@@ -1,4 +1,4 @@
-"""The log-loss of a tree as a smooth function of all its numbers at once.
+"""The smooth log-loss of a tree as a function of all its parameters.
 
 With standardised rows z, the log-odds of going left at branch t and the leaves' distributions are
 
@@ -9,41 +9,52 @@ and the function is, over the rows i with weight_i, class y_i and leaf probabili
     - sum_i weight_i log sum_l P_il c_{y_i l}                 log-loss
     - sum_kl pseudo_k log c_kl                                prior of the leaves
     + ridge / 2 sum w_jt^2                                    ridge
-    + entry sum_jt phi(|w_jt|) + group sum_j phi(|w_j|_2)     only where a support is looked for
+    + entry sum_jt phi(|w_jt|) + group sum_j phi(|w_j|_2)     only while a support is searched
 
-phi(u) = DELTA log(1 + u / DELTA) with u rounded off near zero: a shape that shrinks little what is
-large. It finds what is worth keeping; coefficients become exactly zero by elimination alone.
+phi(u) = delta log(1 + u / delta), rounded off near zero, is the log-sum surrogate of the count
+(Candes, Wakin and Boyd 2008): it shrinks large weights little. It ranks coefficients; only
+elimination sets them to zero.
 
-Derivatives: with T the derivative of the log-loss by c (engines/tree_pass.py) and S_k = sum pseudo,
+Derivatives: with T the derivative of the log-loss by c (engines/tree_pass.py) and S = sum pseudo_k,
 
     d / d v_kl = c_kl (T_kl - sum_k' c_k'l T_k'l) - pseudo_k + c_kl S
 
-All numbers lie in one vector: the splits (n_branches, n_columns + 1), intercept last, then the
+All parameters lie in one vector: the splits (n_branches, n_columns + 1), intercept last, then the
 log-odds of the leaves (n_classes, n_leaves). Entries that are not ``free`` keep their value.
+
+``SmoothFunction`` and ``ClassMasses`` are all that optimisers ask of rows, wherever those are.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.outer import LOGARITHM, logarithms
+from softsplit.engines.outer import IDENTITY, LOGARITHM, logarithms
 from softsplit.engines.products import scores_of, sums_of
 from softsplit.engines.tree_pass import tree_pass
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled
 
-DELTA = 0.3
-"""Size, in log-odds per unit, from which on the shape phi flattens."""
-
-ROUNDING = 0.02
-"""Below this size phi is rounded off."""
+SmoothFunction = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Value and gradient at a vector of parameters."""
 
 
-class Field(NamedTuple):
-    """Standardised rows of the columns in use, grouped by class."""
+class PhiShape(NamedTuple):
+    """Constants of phi, known to compiled code."""
+
+    delta: float = 0.3  # weight, in log-odds per unit, from which on phi flattens
+    rounding: float = 0.02  # below this weight phi is rounded off
+
+
+PHI = PhiShape()
+
+
+class StandardisedRows(NamedTuple):
+    """Standardised rows z of the columns in use, grouped by class, and the prior of the leaves."""
 
     features: FloatArray  # (n_columns, n_rows)
     starts: NDArray[np.int64]  # (n_classes + 1,)
@@ -51,37 +62,38 @@ class Field(NamedTuple):
     pseudo: FloatArray  # (n_classes,)
 
 
-class Smoothing(NamedTuple):
-    """Factors of the terms beside the log-loss and its prior."""
+class Shrinkage(NamedTuple):
+    """Strengths of the terms that shrink weights."""
 
     ridge: float
-    entry: float = 0.0
-    group: float = 0.0
+    entry: float = 0.0  # phi of each weight
+    group: float = 0.0  # phi of the norm of each column's weights
 
 
 @compiled
-def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # type: ignore[no-untyped-def]
-    """The function at ``x``; its derivative goes to ``gradient``.
+def value_and_gradient(x, rows, shrinkage, free, gradient, scores, mass):  # type: ignore[no-untyped-def]
+    """Return the function at ``x`` and write its derivative to ``gradient``.
 
     ``scores`` (n_branches, n_rows) and ``mass`` (n_classes, n_leaves) are overwritten.
     """
     n_branches = scores.shape[0]
     n_classes, n_leaves = mass.shape
-    n_columns = field.features.shape[0]
+    n_columns = rows.features.shape[0]
     size = n_branches * (n_columns + 1)
     splits = x[:size].reshape(n_branches, n_columns + 1)
     by_split = gradient[:size].reshape(n_branches, n_columns + 1)
     by_leaf = gradient[size:].reshape(n_classes, n_leaves)
     leaves = np.empty((n_classes, n_leaves))
-    value = softmax(x[size:].reshape(n_classes, n_leaves), field.pseudo, leaves)
-    score_columns(splits, field.features, scores)
+    # prior of the leaves, then the log-loss; tree_pass turns scores into d loss / d score
+    value = softmax(x[size:].reshape(n_classes, n_leaves), rows.pseudo, leaves)
+    score_columns(splits, rows.features, scores)
     value += tree_pass(
-        scores, scores, field.starts, field.weights, leaves, 1.0, LOGARITHM, mass,
+        scores, scores, rows.starts, rows.weights, leaves, 1.0, LOGARITHM, mass,
         np.empty(0),
     )  # fmt: skip
-    _gather(scores, field.features, by_split)
-    by_log_odds(leaves, mass, field.pseudo, by_leaf)
-    value += shrink(splits, smoothing, by_split)
+    _gather(scores, rows.features, by_split)
+    by_log_odds(leaves, mass, rows.pseudo, by_leaf)
+    value += shrink(splits, shrinkage, by_split)
     for i in range(x.size):
         if not free[i]:
             gradient[i] = 0.0
@@ -90,7 +102,7 @@ def value_and_gradient(x, field, smoothing, free, gradient, scores, mass):  # ty
 
 @compiled
 def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
-    """Distributions of the leaves to ``leaves``; the prior term."""
+    """Write the distributions c_kl to ``leaves``; return the prior, -sum_kl pseudo_k log c_kl."""
     n_classes, n_leaves = log_odds.shape
     prior = 0.0
     for leaf in range(n_leaves):
@@ -101,7 +113,7 @@ def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
         for k in range(n_classes):
             leaves[k, leaf] = np.exp(log_odds[k, leaf] - top)
             total += leaves[k, leaf]
-        shift = top + np.log(total)
+        shift = top + np.log(total)  # log sum_k exp(v_kl)
         for k in range(n_classes):
             leaves[k, leaf] /= total
             prior -= pseudo[k] * (log_odds[k, leaf] - shift)
@@ -110,7 +122,7 @@ def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
 
 @compiled
 def score_columns(splits, features, scores):  # type: ignore[no-untyped-def]
-    """Log-odds of going left, (n_branches, n_rows), to ``scores``."""
+    """Write s_it = w_t . z_i + b_t, (n_branches, n_rows), to ``scores``."""
     n_branches, n_columns = splits.shape[0], features.shape[0]
     theta = np.empty((n_branches, n_columns + 1))  # in the units of products.py
     for t in range(n_branches):
@@ -122,7 +134,7 @@ def score_columns(splits, features, scores):  # type: ignore[no-untyped-def]
 
 @compiled
 def _gather(slopes, features, by_split):  # type: ignore[no-untyped-def]
-    """Derivative by the splits from that by the scores."""
+    """Write the derivative by the splits, sum_i slope_it (z_i, 1), to ``by_split``."""
     n_branches, n_columns = slopes.shape[0], features.shape[0]
     sums_of(slopes, features, np.ones(n_branches, dtype=np.bool_), by_split)
     for t in range(n_branches):
@@ -133,7 +145,10 @@ def _gather(slopes, features, by_split):  # type: ignore[no-untyped-def]
 
 @compiled
 def by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
-    """Derivative by the log-odds of the leaves, from that by their distributions."""
+    """Write the derivative by the log-odds of the leaves to ``by_leaf``.
+
+    ``mass`` is T, the derivative of the log-loss by the distributions ``leaves``.
+    """
     n_classes, n_leaves = leaves.shape
     count = 0.0
     for k in range(n_classes):
@@ -147,17 +162,18 @@ def by_log_odds(leaves, mass, pseudo, by_leaf):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def shrink(splits, smoothing, by_split):  # type: ignore[no-untyped-def]
-    """The terms of the weights; their derivative is added."""
+def shrink(splits, shrinkage, by_split):  # type: ignore[no-untyped-def]
+    """Return ridge and phi terms of the weights; add their derivative to ``by_split``."""
     n_branches, width = splits.shape
     total = 0.0
     for t in range(n_branches):
         for j in range(width - 1):
-            total += 0.5 * smoothing.ridge * splits[t, j] * splits[t, j]
-            by_split[t, j] += smoothing.ridge * splits[t, j]
-    if smoothing.entry == 0.0 and smoothing.group == 0.0:
+            total += 0.5 * shrinkage.ridge * splits[t, j] * splits[t, j]
+            by_split[t, j] += shrinkage.ridge * splits[t, j]
+    if shrinkage.entry == 0.0 and shrinkage.group == 0.0:
         return total
-    sizes = np.empty(n_branches + 1)  # of the weights of a column, and of all together
+    # For each column: phi of its weights in every branch, and of their norm (last entry).
+    sizes = np.empty(n_branches + 1)
     logs, scratch = np.empty(n_branches + 1), np.empty(n_branches + 1)
     bits = logs.view(np.int64)
     for j in range(width - 1):
@@ -166,14 +182,58 @@ def shrink(splits, smoothing, by_split):  # type: ignore[no-untyped-def]
             square += splits[t, j] * splits[t, j]
             sizes[t] = splits[t, j] * splits[t, j]
         sizes[n_branches] = square
+        # u = sqrt(w^2 + rounding^2), phi = delta log(1 + (u - rounding) / delta), and in sizes
+        # phi'(u) / u, by which a weight is multiplied in the derivative
         for t in range(n_branches + 1):
-            sizes[t] = np.sqrt(sizes[t] + ROUNDING * ROUNDING)
-            logs[t] = 1.0 + (sizes[t] - ROUNDING) / DELTA
+            sizes[t] = np.sqrt(sizes[t] + PHI.rounding * PHI.rounding)
+            logs[t] = 1.0 + (sizes[t] - PHI.rounding) / PHI.delta
             sizes[t] = 1.0 / (logs[t] * sizes[t])
         logarithms(logs, bits, scratch, n_branches + 1)
-        total += smoothing.group * DELTA * logs[n_branches]
+        total += shrinkage.group * PHI.delta * logs[n_branches]
         for t in range(n_branches):
-            total += smoothing.entry * DELTA * logs[t]
-            slope = smoothing.entry * sizes[t] + smoothing.group * sizes[n_branches]
+            total += shrinkage.entry * PHI.delta * logs[t]
+            slope = shrinkage.entry * sizes[t] + shrinkage.group * sizes[n_branches]
             by_split[t, j] += slope * splits[t, j]
     return total
+
+
+class ClassMasses(Protocol):
+    """Class masses of the leaves, M_kl = sum of weight_i P_il over the rows of class k."""
+
+    totals: FloatArray
+    """Weight of each class, (n_classes,)."""
+
+    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the leaves' distributions c at ``x``, and M, (n_classes, n_leaves) each."""
+
+    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
+        """Add the derivative of sum_k prices_k sum_l c_kl M_kl by the splits at the last ``x``."""
+
+
+class RowMasses:
+    """``ClassMasses`` of rows in memory, for trees of one shape (n_branches, n_classes)."""
+
+    def __init__(self, rows: StandardisedRows, shape: tuple[int, int]) -> None:
+        self.rows = rows
+        self.totals = np.add.reduceat(rows.weights, rows.starts[:-1])
+        n_branches, n_classes = shape
+        self._scores = np.empty((n_branches, rows.features.shape[1]))
+        self._leaves = np.empty((n_classes, n_branches + 1))
+        self._mass = np.empty_like(self._leaves)
+
+    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, n_branches = self.rows, len(self._scores)
+        width = len(rows.features) + 1
+        splits = x[: n_branches * width].reshape(n_branches, width)
+        softmax(x[splits.size :].reshape(self._leaves.shape), rows.pseudo, self._leaves)
+        score_columns(splits, rows.features, self._scores)
+        tree_pass(
+            self._scores, self._scores, rows.starts, rows.weights, self._leaves, 1.0, IDENTITY,
+            self._mass, np.empty(0),
+        )  # fmt: skip
+        return self._leaves, self._mass
+
+    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
+        slopes = self._scores * np.repeat(prices, np.diff(self.rows.starts))
+        by_split[:, :-1] += slopes @ self.rows.features.T
+        by_split[:, -1] += slopes.sum(axis=1)

@@ -1,14 +1,24 @@
-"""Log-loss under any penalty of the library: spectral proximal gradient steps, then the face.
+"""The log-loss under any penalty of the library, and under minimum class rates.
 
-With f the smooth log-loss of objective.py and g the penalties, a step is
+**Penalties.** With f the smooth log-loss of objective.py and g the penalties, a proximal gradient
+step is
 
-    x+ = prox_{g / alpha}(x - grad f(x) / alpha),    alpha from the last step and change of gradient
+    x+ = prox_{g / alpha}(x - grad f(x) / alpha)
 
-(Barzilai and Borwein), accepted if f + g falls below the largest of its last LOOK_BACK values. The
-prox is exact, so that zeros are, and maxima of a row are tied. Then L-BFGS runs on the face that
-was found, and Newton steps after it: zeros stay zero, tied entries move together, and everything
-else is smooth there. Where that leads to the edge of the face proximal steps look for another one,
-until the first-order conditions hold. Terms of class rates (rates.py) are part of f.
+with the spectral step parameter alpha of Barzilai and Borwein (1988) from the last step and change
+of gradient, accepted if f + g falls below the largest of its last ``look_back`` values (SpaRSA:
+Wright, Nowak and Figueiredo 2009). The prox is exact, so that zeros are, and maxima of a row are
+tied. Then L-BFGS-B runs on the *face* that was found, and Newton steps after it: zeros stay zero,
+tied entries move together, and everything else is smooth there. Where that leads to the edge of the
+face, proximal steps look for another one, until the first-order conditions hold.
+
+**Class rates.** The expected rate of class k is the mean of V_i, the probability that the tree
+gives to the class of row i, over its rows. Below a minimum rho_k, f contains the terms
+
+    sum_k (max(0, m_k + weight (rho_k - rate_k))^2 - m_k^2) / (2 weight)
+
+and between descents m_k becomes max(0, m_k + weight (rho_k - rate_k)): an augmented Lagrangian
+(Hestenes 1969, Powell 1969). Its multipliers are those of the certificate (problem/optimality.py).
 """
 
 from __future__ import annotations
@@ -19,39 +29,67 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.solvers.elimination.bounded import vector_bounds
-from softsplit.solvers.elimination.descent import Smoothing
-from softsplit.solvers.elimination.newton import affordable, newton_steps, of_numbers
-from softsplit.solvers.elimination.race import OutOfBudget, Whole
-from softsplit.solvers.elimination.rates import RateTerms
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.base import OutOfBudget
+from softsplit.solvers.elimination.descents import AllRows
+from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
+from softsplit.solvers.elimination.options import DEFAULTS, RateOptions
+from softsplit.solvers.elimination.second_order import newton_descent, of_parameters
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
-STEPS, LATER_STEPS = 500, 100
-"""Proximal steps of the first round, and of each later one."""
 
-ROUNDS = 12
-LOOK_BACK = 8
-SUFFICIENT = 1e-4
-GENTLEST, STEEPEST = 1e-8, 1e12
-FACE_STEPS = 1000
-LOOK_EVERY = 20
-"""Evaluations between two looks at the clock."""
+class RateTerms:
+    """The augmented Lagrangian terms of the rates, for trees of one shape.
 
-NEGLIGIBLE = 1e-7
-"""Weights below this, in log-odds per unit, are zero: those that cost nothing but their ridge, in
-a branch that decides nothing, come near to it and never there."""
+    Attributes
+    ----------
+    multipliers : array (n_classes,)
+    """
 
-TIE = 1e-6
-"""Entries of a row this close to its maximum, relative to it, are tied."""
+    def __init__(
+        self, masses: ClassMasses, minimum: FloatArray, options: RateOptions = DEFAULTS.rates
+    ) -> None:
+        self.masses, self.minimum, self.options = masses, minimum, options
+        self.multipliers = np.zeros(len(minimum))
+        self._first = self._weight = options.first_weight * float(masses.totals.sum())
+        self._last = np.inf
 
-STALLED = 1e-14
-"""A round that lowers the function by less than this part of it is the last."""
+    def shortfalls(self, x: FloatArray) -> FloatArray:
+        """Return minimum less rate of each class: negative where the rate is above its minimum."""
+        leaves, mass = self.masses.at(x)
+        found: FloatArray = self.minimum - np.sum(mass * leaves, axis=1) / self.masses.totals
+        return found
+
+    def add(self, x: FloatArray, gradient: FloatArray) -> float:
+        """Return the terms at ``x``; add their derivative to ``gradient``."""
+        leaves, mass = self.masses.at(x)
+        short = self.minimum - np.sum(mass * leaves, axis=1) / self.masses.totals
+        # Without a minimum there is no multiplier either: a rate is never below zero.
+        prices = np.maximum(0.0, self.multipliers + self._weight * short)
+        per_row = -prices / self.masses.totals
+        n_leaves = leaves.shape[1]
+        by_split = gradient[: -leaves.size].reshape(n_leaves - 1, -1)
+        self.masses.add(x, per_row, by_split)
+        by_share = per_row[:, None] * mass
+        mean = np.sum(leaves * by_share, axis=0)
+        gradient[by_split.size :] += (leaves * (by_share - mean)).ravel()
+        return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
+
+    def update(self, x: FloatArray) -> None:
+        """Update the multipliers at the end of a descent."""
+        short = self.shortfalls(x)
+        self.multipliers = np.maximum(0.0, self.multipliers + self._weight * short)
+        worst = float(np.max(short))
+        factor = self.options.factor
+        if worst > self._last / factor:
+            self._weight = min(factor * self._weight, self.options.most * self._first)
+        self._last = worst
 
 
 class Penalised:
-    """f + g over all columns of a draft, or with ``support`` over the coefficients it has.
+    """f + g over all columns of a tree, or with ``support`` over its support alone.
 
     Attributes
     ----------
@@ -61,27 +99,28 @@ class Penalised:
 
     def __init__(
         self,
-        descents: Whole,
-        draft: Draft,
+        rows: AllRows,
+        tree: SupportTree,
         penalties: PenaltyPair,
         ridge: float,
         *,
         rates: RateTerms | None = None,
         support: bool = False,
     ) -> None:
-        self.descents, self.draft, self.penalties = descents, draft, penalties
-        self.smoothing, self.rates = Smoothing(ridge), rates
-        self.best = draft.vector
-        self._free = draft.free if support else np.ones(len(self.best), dtype=bool)
-        self._function = descents.function(draft, self.smoothing, self._free)
+        self.rows, self.tree, self.penalties = rows, tree, penalties
+        self.options = rows.options.proximal
+        self.shrinkage, self.rates = Shrinkage(ridge), rates
+        self.best = tree.vector
+        self._free = tree.free if support else np.ones(len(self.best), dtype=bool)
+        self._function = rows.function(tree, self.shrinkage, self._free)
         self._calls = 0
-        bounds = descents.problem.bounds
-        self._bounds = bounds.restrict(draft.columns) if bounds.finite else bounds
+        bounds = rows.problem.bounds
+        self._bounds = bounds.restrict(tree.columns) if bounds.finite else bounds
 
     def smooth(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """f and its derivative."""
+        """Return f at ``x`` and its gradient."""
         self._calls += 1
-        if self._calls % LOOK_EVERY == 0 and self.descents.budget.exhausted:
+        if self._calls % self.options.look_every == 0 and self.rows.budget.exhausted:
             raise OutOfBudget
         value, gradient = self._function(x)
         if self.rates is not None:
@@ -90,21 +129,21 @@ class Penalised:
         return value, gradient
 
     def weights(self, x: FloatArray) -> FloatArray:
-        """The weights of a point, (n_features, n_branches); a view."""
-        shape = self.draft.splits.shape
-        view: FloatArray = x[: self.draft.splits.size].reshape(shape)[:, :-1].T
+        """Return a view of the weights of ``x``, (n_features, n_branches)."""
+        shape = self.tree.splits.shape
+        view: FloatArray = x[: self.tree.splits.size].reshape(shape)[:, :-1].T
         return view
 
     def sparse(self, x: FloatArray) -> float:
-        """g."""
+        """Return g at ``x``."""
         return self.penalties.value(self.weights(x))
 
     def descend(
         self, max_iter: int | None, tol: float, *, tight: bool = True
-    ) -> tuple[Draft, bool]:
-        """Where the steps lead, and whether the first-order conditions hold to ``tol`` there.
+    ) -> tuple[SupportTree, bool]:
+        """Return the tree at the end, and whether the first-order conditions hold to ``tol`` there.
 
-        Without ``tight`` there is one round. Where the budget ends it is the lowest point so far.
+        Without ``tight`` there is one round. If the budget ends, the tree is the lowest so far.
         """
         try:
             over = self._rounds(max_iter, tol, tight)
@@ -113,17 +152,18 @@ class Penalised:
         return self._with_zeros(self.best), over
 
     def _rounds(self, max_iter: int | None, tol: float, tight: bool) -> bool:
-        left, over = max_iter or STEPS + ROUNDS * LATER_STEPS, False
-        for number in range(ROUNDS if tight else 1):
+        options, over = self.options, False
+        left = max_iter or options.steps + options.rounds * options.later_steps
+        for number in range(options.rounds if tight else 1):
             before = self._total(self.best)
-            steps = min(left, STEPS if number == 0 else LATER_STEPS)
+            steps = min(left, options.later_steps if number else options.steps)
             if any(self.penalties.strengths):  # without a penalty there is one face, the space
                 self._proximal_steps(steps, tol)
             left -= steps
             if max_iter is None or left > 0:
                 self._on_face(tol, tight)
             over = self.residual(self.best) <= tol
-            stalled = before - self._total(self.best) <= STALLED * abs(before)
+            stalled = before - self._total(self.best) <= options.stalled * abs(before)
             if over or left <= 0 or (stalled and number > 1):
                 break
         return over
@@ -132,23 +172,25 @@ class Penalised:
         return self.smooth(x)[0] + self.sparse(x)
 
     def residual(self, x: FloatArray) -> float:
-        """Largest residual of the first-order conditions, in the units of the problem."""
+        """Return the largest residual of the first-order conditions, in units of the problem."""
         _, gradient = self.smooth(x)
-        splits = gradient[: self.draft.splits.size].reshape(self.draft.splits.shape)
+        splits = gradient[: self.tree.splits.size].reshape(self.tree.splits.shape)
         weights = np.ascontiguousarray(self.weights(x))
         wanted = weights - self.weights(gradient)
         stepped = self.penalties.linearised_prox(wanted, weights, bound=self._sizes(wanted))
         if self._bounds.finite:
             stepped = self._bounds.project(stepped)
         moved = np.max(np.abs(stepped - weights), initial=0.0)
-        by_threshold = self.descents.problem.steepness * np.max(np.abs(splits[:, -1]), initial=0.0)
+        by_threshold = self.rows.problem.steepness * np.max(np.abs(splits[:, -1]), initial=0.0)
         return float(max(moved, by_threshold, np.max(np.abs(gradient[splits.size :]))))
 
     def _proximal_steps(self, max_iter: int, tol: float) -> None:
+        """Take spectral proximal gradient steps from the best point."""
+        options = self.options
         x = self.best
         value, gradient = self.smooth(x)
-        past = deque([value + self.sparse(x)], maxlen=LOOK_BACK)
-        alpha = max(float(np.max(np.abs(gradient))) / 0.2, GENTLEST)
+        past = deque([value + self.sparse(x)], maxlen=options.look_back)
+        alpha = max(float(np.max(np.abs(gradient))) / 0.2, options.least_alpha)
         lowest = past[0]
         for _ in range(max_iter):
             moved = self._prox(x - gradient / alpha, 1.0 / alpha)
@@ -156,8 +198,9 @@ class Penalised:
             new, fresh = self.smooth(moved)
             total = new + self.sparse(moved)
             size = float(change @ change)
-            if total > max(past) - 0.5 * SUFFICIENT * alpha * size and alpha < STEEPEST:
-                alpha = min(4.0 * alpha, STEEPEST)
+            enough = max(past) - 0.5 * options.sufficient * alpha * size
+            if total > enough and alpha < options.most_alpha:
+                alpha = min(4.0 * alpha, options.most_alpha)
                 continue
             curvature = float(change @ (fresh - gradient))
             small = float(np.max(np.abs(change), initial=0.0)) * max(alpha, 1.0) <= tol
@@ -165,10 +208,11 @@ class Penalised:
             past.append(total)
             if total < lowest:
                 lowest, self.best = total, x
-            self.descents.steps += 1
+            self.rows.steps += 1
             if small or size == 0:
                 break
-            alpha = min(max(curvature / size, GENTLEST), STEEPEST)
+            # Barzilai and Borwein: alpha = s.y / s.s
+            alpha = min(max(curvature / size, options.least_alpha), options.most_alpha)
 
     def _prox(self, x: FloatArray, step: float) -> FloatArray:
         moved = x.copy()
@@ -180,16 +224,15 @@ class Penalised:
         """The largest sizes of weights with the signs of ``wanted``."""
         return self._bounds.largest_sizes(wanted)
 
-    def _with_zeros(self, x: FloatArray) -> Draft:
-        found = self.draft.moved_to(x)
+    def _with_zeros(self, x: FloatArray) -> SupportTree:
+        found = self.tree.moved_to(x)
         weights = found.splits[:, :-1]
-        weights[np.abs(weights) < NEGLIGIBLE] = 0.0
-        return Draft(
-            found.splits, found.log_odds, found.columns, found.splits[:, :-1] != 0, found.open
-        )
+        weights[np.abs(weights) < self.options.negligible] = 0.0
+        support = found.splits[:, :-1] != 0
+        return SupportTree(found.splits, found.log_odds, found.columns, support, found.saturated)
 
     def _on_face(self, tol: float, tight: bool) -> None:
-        """L-BFGS and Newton steps on the face of the best point; a better one is kept."""
+        """Take L-BFGS-B and Newton steps on the face of the best point; keep a better one."""
         x = self.best
         owner, signs, bounded = self._face(x)
         moving = np.flatnonzero(owner >= 0)
@@ -201,7 +244,7 @@ class Penalised:
             return point
 
         def total(values: FloatArray) -> tuple[float, FloatArray]:
-            if self.descents.budget.exhausted:
+            if self.rows.budget.exhausted:
                 raise OutOfBudget
             point = spread(values)
             value, gradient = self.smooth(point)
@@ -215,38 +258,38 @@ class Penalised:
         least[owner[moving[bounded[moving]]]] = 0.0  # at zero a coefficient leaves the face
         most = np.full(n_variables, np.inf)
         if self._bounds.finite:
-            low, high = vector_bounds(self.draft, self.descents.problem.bounds)
+            low, high = self.tree.vector_bounds(self.rows.problem.bounds)
             flipped = signs[moving] < 0
             np.maximum.at(least, owner[moving], np.where(flipped, -high[moving], low[moving]))
             np.minimum.at(most, owner[moving], np.where(flipped, -low[moving], high[moving]))
             start = np.clip(start, least, most)
         lowest = self._total(x)
-        options = {"maxiter": FACE_STEPS, "gtol": 0.1 * tol, "ftol": 0.0, "maxcor": 20}
+        options = {"maxiter": self.options.face_steps, "gtol": 0.1 * tol, "ftol": 0.0, "maxcor": 20}
         bounds = np.column_stack([least, most])
         found = minimize(total, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        self.descents.steps += int(found.nit)
+        self.rows.steps += int(found.nit)
         if found.fun <= lowest:
             self.best, start, lowest = spread(found.x), found.x, float(found.fun)
         inside = bool(np.all(start[least == 0.0] > 0.0)) or self._bounds.finite
-        n_branches, n_rows = len(self.draft.splits), self.descents.n_rows
-        if not tight or not inside or not affordable(n_variables, n_rows, n_branches):
+        n_branches, n_rows = len(self.tree.splits), self.rows.n_rows
+        newton = self.rows.options.newton
+        if not tight or not inside or not newton.affordable(n_variables, n_rows, n_branches):
             return
-        small = 0.5 * tol / max(self.descents.problem.steepness, 1.0)
-        moves = np.flatnonzero((start > least) & (start < most))  # others stay at their bounds
+        small = 0.5 * tol / max(self.rows.problem.steepness, 1.0)
+        index = np.flatnonzero((start > least) & (start < most))  # others stay at their bounds
         sharp = start.copy()
-        sharp[moves] = newton_steps(of_numbers(start, moves, total), start[moves], small)
-        within = np.all((sharp >= least) & (sharp <= most)) and np.all(sharp[moves] > least[moves])
+        function = of_parameters(start, index, total)
+        sharp[index] = newton_descent(function, start[index], small, newton)
+        within = np.all((sharp >= least) & (sharp <= most)) and np.all(sharp[index] > least[index])
         if within and total(sharp)[0] <= lowest + 1e-12 * abs(lowest):
             self.best = spread(sharp)
 
     def _face(self, x: FloatArray) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.bool_]]:
-        """The variable that each number follows (-1: it stays), its sign, and whether that stays.
-
-        The sign stays where a penalty has a kink at zero.
-        """
+        """Return the variable that each parameter follows (-1: it is fixed), its sign, and whether
+        the sign is fixed, which it is where a penalty has a kink at zero."""
         owner, signs = np.arange(len(x)), np.ones(len(x))
-        shape = self.draft.splits.shape
-        numbers = np.arange(self.draft.splits.size).reshape(shape)[:, :-1].T
+        shape = self.tree.splits.shape
+        numbers = np.arange(self.tree.splits.size).reshape(shape)[:, :-1].T
         weights = self.weights(x)
         sizes = np.abs(weights)
         fixed, bounded = ~self._free, np.zeros(len(x), dtype=bool)
@@ -259,7 +302,9 @@ class Penalised:
             top = np.zeros(int(homes.max()) + 1)
             np.maximum.at(top, homes, sizes.max(axis=1))
             fixed[numbers[top[homes] == 0]] = True
-            tied = (sizes >= top[homes][:, None] * (1.0 - TIE)) & (top[homes] > 0)[:, None]
+            tied = (sizes >= top[homes][:, None] * (1.0 - self.options.tie)) & (top[homes] > 0)[
+                :, None
+            ]
             lines, branches = np.nonzero(tied)
             first = np.full(len(top), len(x))
             np.minimum.at(first, homes[lines], numbers[lines, branches])
@@ -272,3 +317,31 @@ class Penalised:
         renumbered = np.full(len(x) + 1, -1)
         renumbered[used] = np.arange(len(used))
         return renumbered[owner], signs, bounded
+
+
+def with_rates(
+    rows: AllRows, tree: SupportTree, penalties: PenaltyPair, ridge: float, minimum: FloatArray,
+    tol: float, *, support: bool,
+) -> tuple[SupportTree, bool]:  # fmt: skip
+    """Return ``tree`` after descents in turn with updates of the multipliers, and whether the
+    ``minimum`` rates hold there and the last descent ended by itself.
+
+    With ``support`` only the coefficients of the tree's support move.
+    """
+    options, budget = rows.options.rates, rows.budget
+    terms = RateTerms(rows.masses(tree), minimum, options)
+    steps = Penalised(rows, tree, penalties, ridge, rates=terms, support=support)
+    over, met, worst = False, False, [np.inf] * options.patience
+    for _ in range(options.rounds):
+        tree, over = steps.descend(budget.max_iter, tol, tight=met)
+        terms.update(tree.vector)
+        short = terms.shortfalls(tree.vector)
+        near = bool(np.max(short) <= RATE_SLACK)
+        near &= bool(np.max(terms.multipliers * np.abs(short)) <= tol)
+        done = near and met and over  # the last descent was an exact one
+        met = near
+        hopeless = not near and np.max(short) > options.nearer * worst[-options.patience]
+        worst.append(float(np.max(short)))
+        if budget.exhausted or done or hopeless:
+            break
+    return tree, over and met

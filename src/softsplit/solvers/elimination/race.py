@@ -1,256 +1,204 @@
-"""Descents on the rows of one problem, within a budget, and the race between starts."""
+"""Successive halving among the candidates of a start (Jamieson and Talwalkar 2016).
+
+Every candidate takes a few L-BFGS steps on the smooth log-loss with sparsity terms; the best few
+take more, and the best of those is the winner, from which elimination begins. Candidates are the
+start, its rivals and, if asked for, a tree grown level by level:
+
+Growing a tree by one level replaces every leaf by a split that separates its classes. The classes
+of a leaf, each with the weight of its rows that get there, are put into two groups by their means:
+along the first principal direction of the means, cut where the groups are furthest apart. A ridge
+logistic regression of the rows, weighted by their probability to reach the leaf, makes the split;
+the new leaves get the class shares of the rows that reach them. A leaf that only rows of one class
+reach gets a split without weights.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.engines.samples import Samples
-from softsplit.problem.leaves import CountedDistributions
-from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget
-from softsplit.solvers.elimination.bounded import bounded_descent, vector_bounds
-from softsplit.solvers.elimination.descent import (
-    NO_INVERSE,
-    Field,
-    Smoothing,
-    descend,
-    ended,
-    new_memory,
-    steps_of,
-)
-from softsplit.solvers.elimination.fisher import inverse_fisher, pays
-from softsplit.solvers.elimination.growth import featureless_draft, grown
-from softsplit.solvers.elimination.newton import Function, over_field
-from softsplit.solvers.elimination.rates import FieldMasses, Masses
-from softsplit.solvers.elimination.support_tree import Draft
+from softsplit.solvers.base import OutOfBudget
+from softsplit.solvers.elimination.deletion_costs import routed
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
+from softsplit.solvers.elimination.options import DEFAULTS, GrowthOptions
+from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.support.arrays import FloatArray
 
-SLICE_SECONDS = 0.2
-"""Compiled code cannot look at the clock: long descents return to Python this often."""
 
-PACE = 3e-8
-"""Seconds of a step for each row and branch, until one has been measured."""
+def race(
+    descents: RowDescents,
+    starts: Sequence[SupportTree],
+    *,
+    grow: bool = False,
+    shallower: SupportTree | None = None,
+) -> SupportTree:
+    """Return the candidate that leads furthest.
 
-SUPPORT_ROWS = 20_000
-"""Rows on which features are looked for; the tree that is found descends on all rows."""
-
-SCOUT = 0.0075
-"""Strength, as a part of the total weight, at which starts are raced: a middle one."""
-
-SHALLOW = 4
-"""Leaves up to which a tree is raced at full strength."""
-
-RACE_STEPS, PURE_STEPS, GROWTH_STEPS = 12, 5, 10
-WINNER_STEPS, WINNER_DECREASE = 80, 3e-5
-FINALISTS = 2
-
-WEAKER, WEAKER_STEPS = 0.2, 40
-"""The winner is descended once more at this part of SCOUT: more features than a tree will keep."""
-
-COMPARED_PART = 0.5
-"""Part of these steps where trees are only compared."""
-
-RACE_RIDGE = 0.1
-
-
-class OutOfBudget(Exception):
-    """The time of a run is used up, or it was interrupted."""
-
-
-class Whole(Protocol):
-    """All rows of a problem, as far as steps under penalties and class rates ask for them."""
-
-    problem: TrainingProblem
-    budget: Budget
-    steps: int
-
-    @property
-    def n_rows(self) -> int:
-        """Distinct rows."""
-
-    def function(self, draft: Draft, smoothing: Smoothing, free: NDArray[np.bool_]) -> Function:
-        """The log-loss with its terms, of all numbers of drafts of one shape."""
-
-    def masses(self, draft: Draft) -> Masses:
-        """The masses of drafts of one shape."""
-
-
-class Descents:
-    """Descents over the rows of a problem, or over some of them.
-
-    Attributes
-    ----------
-    steps : int
-        Steps so far.
-    unit : float
-        Weight of a row, in which ridges count.
-    compared : bool
-        Whether trees are only compared: a race is then shorter.
+    Every other start first descends with fixed leaves. With ``grow`` a grown tree takes part. One
+    that is grown from ``shallower``, a fitted tree of fewer levels, has a head start and would win
+    the first rung against better ones: it joins the finalists.
     """
-
-    def __init__(
-        self, problem: TrainingProblem, budget: Budget, samples: Samples, *, compared: bool = False
-    ) -> None:
-        rule = problem.loss.leaf_rule
-        assert isinstance(rule, CountedDistributions)
-        unit = problem.steepness / problem.n_features
-        self.problem, self.budget = problem, budget
-        self.total = float(samples.weights.sum())
-        self.unit = problem.row_unit
-        features = unit * (samples.features.astype(float, copy=False) - 0.5)
-        self.field = Field(features, samples.starts, samples.weights, rule.pseudo_counts)
-        self.bounds = problem.bounds
-        self.steps = 0
-        self.compared = compared
-        self._pace = 0.0
-
-    def on(self, draft: Draft) -> Field:
-        """The rows of the columns of a draft."""
-        if len(draft.columns) == len(self.field.features):
-            return self.field
-        return self.field._replace(
-            features=np.ascontiguousarray(self.field.features[draft.columns])
-        )
-
-    def narrowed(self, columns: NDArray[np.intp]) -> Descents:
-        """Descents over the same rows of some columns."""
-        narrow = copy(self)
-        narrow.field = self.field._replace(
-            features=np.ascontiguousarray(self.field.features[columns])
-        )
-        narrow.bounds = self.bounds.restrict(columns)
-        return narrow
-
-    @property
-    def n_rows(self) -> int:
-        """Distinct rows."""
-        return int(self.field.features.shape[1])
-
-    def check(self) -> None:
-        """Raise ``OutOfBudget`` if nothing is left."""
-        if self.budget.exhausted:
-            raise OutOfBudget
-
-    def function(self, draft: Draft, smoothing: Smoothing, free: NDArray[np.bool_]) -> Function:
-        """The log-loss with its terms, of all numbers of drafts of one shape."""
-        return over_field(draft, self.on(draft), smoothing, free)
-
-    def masses(self, draft: Draft) -> Masses:
-        """The masses of drafts of one shape."""
-        return FieldMasses(self.on(draft), draft.shape)
-
-    def descend(
-        self,
-        draft: Draft,
-        smoothing: Smoothing,
-        max_iter: int,
-        decrease: float,
-        *,
-        tol: float = 0.0,
-        leaves: bool = True,
-        rows: Field | None = None,
-    ) -> tuple[Draft, float, bool]:
-        """Where a descent leads, its value, and whether it ended by itself.
-
-        Without ``leaves`` only splits move. ``rows`` are those of the draft's columns, if known.
-        """
-        field = self.on(draft) if rows is None else rows
-        vector, free = draft.vector, draft.free
-        if not leaves:
-            free[draft.splits.size :] = False
-        allowed = min(max_iter, self.budget.max_iter or max_iter)
-        if self.bounds.finite:
-            function = over_field(draft, field, smoothing, free)
-            box = vector_bounds(draft, self.bounds)
-            end = bounded_descent(function, vector, free, box, self.check, allowed, decrease, tol)
-            self.steps += end.steps
-            return draft.moved_to(end.x), end.value, end.over
-        inverse = NO_INVERSE
-        if smoothing.entry == 0.0 and pays(
-            int(np.count_nonzero(free)), len(draft.splits), max_iter
-        ):
-            inverse = inverse_fisher(vector, field, smoothing.ridge, free, draft.shape)
-        memory, value = new_memory(free, inverse), np.inf
-        while True:
-            self.check()
-            done = steps_of(memory)
-            size = field.features.shape[1] * len(draft.splits)
-            part = min(allowed - done, max(1, int(SLICE_SECONDS / (self._pace or PACE * size))))
-            began = self.budget.now()
-            value = descend(
-                vector, field, smoothing, free, draft.shape, memory, part, decrease, tol
-            )
-            made = steps_of(memory) - done
-            self.steps += made
-            self._pace = (self.budget.now() - began) / max(made, 1) if size > 1e5 else 0.0
-            if ended(memory) or steps_of(memory) >= allowed:
-                return draft.moved_to(vector), float(value), ended(memory)
-
-    def race(
-        self, starts: Sequence[Draft], *, grow: bool = False, stem: Draft | None = None
-    ) -> Draft:
-        """The start that leads furthest: short descents from all, longer ones from the best.
-
-        Every other one first descends with its leaves held: where leaves are free at once, some
-        settle for the same answer on both sides of a split. With ``grow`` a grown tree races too.
-        One grown from ``stem``, a tree of fewer levels that has come far already, would win against
-        better ones over a short distance: it joins the best.
-        """
-        n_branches = len(starts[0].splits)
-        scout = self.scout(n_branches)
-        smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
-        runs: list[tuple[float, Draft]] = []
-        with suppress(OutOfBudget):
-            if grow:
-                draft = self.grow(featureless_draft(self.field), n_branches)
-                draft, value, _ = self.descend(draft, smoothing, RACE_STEPS, 1e-4)
-                runs.append((value, draft))
-            for number, start in enumerate(starts):
-                if number % 2 == 1:
-                    start, _, _ = self.descend(start, smoothing, PURE_STEPS, 1e-4, leaves=False)
-                draft, value, _ = self.descend(start, smoothing, RACE_STEPS, 1e-4)
-                runs.append((value, draft))
-        if not runs:
-            return starts[0]
-        runs.sort(key=lambda run: run[0])
-        part = COMPARED_PART if self.compared else 1.0
-        ends: list[tuple[float, Draft]] = []
-        with suppress(OutOfBudget):
-            best = [draft for _, draft in runs[:FINALISTS]]
-            for draft in best if stem is None else [*best, self.grow(stem, n_branches)]:
-                steps = int(part * WINNER_STEPS)
-                draft, value, _ = self.descend(draft, smoothing, steps, WINNER_DECREASE)
-                ends.append((value, draft))
-        _, winner = min(ends or runs[:1], key=lambda run: run[0])
-        with suppress(OutOfBudget):
-            weak = WEAKER * scout
-            smoothing = Smoothing(RACE_RIDGE * self.unit, weak / 2, weak / 2)
-            steps = int(part * WEAKER_STEPS)
-            winner, _, _ = self.descend(winner, smoothing, steps, WINNER_DECREASE)
-        return winner
-
-    def scout(self, n_branches: int) -> float:
-        """Strength of the race: weaker for deep trees, whose coefficients serve fewer rows."""
-        return SCOUT * self.total * min(1.0, SHALLOW / (n_branches + 1))
-
-    def grow(self, stem: Draft, n_branches: int) -> Draft:
-        """A tree that is grown level by level, with short descents in between."""
-        draft = grown(stem, self.field)
-        while len(draft.splits) < n_branches:
-            scout = self.scout(len(draft.splits))
-            smoothing = Smoothing(RACE_RIDGE * self.unit, scout / 2, scout / 2)
-            draft, _, _ = self.descend(draft, smoothing, GROWTH_STEPS, 1e-4)
-            draft = grown(draft, self.field)
-        return draft
+    options, n_branches = descents.options.race, len(starts[0].splits)
+    strength = race_strength(descents, n_branches)
+    shrinkage = _shrinkage(descents, strength)
+    first: list[tuple[float, SupportTree]] = []
+    with suppress(OutOfBudget):
+        if grow:
+            tree = grown_to(descents, single_leaf(descents.rows), n_branches)
+            tree, value, _ = descents.descend(tree, shrinkage, options.steps, options.decrease)
+            first.append((value, tree))
+        for number, start in enumerate(starts):
+            if number % 2 == 1:
+                start, _, _ = descents.descend(
+                    start, shrinkage, options.split_steps, options.decrease, leaves=False
+                )
+            tree, value, _ = descents.descend(start, shrinkage, options.steps, options.decrease)
+            first.append((value, tree))
+    if not first:
+        return starts[0]
+    first.sort(key=lambda candidate: candidate[0])
+    part = options.compared_part if descents.compared else 1.0
+    second: list[tuple[float, SupportTree]] = []
+    with suppress(OutOfBudget):
+        finalists = [tree for _, tree in first[: options.finalists]]
+        if shallower is not None:
+            finalists.append(grown_to(descents, shallower, n_branches))
+        for tree in finalists:
+            steps = int(part * options.final_steps)
+            tree, value, _ = descents.descend(tree, shrinkage, steps, options.final_decrease)
+            second.append((value, tree))
+    _, winner = min(second or first[:1], key=lambda candidate: candidate[0])
+    with suppress(OutOfBudget):
+        shrinkage = _shrinkage(descents, options.weak_part * strength)
+        steps = int(part * options.weak_steps)
+        winner, _, _ = descents.descend(winner, shrinkage, steps, options.final_decrease)
+    return winner
 
 
-def class_shares(problem: TrainingProblem) -> FloatArray:
-    """Share of each class in the weight of all rows."""
-    totals = problem.rows.class_totals
-    return totals / totals.sum()
+def race_strength(descents: RowDescents, n_branches: int) -> float:
+    """Strength of the sparsity terms, weaker for trees with many leaves."""
+    options = descents.options.race
+    depth_factor = min(1.0, options.full_strength_leaves / (n_branches + 1))
+    return options.strength * descents.total * depth_factor
+
+
+def _shrinkage(descents: RowDescents, strength: float) -> Shrinkage:
+    """The terms of a race: half of the strength for coefficients, half for features."""
+    return Shrinkage(descents.options.race.ridge * descents.unit, strength / 2, strength / 2)
+
+
+# --- growing trees --------------------------------------------------------------------------------
+
+
+def single_leaf(rows: StandardisedRows) -> SupportTree:
+    """The tree of one leaf, with the class shares of ``rows``."""
+    totals = np.add.reduceat(rows.weights, rows.starts[:-1])
+    none = np.zeros((0, len(rows.features)), dtype=bool)
+    return SupportTree(
+        np.zeros((0, len(rows.features) + 1)),
+        np.log(totals / totals.sum())[:, None],
+        np.arange(len(rows.features)),
+        none,
+        np.zeros(0, dtype=bool),
+    )
+
+
+def grown_to(descents: RowDescents, shallower: SupportTree, n_branches: int) -> SupportTree:
+    """Grow ``shallower`` level by level to ``n_branches``, with short descents in between."""
+    options, decrease = descents.options.growth, descents.options.race.decrease
+    tree = grown(shallower, descents.rows, options)
+    while len(tree.splits) < n_branches:
+        shrinkage = _shrinkage(descents, race_strength(descents, len(tree.splits)))
+        tree, _, _ = descents.descend(tree, shrinkage, options.descent_steps, decrease)
+        tree = grown(tree, descents.rows, options)
+    return tree
+
+
+def grown(
+    tree: SupportTree, rows: StandardisedRows, options: GrowthOptions = DEFAULTS.growth
+) -> SupportTree:
+    """Return ``tree``, which has all columns, with a split in place of each leaf."""
+    n_branches, n_classes = tree.shape
+    reach = np.ones((1, len(rows.weights)))
+    if n_branches:
+        reach = routed(tree.vector, rows, tree.shape)[5]
+    labels = np.repeat(np.arange(n_classes), np.diff(rows.starts))
+    splits = np.zeros((len(reach), tree.splits.shape[1]))
+    leaves = np.empty((n_classes, 2 * len(reach)))
+    for leaf, arriving in enumerate(reach):
+        weight = arriving * rows.weights
+        splits[leaf] = _new_split(rows, labels, weight, arriving, options)
+        left = _gate(splits[leaf], rows.features)
+        for side, part in enumerate((left, 1.0 - left)):
+            mass = np.bincount(labels, weight * part, n_classes) + rows.pseudo
+            leaves[:, 2 * leaf + side] = np.log(mass / mass.sum())
+    whole = np.vstack([tree.splits, splits])
+    support = np.ones((len(whole), tree.support.shape[1]), dtype=bool)
+    return SupportTree(whole, leaves, tree.columns, support, np.zeros(len(whole), dtype=bool))
+
+
+def _gate(split: FloatArray, features: FloatArray) -> FloatArray:
+    scores = split[:-1] @ features + split[-1]
+    gate: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+    return gate
+
+
+def _new_split(
+    rows: StandardisedRows,
+    labels: NDArray[np.intp],
+    weight: FloatArray,
+    arriving: FloatArray,
+    options: GrowthOptions,
+) -> FloatArray:
+    """Return weights and intercept of a split that separates the classes of a leaf.
+
+    ``arriving`` are the probabilities of the rows to reach the leaf, ``weight`` the same times
+    their weights.
+    """
+    n_classes = len(rows.pseudo)
+    split = np.zeros(len(rows.features) + 1)
+    mass = np.bincount(labels, weight, n_classes)
+    present = mass > options.least_share * mass.sum()
+    if mass.sum() < options.fewest_rows * rows.weights.mean() or present.sum() < 2:
+        return split
+    sums = np.add.reduceat(rows.features * weight, rows.starts[:-1], axis=1)
+    means = (sums[:, present] / mass[present]).T
+    left = np.zeros(n_classes, dtype=bool)
+    left[np.flatnonzero(present)] = _left_group(means, mass[present])
+    columns = np.arange(len(rows.features))
+    if len(columns) > options.most_columns:
+        apart = np.average((means - means.mean(axis=0)) ** 2, axis=0, weights=mass[present])
+        columns = np.sort(np.argsort(-apart, kind="stable")[: options.most_columns])
+    used = np.where(arriving > options.least_reach, weight, 0.0)
+    found = ridge_logistic(
+        np.ascontiguousarray(rows.features[columns]),
+        left[labels].astype(float),
+        used,
+        options.ridge * float(rows.weights.mean()),
+        options.newton_steps,
+    )
+    largest = float(np.max(np.abs(found[:-1]), initial=1e-300))
+    found = found * min(1.0, options.largest_weight / largest)
+    split[columns], split[-1] = found[:-1], -found[-1]  # a threshold is minus an intercept
+    return split
+
+
+def _left_group(means: FloatArray, mass: FloatArray) -> NDArray[np.bool_]:
+    """Return which classes go left: two groups along the first principal direction of ``means``.
+
+    The cut maximises the variance between the groups.
+    """
+    centred = means - np.average(means, axis=0, weights=mass)
+    _, _, directions = np.linalg.svd(np.sqrt(mass)[:, None] * centred, full_matrices=False)
+    along = centred @ directions[0]
+    order = np.argsort(along, kind="stable")
+    sums, totals = np.cumsum((mass * along)[order])[:-1], np.cumsum(mass[order])[:-1]
+    between = sums**2 / (totals * (mass.sum() - totals))
+    left = np.zeros(len(mass), dtype=bool)
+    left[order[: int(np.argmax(between)) + 1]] = True
+    return left

@@ -1,11 +1,13 @@
-"""What columns that a tree does not use promise it: Newton steps in each column alone.
+"""Screening of columns by score statistics, and the race on the columns that pass.
 
-Put into the split of branch t with coefficient a, a column x moves its log-odds u_it by a x_i. With
-s_it the derivative of the loss by u_it and c_it >= 0 its curvature,
+**Score statistic of one column.** Put into the split of branch t with coefficient a, a column x
+moves its log-odds u_it by a x_i. With s_it the derivative of the loss by u_it and c_it >= 0 its
+curvature,
 
     gain    (sum_i s_it (x_i - m_t))^2 / (2 sum_i c_it (x_i - m_t)^2),   m_t the mean of x by c_it
 
-is what a Newton step in a and the threshold takes off the loss. At a tree by likelihood,
+is the decrease of the loss by a Newton step in a and the threshold: half a score (Rao) statistic.
+At a tree,
 
     s_it = - weight_i d_iyt / P_iy,    c_it = weight_i sum_k d_ikt^2 / P_ik     (Fisher information)
     d_ikt = dP_ik / du_it = reach_it p_it (1 - p_it) (V_k,left - V_k,right)
@@ -15,46 +17,68 @@ row; without a tree, for each class k,
 
     s_ik = weight_i ([y_i = k] - share_k),    c_ik = weight_i share_k (1 - share_k)
 
-Shapes: slopes and curvatures (n_rows, n_branches), gains (n_columns, n_branches). The gain of a
-column that says nothing is half a chi-squared number of one degree of freedom: the largest of N
-such gains is about log N.
+**Null threshold.** For a column that is independent of the classes twice the gain is chi-squared
+with one degree of freedom; the largest of N such gains is about log N.
+
+**Screening.** Among hundreds of uninformative columns some always seem informative, and a tree that
+may use all of them fits the sample by these before its own structure is found. So the race is run
+on the columns whose gain without a tree, in x or in |x - mean|, exceeds the null threshold
+(marginal screening, Fan and Lv 2008). At the tree that wins, the gains of all other columns are
+computed in its branches and in a split of each of its leaves; those above the threshold join, and
+the race is run again with the tree among its candidates, until none joins (as in iterative
+screening). A column joins with all columns of its group.
+
+Columns that are informative only together (an exclusive or) do not pass. Up to ``most_columns`` a
+race on all columns is run as well; solver.py chooses between the two winners.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.penalties import Groups
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import StandardisedRows
+from softsplit.solvers.elimination.options import ScreeningOptions
+from softsplit.solvers.elimination.race import race
+from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import node_reach
+from softsplit.tree.routing import gate_probabilities, node_reach
 
 NO_SPREAD = 1e-10
-"""A column whose variance is below this part of its mean square is constant to all who matter."""
+"""A column whose variance is below this part of its mean square counts as constant."""
 
 LEAST_PROBABILITY = 1e-300
+"""Probabilities are at least this, so that divisions by them are finite."""
 
 Labels = NDArray[np.signedinteger[Any]]
 
 
-def luck(n_rows: float, n_columns: int) -> float:
-    """log p + log(n) / 2, about what the best of p columns of noise takes off the log-loss of n
-    rows, with the price of a number by the Bayesian information criterion."""
-    return float(np.log(n_columns) + 0.5 * np.log(max(n_rows, 1.0)))
+# --- score statistics -----------------------------------------------------------------------------
 
 
-class Steps(NamedTuple):
-    """Newton steps of columns alone: ``gains`` and ``change`` of the log-odds by a unit of x."""
+class ScoreStatistics(NamedTuple):
+    """Newton steps in one column at a time, (n_columns, n_branches) each.
+
+    ``gains`` are half the score statistics, ``change`` the coefficients of the steps.
+    """
 
     gains: FloatArray
     change: FloatArray
 
 
-def newton_steps(columns: Any, squares: Any, slopes: FloatArray, curvatures: FloatArray) -> Steps:
-    """What a Newton step in each column alone gains, and how far it goes.
+def score_statistics(
+    columns: Any, squares: Any, slopes: FloatArray, curvatures: FloatArray
+) -> ScoreStatistics:
+    """Return gains and coefficients of a Newton step in each column alone.
 
-    ``columns`` and their ``squares`` are matrices (n_columns, n_rows), sparse ones too.
+    ``columns`` and their ``squares`` are matrices (n_columns, n_rows), dense or sparse, ``slopes``
+    and ``curvatures`` s and c, (n_rows, n_branches).
     """
     total = np.maximum(curvatures.sum(axis=0), LEAST_PROBABILITY)
     first, second = columns @ curvatures, squares @ curvatures
@@ -62,11 +86,11 @@ def newton_steps(columns: Any, squares: Any, slopes: FloatArray, curvatures: Flo
     pull = columns @ slopes - first * (slopes.sum(axis=0) / total)
     varies = spread > NO_SPREAD * second
     change = np.divide(-pull, spread, out=np.zeros_like(pull), where=varies)
-    return Steps(-0.5 * pull * change, change)
+    return ScoreStatistics(-0.5 * pull * change, change)
 
 
 def class_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes and curvatures without a tree, a column for each class; of two, for one of them."""
+    """Return slopes and curvatures without a tree, a column for each class; of two, for one."""
     counts = np.bincount(labels, weight)
     shares = counts / max(counts.sum(), LEAST_PROBABILITY)
     kept = np.arange(len(shares))[len(shares) == 2 :]
@@ -77,12 +101,12 @@ def class_slopes(labels: Labels, weight: FloatArray) -> tuple[FloatArray, FloatA
 def branch_slopes(
     left: FloatArray, right: FloatArray, leaves: FloatArray, labels: Labels, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Slopes and curvatures at a tree.
+    """Return slopes and curvatures at a tree, (n_rows, n_branches) each.
 
     Parameters
     ----------
     left, right : arrays (n_branches, n_rows)
-        Probabilities of the gates.
+        Gate probabilities.
     leaves : array (n_classes, n_leaves)
         Class distributions of the leaves.
     labels, weight : arrays (n_rows,)
@@ -100,3 +124,119 @@ def branch_slopes(
         slopes -= np.where(labels == k, weight, 0.0) * change / said
         curvatures += weight * change**2 / said
     return slopes.T, curvatures.T
+
+
+# --- thresholds -----------------------------------------------------------------------------------
+
+
+def noise_threshold(n_rows: float, n_columns: int) -> float:
+    """log p + log(n) / 2: about the decrease of the log-loss of n rows by the best of p columns of
+    noise, plus the price of a parameter by the Bayesian information criterion (Schwarz 1978)."""
+    return float(np.log(n_columns) + 0.5 * np.log(max(n_rows, 1.0)))
+
+
+def feature_noise_threshold(rows: StandardisedRows) -> float:
+    """The price of a feature at which columns of noise hardly enter a tree of these rows."""
+    n_columns, n_rows = rows.features.shape
+    return score_unit(rows) * noise_threshold(n_rows, n_columns)
+
+
+def score_unit(rows: StandardisedRows) -> float:
+    """Scale of the gains of weighted rows: for noise they grow with sum w^2 / sum w."""
+    return float(rows.weights @ rows.weights / rows.weights.sum())
+
+
+def _null_threshold(count: int, options: ScreeningOptions) -> float:
+    """About the largest of ``count`` gains of noise, less the slack."""
+    return float(np.log(count)) - options.slack
+
+
+# --- the race on screened columns -----------------------------------------------------------------
+
+
+def screened_race(
+    descents: RowDescents,
+    starts: Sequence[SupportTree],
+    *,
+    grow: bool,
+    shallower: SupportTree | None,
+    always: NDArray[np.bool_],
+) -> SupportTree | None:
+    """Return the winner of a race on the columns that pass; None where all columns should race.
+
+    ``always`` marks columns that take part whatever their score; ``grow`` and ``shallower`` are
+    those of ``race``.
+    """
+    options = descents.options.screening
+    rows, groups = descents.rows, descents.problem.groups
+    n_columns, n_rows = rows.features.shape
+    if n_columns < options.least_columns or n_rows > options.rows_per_column * n_columns:
+        return None
+    chosen = _with_groups(always | marginal_screening(rows, options), groups)
+    won: SupportTree | None = None
+    for number in range(options.rounds + 1):
+        if np.mean(chosen) > options.nearly_all:
+            return None
+        columns = np.flatnonzero(chosen)
+        some = descents.restricted(columns)
+        candidates = [tree.on_columns(columns) for tree in starts]
+        if won is not None:
+            candidates.append(won.on_columns(columns))
+        root = None if shallower is None else shallower.on_columns(columns)
+        winner = race(some, candidates, grow=grow, shallower=root)
+        won = replace(winner, columns=columns, groups=groups)
+        descents.steps = some.steps
+        if number == options.rounds or descents.budget.exhausted:
+            break
+        joining = conditional_screening(won, descents) & ~chosen
+        if not np.any(joining):
+            break
+        chosen = _with_groups(chosen | joining, groups)
+    return won
+
+
+def marginal_screening(rows: StandardisedRows, options: ScreeningOptions) -> NDArray[np.bool_]:
+    """Return the columns above the null threshold without a tree, and the best ``fewest``."""
+    slopes, curvatures = class_slopes(_labels(rows), rows.weights)
+    columns, unit = rows.features, score_unit(rows)
+    means = columns @ rows.weights / rows.weights.sum()
+    best = np.zeros(len(columns))
+    for values in (columns, np.abs(columns - means[:, None])):
+        gains = score_statistics(values, values**2, slopes, curvatures).gains.max(axis=1)
+        best = np.maximum(best, gains / unit)
+    chosen = best > _null_threshold(2 * len(columns) * slopes.shape[1], options)
+    chosen[np.argsort(-best, kind="stable")[: options.fewest]] = True
+    return chosen
+
+
+def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[np.bool_]:
+    """Return the columns above the null threshold in a branch of ``tree``, or in a new split of a
+    leaf; in a branch they count only where bounds allow the step."""
+    rows, options = descents.rows, descents.options.screening
+    scores = tree.splits[:, :-1] @ rows.features[tree.columns] + tree.splits[:, -1:]
+    left, right = gate_probabilities(scores, 1.0)
+    labels, columns = _labels(rows), rows.features
+    leaves = np.exp(tree.log_odds - tree.log_odds.max(axis=0))
+    shares, squares = leaves / leaves.sum(axis=0), columns**2
+    slopes = branch_slopes(left, right, shares, labels, rows.weights)
+    found = score_statistics(columns, squares, *slopes)
+    allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(found.change)
+    best = np.where(allowed, found.gains, 0.0).max(axis=1)
+    for arriving in node_reach(left, right)[len(left) :]:  # one leaf at a time: classes are many
+        if descents.budget.exhausted:
+            break
+        slopes = class_slopes(labels, rows.weights * arriving)
+        gains = score_statistics(columns, squares, *slopes).gains.max(axis=1)
+        np.maximum(best, gains, out=best)
+    # Gains of one column in different leaves are much alike: they count once.
+    threshold = _null_threshold(len(columns) * len(left), options)
+    above: NDArray[np.bool_] = best / score_unit(rows) > threshold
+    return above
+
+
+def _labels(rows: StandardisedRows) -> NDArray[np.intp]:
+    return np.repeat(np.arange(len(rows.pseudo)), np.diff(rows.starts))
+
+
+def _with_groups(chosen: NDArray[np.bool_], groups: Groups | None) -> NDArray[np.bool_]:
+    return chosen if groups is None else np.isin(groups.of, groups.of[chosen])

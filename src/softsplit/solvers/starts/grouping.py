@@ -1,8 +1,8 @@
-"""Greedy starts: part the classes at every branch and separate the two groups.
+"""Greedy starts: each branch separates two groups of classes by a ridge logistic regression.
 
-The splits of a plan (plans.py) are ridge logistic regressions, branch by branch. A class that goes
-both ways is parted by two of its rows, drawn at random: each of its other rows goes with the nearer
-one. So several hyperplanes may cut one class, which a regression between other classes hardly does.
+Groups come from a plan (plans.py). A class that goes both ways is divided by two of its rows, drawn
+at random: each of its other rows goes with the nearer one. So several hyperplanes may cut one
+class, which a regression between other classes hardly does.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import TreeParameters
 
 RIDGES = np.array([1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
-"""Drawn at random: from blunt splits that trust the mean to sharp ones that fit the rows."""
+"""One is drawn for each split: from blunt ones near the class means to sharp ones that fit rows."""
 
 
-class Chosen(NamedTuple):
-    """The rows a greedy start looks at: features (n_features, n), and per row its label, weight
-    and price, the cost of its worst error relative to that of the class with the worst."""
+class StartRows(NamedTuple):
+    """The rows that greedy starts are fitted to: features (n_features, n), and for each row its
+    label, weight and price: the cost of its worst error, relative to the largest of any class."""
 
     features: FloatArray
     labels: NDArray[np.int64]
@@ -44,14 +44,14 @@ class Chosen(NamedTuple):
 def grouped_trees(
     problem: TrainingProblem, rng: np.random.Generator, count: int = 1
 ) -> list[TreeParameters]:
-    """Up to ``count`` greedy trees of different structures."""
+    """Return up to ``count`` greedy trees of different structures."""
     greedy, plans = GreedyTrees(problem), draw_plans(problem, rng, count)
     made = (greedy.planted(greedy.leaves(plan.leaf_labels), rng) for plan in plans)
     return [TreeParameters.from_splits(*tree) for tree in made]
 
 
 class GreedyTrees:
-    """Greedy trees of one problem, as pairs of splits and leaf classes; each is drawn anew."""
+    """Random greedy trees of one problem, as pairs of splits and leaf classes."""
 
     def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
@@ -60,26 +60,27 @@ class GreedyTrees:
         self._classes = np.eye(problem.n_classes)
 
     def fresh(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """One of any structure; what the problem holds fixed is as it is."""
+        """Draw a tree of any structure; what the problem holds fixed keeps its value."""
         plan = draw_plan(self.problem.topology, self._apart, rng)
         return self._pinned(*self.planted(self.leaves(plan.leaf_labels), rng))
 
     def like(
         self, leaf_classes: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """One with the classes on the same leaves; of a mixed leaf the first of the largest."""
+        """Draw a tree with the same class on each leaf; of a mixed leaf the largest, first one."""
         return self._pinned(*self.planted(leaf_classes.copy(), rng))
 
     def leaves(self, labels: tuple[int, ...]) -> FloatArray:
-        """Leaf classes, (n_classes, n_leaves)."""
+        """Return the leaf classes of ``labels``, (n_classes, n_leaves)."""
         return np.ascontiguousarray(self._classes[:, labels])
 
     def planted(
         self, leaf_classes: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Splits for these leaves, which become whole, other sensible ones every time.
+        """Fit splits that lead to these leaves, whose classes are rounded to one each, in place.
 
-        Rows get random weights (a Bayesian bootstrap), and the ridge of every split is drawn too.
+        Rows get random weights (a Bayesian bootstrap, Rubin 1981), and the ridge of every split is
+        drawn too.
         """
         problem, chosen = self.problem, self._chosen
         n_branches, n_classes = problem.topology.n_branches, problem.n_classes
@@ -104,16 +105,16 @@ class GreedyTrees:
         return tree.splits, tree.leaf_classes
 
 
-def _choose_rows(problem: TrainingProblem) -> Chosen:
+def _choose_rows(problem: TrainingProblem) -> StartRows:
     samples = problem.rows.few
     worst = problem.loss.call_costs(problem.n_classes).max(axis=1)
     prices = (worst / max(worst.max(), 1e-300))[samples.labels]
-    return Chosen(samples.features, samples.labels, samples.weights, prices)
+    return StartRows(samples.features, samples.labels, samples.weights, prices)
 
 
 @compiled
 def plant(chosen, leaf_classes, shares, ridges, directions, lots, pairs, steepness):  # type: ignore[no-untyped-def]
-    """``fit_splits`` for the plan that leads to these leaves, each of which becomes whole."""
+    """Round ``leaf_classes`` to one class for each leaf; return ``fit_splits`` of their plan."""
     n_classes, n_leaves = leaf_classes.shape
     labels = np.empty(n_leaves, dtype=np.int64)
     sides = np.empty((n_leaves - 1, n_classes), dtype=np.int64)
@@ -135,12 +136,13 @@ def plant(chosen, leaf_classes, shares, ridges, directions, lots, pairs, steepne
 def fit_splits(  # type: ignore[no-untyped-def]
     features, labels, weights, prices, sides, shares, ridges, directions, lots, pairs, steepness
 ):
-    """A ridge logistic regression for every branch between the rows of its two sides.
+    """Fit a ridge logistic regression at every branch between the rows of its two sides.
 
-    Both sides count the same, but for what their errors cost (``prices``). A class that goes both
-    ways is parted by ``pairs``, two lots for every branch and class, and below the branch its rows
-    are where the hyperplane has sent them. Without rows on both sides: a given direction through
-    one of the rows that arrive, by lot. Result: (n_branches, n_features + 1).
+    Both sides have the same total weight, but for what their errors cost (``prices``). A class that
+    goes both ways is divided by ``pairs``, two random numbers for every branch and class, and below
+    the branch its rows are where the hyperplane has sent them. Without rows on both sides the split
+    is a given direction through one of the rows that arrive, by ``lots``. Returns the splits,
+    (n_branches, n_features + 1).
     """
     n_branches, n_rows = shares.shape
     n_features = features.shape[0]
@@ -150,7 +152,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
     wanted = np.empty(n_rows, dtype=np.int64)
     for t in range(n_branches):
         total, arrived = np.zeros(2), 0
-        _part_rows(features, labels, weights, node, t, sides[t], pairs[t], wanted)
+        _assign_sides(features, labels, weights, node, t, sides[t], pairs[t], wanted)
         for i in range(n_rows):
             side = wanted[i]
             arrived += node[i] == t
@@ -158,6 +160,7 @@ def fit_splits(  # type: ignore[no-untyped-def]
             weight[i] = weights[i] * shares[t, i] if node[i] == t and side != BOTH else 0.0
             total[int(target[i])] += weight[i]
         if total[0] > 0.0 and total[1] > 0.0:
+            # both sides get half of the weight, times the price of their errors
             for i in range(n_rows):
                 weight[i] *= 0.5 / total[int(target[i])] * prices[i]
             split = fitted_split(features, target, weight, ridges[t], steepness)
@@ -186,11 +189,11 @@ def fit_splits(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _part_rows(features, labels, weights, node, t, sides, pairs, wanted):  # type: ignore[no-untyped-def]
-    """The side that each row is meant for at branch t to ``wanted``; BOTH where none is.
+def _assign_sides(features, labels, weights, node, t, sides, pairs, wanted):  # type: ignore[no-untyped-def]
+    """Write the side that each row should take at branch t to ``wanted``; BOTH where none is.
 
-    Of the two rows that part a class the left one is relatively nearer to the mean of what goes
-    left. A class is not parted where it is alone, or has fewer than two rows.
+    Of the two rows that divide a class the left one is relatively nearer to the mean of what goes
+    left. A class is not divided where it is alone, or has fewer than two rows.
     """
     n_features, n_rows = features.shape
     means, total = np.zeros((2, n_features)), np.zeros(2)
@@ -227,7 +230,7 @@ def _part_rows(features, labels, weights, node, t, sides, pairs, wanted):  # typ
 
 @compiled
 def _row_of_class(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
-    """The ``lot``-th of the rows of class k that arrive at branch t, which are more than that."""
+    """Return the ``lot``-th of the rows of class k that arrive at branch t."""
     for i in range(node.size):
         if node[i] == t and labels[i] == k:
             if lot == 0:
@@ -238,7 +241,7 @@ def _row_of_class(node, labels, t, k, lot):  # type: ignore[no-untyped-def]
 
 @compiled
 def _row_by_lot(node, t, lot):  # type: ignore[no-untyped-def]
-    """The ``lot``-th of the rows that arrive at branch t; the first row of all if none does."""
+    """Return the ``lot``-th of the rows that arrive at branch t; row 0 if none does."""
     for i in range(node.size):
         if node[i] == t:
             if lot == 0:

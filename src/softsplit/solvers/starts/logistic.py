@@ -1,6 +1,8 @@
-"""Ridge logistic regression of one split, compiled: how a branch is fitted to chosen rows."""
+"""Ridge logistic regression by Newton steps, compiled: how a split is fitted to two sides."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,23 +11,30 @@ from softsplit.support.compiling import compiled, compiled_uncounted, shared
 from softsplit.support.linear_algebra import add_line, solve_damped, sum_of_products
 from softsplit.tree.routing import open_gates
 
-NEWTON_STEPS = 6
-LOGISTIC_LIMIT = 300
-"""Most features for a regression, whose cost grows with their square."""
+
+class LogisticConstants(NamedTuple):
+    """Constants that compiled code knows at compile time."""
+
+    newton_steps: int = 6  # the start of a descent needs few digits
+    most_features: int = 300  # the cost of a regression grows with their square
+    log_odds_apart: float = 4.0  # between the means of both sides, for more features than that
+
+
+LOGISTIC = LogisticConstants()
 
 
 @shared
 def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no-untyped-def]
-    """Weights and threshold, in the box, of a split that sends rows of target 1 to the left.
+    """Return weights and threshold, in the box, of a split that sends rows of target 1 left.
 
     Steepness times the score of a row is the log-odds of the regression, as far as the box
     allows it. Shapes: features (n_features, n_rows), result (n_features + 1,).
     """
     n_features = features.shape[0]
-    if n_features > LOGISTIC_LIMIT:
+    if n_features > LOGISTIC.most_features:
         solution = mean_difference(features, target, weight, ridge)
     else:
-        solution = ridge_logistic(features, target, weight, ridge, NEWTON_STEPS)
+        solution = ridge_logistic(features, target, weight, ridge, LOGISTIC.newton_steps)
     largest = 1e-12
     for j in range(n_features):
         largest = max(largest, abs(solution[j]))
@@ -39,11 +48,11 @@ def fitted_split(features, target, weight, ridge, steepness):  # type: ignore[no
 
 @compiled
 def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped-def]
-    """Diagonal discriminant between the two sides: linear in the number of features.
+    """Return a diagonal linear discriminant between the two sides, in time linear in the features.
 
-    Coefficients (mean left - mean right) / (spread + ridge), scaled so that the two means are
-    four apart in log-odds; the threshold lies half-way between them. Where only one side has
-    rows that weigh anything, all rows go there.
+    Coefficients are (mean left - mean right) / (variance + ridge), scaled so that the two means
+    are four apart in log-odds; the threshold lies half-way between them. Where only one side has
+    rows of positive weight, all rows go there.
     """
     n_features, n_rows = features.shape
     total = np.zeros(2)
@@ -68,14 +77,14 @@ def mean_difference(features, target, weight, ridge):  # type: ignore[no-untyped
         solution[j] = (left - right) / (spread + ridge)
         apart += solution[j] * (left - right)
     for j in range(n_features):
-        solution[j] *= 4.0 / max(abs(apart), 1e-12)
+        solution[j] *= LOGISTIC.log_odds_apart / max(abs(apart), 1e-12)
         solution[n_features] += solution[j] * middle[j]
     return solution
 
 
 @shared
 def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-untyped-def]
-    """Coefficients and threshold of a ridge logistic regression, by a few Newton steps.
+    """Return coefficients and threshold of a ridge logistic regression, by a few Newton steps.
 
     Minimises sum_i weight_i log(1 + exp(-+ (b . x_i - threshold))) + ridge |b|^2 / 2; rows of
     weight zero are left out. The threshold (last entry) is hardly penalised.
@@ -104,7 +113,7 @@ def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-u
     for k in range(count):
         room[4, k] = weight[kept[k]]
     bits = room[3].view(np.int64)
-    for _ in range(steps):
+    for _ in range(steps):  # solution += (H + ridge)^-1 (slope - ridge solution)
         _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slope, matrix)
         for j in range(width):
             penalty = ridge if j < n_features else 1e-8
@@ -119,7 +128,9 @@ def ridge_logistic(features, target, weight, ridge, steps):  # type: ignore[no-u
 
 @compiled_uncounted
 def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slope, matrix):  # type: ignore[no-untyped-def]
-    """Slope and, on and above the diagonal, second derivatives of the likelihood.
+    """Write the gradient of the log-likelihood to ``slope`` and minus its Hessian to ``matrix``.
+
+    Only entries on and above the diagonal are written.
 
     ``room`` (5, n_rows): scores, gates of both sides, scratch, and the row weights.
     """
@@ -130,6 +141,7 @@ def _slope_and_matrix(design, target, kept, room, bits, solution, weighted, slop
     for j in range(width):
         add_line(solution[j], design[j], score)
     open_gates(score, 0, n_rows, 1.0, left, right, powers, bits)
+    # residuals weight (y - p) and curvatures weight p (1 - p), in place of scores and gates
     for k in range(n_rows):
         score[k] = weights[k] * (target[kept[k]] - left[k])
     for k in range(n_rows):

@@ -1,13 +1,15 @@
-"""Random trees for training by likelihood: gentle splits through the rows, leaves as they fall.
+"""Random trees for the log-loss: gentle splits through the rows, leaves with class distributions.
 
-Weights are random, many of them small, scaled so that the log-odds of a split have a spread of
-SPREAD over the rows; each split passes near a random row. Leaves have the class shares of the rows
-that reach them, roughened; every other tree has leaves that lean towards one class instead. Where
-there are more than two classes, half of the trees part the classes by a plan (grouping.py) and
-logistic regressions, with leaves that lean.
+Weights are random, many of them small, scaled so that the log-odds of a split have a standard
+deviation of ``spread`` over the rows; each split passes near a random row. Leaves have the class
+shares of the rows that reach them, randomly changed; every other tree has leaves that lean towards
+one class instead. Where there are more than two classes, half of the trees separate the classes by
+a plan (plans.py) and logistic regressions, with leaves that lean.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,59 +17,80 @@ from numpy.typing import NDArray
 from softsplit.engines.samples import Samples
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.starts.grouping import RIDGES
-from softsplit.solvers.starts.logistic import NEWTON_STEPS, ridge_logistic
-from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT, Plan, draw_plans
+from softsplit.solvers.starts.logistic import LOGISTIC, ridge_logistic
+from softsplit.solvers.starts.plans import BOTH, LEFT, RIGHT, ClassPlan, draw_plans
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
 
-ROWS = 2000
-"""Rows that a start looks at."""
 
-SPREAD = 1.5
-NEARNESS = 0.7
-"""How near to its row a split passes: 1 is through it."""
+@dataclass(frozen=True)
+class MixtureOptions:
+    """How gentle random trees are drawn.
 
-ROUGHNESS = 0.5
-LEAN = 0.9
-"""Part of a leaf that goes to its class where leaves lean."""
+    Attributes
+    ----------
+    rows : int
+        Rows that a start looks at.
+    spread : float
+        Standard deviation of the log-odds of a random split over these rows.
+    nearness : float
+        How near to a random row a split passes: 1 is through it.
+    roughness : float
+        Scale of the random change of the leaves' log-odds.
+    lean : float
+        Share of its class in a leaf that leans towards one.
+    most_columns : int
+        Most columns of a regression; of more they are drawn for each branch.
+    largest_weight : float
+        Largest coefficient of a regression, in log-odds per unit.
+    trees : int
+        Trees for each one that is asked for: they race against one another.
+    """
 
-REGRESSED = 150
-"""Most columns of a regression; of more they are drawn for each branch."""
+    rows: int = 2000
+    spread: float = 1.5
+    nearness: float = 0.7
+    roughness: float = 0.5
+    lean: float = 0.9
+    most_columns: int = 150
+    largest_weight: float = 1.0
+    trees: int = 2
 
-LONGEST = 1.0
-"""Largest coefficient of a regression, in log-odds per unit."""
 
-TREES = 2
-"""Trees for each one that is asked for: they are raced against one another."""
+DEFAULTS = MixtureOptions()
 
 
 def mixture_trees(
-    problem: TrainingProblem, rng: np.random.Generator, count: int = 1
+    problem: TrainingProblem,
+    rng: np.random.Generator,
+    count: int = 1,
+    options: MixtureOptions = DEFAULTS,
 ) -> list[TreeParameters]:
-    """TREES times ``count`` trees."""
-    samples = problem.rows.sample(ROWS)
+    """Return ``options.trees`` times ``count`` trees."""
+    samples = problem.rows.sample(options.rows)
     unit = problem.steepness / problem.n_features
     rows = unit * (samples.features.astype(float, copy=False) - 0.5)
     n_grouped = 0
     if 2 < problem.n_classes <= problem.topology.n_leaves:
-        n_grouped = TREES * count // 2
+        n_grouped = options.trees * count // 2
     made = [
-        _random_tree(problem, rows, samples.starts, rng, number % 2 == 1)
-        for number in range(TREES * count - n_grouped)
+        _random_tree(problem, rows, samples.starts, rng, number % 2 == 1, options)
+        for number in range(options.trees * count - n_grouped)
     ]
     plans = draw_plans(problem, rng, n_grouped, repeat=True) if n_grouped else []
-    return made + [_grouped_tree(problem, rows, samples, plan, rng) for plan in plans]
+    return made + [_grouped_tree(problem, rows, samples, plan, rng, options) for plan in plans]
 
 
 def _grouped_tree(
     problem: TrainingProblem,
     rows: FloatArray,
     samples: Samples,
-    plan: Plan,
+    plan: ClassPlan,
     rng: np.random.Generator,
+    options: MixtureOptions,
 ) -> TreeParameters:
-    """Regressions between the classes of either side, with random row weights and ridges.
+    """Regressions between the classes of both sides, with random row weights and ridges.
 
     A class that goes both ways is left out, and goes on where the regression sends its rows.
     Without rows on both sides: a random direction through a row.
@@ -80,26 +103,28 @@ def _grouped_tree(
     columns, some, node = np.arange(n_columns), rows, np.zeros(n_rows, dtype=np.intp)
     for t, sides in enumerate(plan.sides):
         here, side = node == t, sides[samples.labels]
-        if n_columns > REGRESSED:
-            columns = np.sort(rng.choice(n_columns, REGRESSED, replace=False))
+        if n_columns > options.most_columns:
+            columns = np.sort(rng.choice(n_columns, options.most_columns, replace=False))
             some = np.ascontiguousarray(rows[columns])
         left = (side == LEFT).astype(float)
         weight = random_weights[t] * (here & (side != BOTH))
         on_left, on_right = weight @ left, weight @ (1.0 - left)
         if on_left > 0 and on_right > 0:
             weight *= 0.5 / on_right + (0.5 / on_left - 0.5 / on_right) * left
-            found = ridge_logistic(some, left, weight, ridges[t], NEWTON_STEPS)
-            found = found * min(1.0, LONGEST / np.max(np.abs(found[:-1]), initial=1e-300))
+            found = ridge_logistic(some, left, weight, ridges[t], LOGISTIC.newton_steps)
+            largest = np.max(np.abs(found[:-1]), initial=1e-300)
+            found = found * min(1.0, options.largest_weight / largest)
         else:
             through = rng.choice(np.flatnonzero(here)) if np.any(here) else 0
-            found = rng.uniform(-LONGEST, LONGEST, len(columns) + 1)
+            found = rng.uniform(-options.largest_weight, options.largest_weight, len(columns) + 1)
             found[-1] = found[:-1] @ some[:, through]
         weights[t, columns], intercepts[t] = found[:-1], -found[-1]
         if 2 * t + 1 < n_branches:
             ahead = np.where(weights[t] @ rows + intercepts[t] > 0, LEFT, RIGHT)
             node = np.where(here, 2 * t + 1 + np.where(side == BOTH, ahead, side), node)
     shares = _shares(problem)[:, None]
-    leaves = LEAN * np.eye(problem.n_classes)[:, plan.leaf_labels] + (1 - LEAN) * shares
+    own = np.eye(problem.n_classes)[:, plan.leaf_labels]
+    leaves = options.lean * own + (1 - options.lean) * shares
     return _tree(problem, weights, intercepts, leaves)
 
 
@@ -109,27 +134,29 @@ def _random_tree(
     starts: NDArray[np.int64],
     rng: np.random.Generator,
     leaning: bool,
+    options: MixtureOptions,
 ) -> TreeParameters:
+    """Random splits near random rows; leaves of class shares, or ``leaning`` towards a class."""
     n_branches, n_rows = problem.topology.n_branches, rows.shape[1]
     weights = rng.normal(size=(n_branches, len(rows))) * rng.exponential(
         size=(n_branches, len(rows))
     )
     scores = weights @ rows
-    factor = SPREAD / np.maximum(scores.std(axis=1, keepdims=True), 1e-12)
+    factor = options.spread / np.maximum(scores.std(axis=1, keepdims=True), 1e-12)
     weights, scores = weights * factor, scores * factor
     through = rng.integers(n_rows, size=n_branches)
-    intercepts = -NEARNESS * scores[np.arange(n_branches), through]
+    intercepts = -options.nearness * scores[np.arange(n_branches), through]
     left, right = gate_probabilities(scores + intercepts[:, None], 1.0)
     reach = node_reach(left, right)[n_branches:]
     mass = np.add.reduceat(reach, starts[:-1], axis=1).T
     shares = _shares(problem)[:, None]
     leaves = (mass + shares) / np.sum(mass + shares, axis=0)
     if leaning:
-        lift = np.log(leaves / shares) + ROUGHNESS * rng.gumbel(size=leaves.shape)
+        lift = np.log(leaves / shares) + options.roughness * rng.gumbel(size=leaves.shape)
         chosen = np.eye(len(shares))[:, np.argmax(lift, axis=0)]
-        leaves = LEAN * chosen + (1 - LEAN) * shares
+        leaves = options.lean * chosen + (1 - options.lean) * shares
     else:
-        rough = leaves * np.exp(ROUGHNESS * rng.normal(size=leaves.shape))
+        rough = leaves * np.exp(options.roughness * rng.normal(size=leaves.shape))
         leaves = rough / rough.sum(axis=0)
     return _tree(problem, weights, intercepts, leaves)
 
@@ -142,7 +169,7 @@ def _shares(problem: TrainingProblem) -> FloatArray:
 def _tree(
     problem: TrainingProblem, weights: FloatArray, intercepts: FloatArray, leaves: FloatArray
 ) -> TreeParameters:
-    """The tree of splits of centred rows, (n_branches, n_features) and (n_branches,)."""
+    """Return the tree of splits of centred rows, (n_branches, n_features) and (n_branches,)."""
     unit = problem.steepness / problem.n_features
     thresholds = (0.5 * unit * weights.sum(axis=1) - intercepts) / problem.steepness
     return TreeParameters(np.ascontiguousarray(weights.T), thresholds, leaves)

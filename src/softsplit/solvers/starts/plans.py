@@ -1,9 +1,9 @@
 """Plans: which classes go left, right or both ways at every branch of a tree.
 
-A *plan* so says which class each leaf ends with. Plans that differ only by swapping the two sides
+A *plan* thereby assigns a class to each leaf. Plans that differ only by swapping the two sides
 of a branch are one structure: (a, b | a, c) and (c, a | b, a) are the same tree drawn differently.
-The structure a descent starts from decides which basin it ends in, so rival starts are given
-different ones.
+The structure from which a descent starts decides in which basin it ends, so rival starts get
+different structures.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology
 
-LEFT, RIGHT, BOTH = 0, 1, 2
+LEFT, RIGHT, BOTH = range(3)
+"""Sides of a class at a branch, as integers that compiled code compares."""
 
-DRAWS = 2
-"""Plans of a structure already there that are drawn for each tree before one is done without."""
+
+class PlanOptions(NamedTuple):
+    """How plans are drawn."""
+
+    draws: int = 2  # repeated structures drawn for each plan before fewer plans are returned
+    random_part: float = 1 / 3  # plans whose classes are grouped at random, not by their means
+    shared_part: float = 1 / 2  # branches that send one class both ways where there is room
+
+
+PLANS = PlanOptions()
 
 Distances = list[list[float]]
 
 
-class Plan(NamedTuple):
+class ClassPlan(NamedTuple):
     """Side of every class at every branch, (n_branches, n_classes), and class of every leaf."""
 
     sides: NDArray[np.int64]
@@ -33,7 +42,7 @@ class Plan(NamedTuple):
 
 
 def structure(labels: tuple[int, ...]) -> object:
-    """The same for two leaf labellings exactly if mirroring branches turns one into the other."""
+    """Return a key that is equal for leaf labellings which differ by mirrored branches only."""
     if len(labels) == 1:
         return labels[0]
     half = len(labels) // 2
@@ -43,13 +52,13 @@ def structure(labels: tuple[int, ...]) -> object:
 
 def draw_plans(
     problem: TrainingProblem, rng: np.random.Generator, count: int, repeat: bool = False
-) -> list[Plan]:
-    """Up to ``count`` plans of different structures; ``repeat`` fills up with equal ones."""
+) -> list[ClassPlan]:
+    """Draw up to ``count`` plans of different structures; ``repeat`` fills up with equal ones."""
     apart = class_distances(problem)
-    plans: list[Plan] = []
-    spare: list[Plan] = []
+    plans: list[ClassPlan] = []
+    spare: list[ClassPlan] = []
     seen: set[object] = set()
-    while len(plans) < count and len(spare) <= DRAWS * count:
+    while len(plans) < count and len(spare) <= PLANS.draws * count:
         plan = draw_plan(problem.topology, apart, rng)
         key = structure(plan.leaf_labels)
         (spare if key in seen else plans).append(plan)
@@ -57,8 +66,8 @@ def draw_plans(
     return plans + spare[: count - len(plans)] if repeat else plans
 
 
-def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> Plan:
-    """Part the classes branch by branch, so that every class ends on a leaf."""
+def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) -> ClassPlan:
+    """Draw a plan branch by branch, such that every class ends on a leaf."""
     n_classes, n_branches = len(apart), topology.n_branches
     sides = [[BOTH] * n_classes for _ in range(n_branches)]
     groups = [list(range(n_classes))]
@@ -71,13 +80,14 @@ def draw_plan(topology: Topology, apart: Distances, rng: np.random.Generator) ->
             elif k not in left:
                 sides[t][k] = RIGHT
         groups += [left, right]
-    return Plan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
+    return ClassPlan(np.array(sides), tuple(group[0] for group in groups[n_branches:]))
 
 
 def _part(
     classes: list[int], capacity: int, apart: Distances, rng: np.random.Generator
 ) -> tuple[list[int], list[int]]:
-    """Two groups of at most ``capacity`` classes: by the nearest of two class means, or at random.
+    """Return two groups of at most ``capacity`` classes: by the nearer of two class means, or at
+    random.
 
     A single class goes both ways; so may one more where there is room.
     """
@@ -89,14 +99,14 @@ def _part(
     else:
         first, last = order[0], order[-1]
         near = {k: apart[k][first] - apart[k][last] for k in order}
-        if rng.random() < 1 / 3:
+        if rng.random() < PLANS.random_part:
             near = dict(zip(order, rng.random(len(order)) - 0.5, strict=True))
         near[first], near[last] = -np.inf, np.inf
         smallest, largest = max(1, len(order) - capacity), min(capacity, len(order) - 1)
         size = min(max(sum(near[k] < 0 for k in order), smallest), largest)
         order.sort(key=lambda k: near[k])
         left, right = order[:size], order[size:]
-    if capacity > 1 and rng.random() < 1 / 2:
+    if capacity > 1 and rng.random() < PLANS.shared_part:
         giver, taker = (left, right) if len(left) >= len(right) else (right, left)
         if len(taker) < capacity:
             taker.append(giver[rng.integers(len(giver))])
@@ -104,7 +114,7 @@ def _part(
 
 
 def class_distances(problem: TrainingProblem) -> Distances:
-    """Squared distances between the class means; lists, as they are looked at one by one."""
+    """Return squared distances between the class means, as lists: they are read one by one."""
     means = problem.rows.few.class_means
     square = np.sum(means**2, axis=1)
     found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
@@ -113,7 +123,7 @@ def class_distances(problem: TrainingProblem) -> Distances:
 
 @compiled
 def sides_of(labels, sides):  # type: ignore[no-untyped-def]
-    """The plan that leads to these leaves, to ``sides``: a class goes wherever its leaves lie."""
+    """Write the plan of leaf ``labels`` to ``sides``: a class goes wherever its leaves lie."""
     n_branches, n_classes = sides.shape
     below = np.zeros((2 * n_branches + 1, n_classes), dtype=np.bool_)
     for leaf in range(n_branches + 1):

@@ -3,12 +3,12 @@
 uniform   weights and thresholds uniform in the box, as in the paper. At steepness 512 most such
           hyperplanes lie outside the data, which is why so many of the paper's runs fail.
 points    random directions through random training rows: every split cuts the data.
-mixtures  gentle random splits and leaves with distributions, for training by likelihood
-          (solvers/starts/mixtures.py); each start is a race of several.
-growth    the same; a solver that can grow trees lets one take part. There is one such tree, so
-          that in every start it would win every race, and one start would do for all.
-groups    at each branch the classes that arrive are parted into two groups and a ridge logistic
-          regression separates them (solvers/grouping.py); leaves end up with a class each.
+mixtures  gentle random splits and leaves with distributions, for the log-loss (mixtures.py); each
+          start is a race of several.
+growth    the same; a solver that can grow trees lets a grown one take part. There is only one such
+          tree: in every start it would win the same race, and one start would do for all.
+groups    at each branch the classes that arrive are put into two groups and a ridge logistic
+          regression separates them (grouping.py); each leaf ends with one class.
 
 A start may come with rivals, other trees drawn by the same rule: a solver that can tell early which
 one leads further runs only that one to the end.
@@ -28,13 +28,11 @@ from softsplit.solvers.starts.mixtures import mixture_trees
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
-DRAWN_AT_ONCE = 64
-
 
 def draw_start(
     rule: str, problem: TrainingProblem, rng: np.random.Generator, rivals: int = 0
 ) -> Start:
-    """A start by the named rule; variables outside the problem's block keep their anchor."""
+    """Draw a start by the named rule; variables outside the problem's block keep their anchor."""
     if rule not in RULES:
         raise ValueError(f"unknown start rule {rule!r}; choose one of {sorted(RULES)}.")
     drawn = RULES[rule](problem, rng, 1 + rivals)
@@ -45,7 +43,7 @@ def draw_start(
 def draw_like(
     problem: TrainingProblem, rng: np.random.Generator, leaf_classes: FloatArray
 ) -> Start:
-    """A start of rule "groups" with the classes on the same leaves; it has no rivals."""
+    """Draw a start of rule "groups" with the same classes on the leaves; it has no rivals."""
     return Start(
         TreeParameters.from_splits(*GreedyTrees(problem).like(leaf_classes, rng)), "groups"
     )
@@ -54,7 +52,7 @@ def draw_like(
 def draw_hops(rng: np.random.Generator) -> Iterator[Draw]:
     """What the hops of a search need, one after the other."""
     while True:
-        for seed in rng.integers(2**63, size=DRAWN_AT_ONCE).tolist():
+        for seed in rng.integers(2**63, size=64).tolist():
             yield Draw(seed)
 
 

@@ -1,4 +1,4 @@
-"""Many columns: the race sees those that promise more than luck, and elimination the rest of it."""
+"""Many columns: the race sees those above the noise threshold, and elimination the rest of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
-from softsplit.solvers.elimination import screened_race as narrowing
-from softsplit.solvers.elimination.screening import branch_slopes, class_slopes, newton_steps
+from softsplit.solvers import EliminationSolver
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import StandardisedRows
+from softsplit.solvers.elimination.options import EliminationOptions, ScreeningOptions
+from softsplit.solvers.elimination.screening import (
+    branch_slopes,
+    class_slopes,
+    marginal_screening,
+    score_statistics,
+)
 
 QUICK = {"depth": 2, "n_starts": 2, "random_state": 0}
+
+
+def screening(**options):
+    """A solver with other options of its screening."""
+    return EliminationSolver(options=EliminationOptions(screening=ScreeningOptions(**options)))
 
 
 def noisy(n_rows=150, n_noise=200, seed=0):
@@ -50,10 +63,10 @@ def test_slopes_and_curvatures_at_a_tree_are_derivatives_of_its_loss():
         assert_allclose(curvatures[:, t], fisher, atol=1e-7)
 
 
-def test_gains_of_noise_are_those_of_luck():
+def test_scores_of_noise_are_chi_squared():
     rng = np.random.default_rng(0)
     y, columns = rng.integers(0, 2, 300), rng.standard_normal((4000, 300))
-    gains = newton_steps(columns, columns**2, *class_slopes(y, np.ones(300))).gains[:, 0]
+    gains = score_statistics(columns, columns**2, *class_slopes(y, np.ones(300))).gains[:, 0]
     assert 2 * gains.mean() == pytest.approx(1.0, abs=0.1)  # chi-squared, one degree of freedom
     assert gains.max() == pytest.approx(np.log(4000), abs=3.5)
 
@@ -70,39 +83,39 @@ def test_columns_of_noise_change_little_and_are_left_out():
 def test_the_race_sees_few_columns_and_those_that_a_tree_asks_for(monkeypatch):
     X, y = noisy(300, 100)
     seen = []
-    narrowed = narrowing.Descents.narrowed
+    restricted = RowDescents.restricted
 
     def watched(self, columns):
         seen.append(columns)
-        return narrowed(self, columns)
+        return restricted(self, columns)
 
-    monkeypatch.setattr(narrowing.Descents, "narrowed", watched)
+    monkeypatch.setattr(RowDescents, "restricted", watched)
     SoftTreeClassifier(**QUICK).fit(X, y)
     assert seen and all({0, 1} <= set(columns.tolist()) for columns in seen)
     assert max(map(len, seen)) < 25
     # What only shows below a split joins there: x1 says nothing alone, and much on either side.
     seen.clear()
-    monkeypatch.setattr(narrowing, "FEWEST", 1)
     above, right = X[:, 0] > 0, X[:, 1] > 0
     chance = np.where(above, np.where(right, 0.95, 0.45), np.where(right, 0.05, 0.55))
     y = (np.random.default_rng(5).random(300) < chance).astype(int)
-    tree = SoftTreeClassifier(**QUICK).fit(X, y)
+    tree = SoftTreeClassifier(solver=screening(fewest=1), **QUICK).fit(X, y)
     assert any(len(b) > len(a) for a, b in pairwise(seen))
     assert {0, 1} <= set(np.asarray(tree.selected_features_).tolist())
 
 
-def test_few_columns_and_groups(monkeypatch):
+def test_few_columns_and_groups():
     X, y = noisy(200, 100)
     groups = [[j, j + 1] for j in range(0, 102, 2)]
     tree = SoftTreeClassifier(groups=groups, **QUICK).fit(X, y)
     assert {0} <= set(np.asarray(tree.selected_features_).tolist())
-    monkeypatch.setattr(narrowing, "MANY_COLUMNS", 1000)
-    all_race = SoftTreeClassifier(**QUICK).fit(X[:, :30], y)
-    monkeypatch.setattr(narrowing, "MANY_COLUMNS", 31)
-    assert_array_equal(all_race.coef_, SoftTreeClassifier(**QUICK).fit(X[:, :30], y).coef_)
+    all_race, still = (
+        SoftTreeClassifier(solver=screening(least_columns=least), **QUICK).fit(X[:, :30], y)
+        for least in (1000, 31)
+    )
+    assert_array_equal(all_race.coef_, still.coef_)
 
 
-def test_what_says_nothing_alone_is_found_among_all_columns():
+def test_columns_informative_only_together_are_found_among_all_columns():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((2600, 100))
     y = rng.random(2600) < expit(4 * X[:, 0] * X[:, 1])
@@ -111,16 +124,16 @@ def test_what_says_nothing_alone_is_found_among_all_columns():
     assert tree.score(X[600:], y[600:]) > 0.7
 
 
-def test_heavy_rows_do_not_make_noise_promising():
+def test_heavy_rows_do_not_let_noise_pass():
     X, y = noisy(300, 100)
     weight = np.random.default_rng(2).lognormal(0, 1.5, 300)
-    field = narrowing.Field(
+    rows = StandardisedRows(
         np.ascontiguousarray(X[np.argsort(y, kind="stable")].T),
         np.concatenate([[0], np.cumsum(np.bincount(y))]),
         weight,
         np.ones(3),
     )
-    alone = narrowing._promising(field, narrowing.luck_unit(field))
+    alone = marginal_screening(rows, ScreeningOptions())
     assert alone[:2].all() and alone.sum() <= 15
 
 

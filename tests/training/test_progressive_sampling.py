@@ -10,7 +10,7 @@ import pytest
 from likelihood_cases import learnable_rows, problem_of
 from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.training import growing
+from softsplit.training import progressive_sampling as sampling
 
 SIZES = (60, 300)
 
@@ -24,7 +24,7 @@ def problem():
 
 def cut_in_stage(monkeypatch, stage, budget, n_made=1):
     """The budget ends in a stage, after so many starts, the last of which has got nowhere."""
-    calls, real, told = [], growing.multistart, {}
+    calls, real, told = [], sampling.multistart, {}
 
     def multistart(few, solver, **settings):
         calls.append(few)
@@ -44,20 +44,20 @@ def cut_in_stage(monkeypatch, stage, budget, n_made=1):
         told["few"], told["last"] = few, solutions
         return real_hop(few, solver, solutions, **settings)
 
-    real_hop = growing.hop
-    monkeypatch.setattr(growing, "multistart", multistart)
-    monkeypatch.setattr(growing, "hop", hop)
+    real_hop = sampling.hop
+    monkeypatch.setattr(sampling, "multistart", multistart)
+    monkeypatch.setattr(sampling, "hop", hop)
     return told
 
 
 def test_trees_of_different_samples_are_compared_on_the_same_rows(monkeypatch, problem):
     budget = Budget()
     told = cut_in_stage(monkeypatch, 1, budget, n_made=2)
-    best, starts = growing.grow(
+    best, starts = sampling.progressive_sampling(
         problem, EliminationSolver(), SIZES, n_starts=6, seed=0, budget=budget, n_jobs=1
     )
     few, last = told["few"], told["last"]
-    assert few.rows.n_rows < problem.rows.n_rows and len(last) == growing.PROMOTED[0]
+    assert few.rows.n_rows < problem.rows.n_rows and len(last) == sampling.DEFAULTS.promoted[0]
     for one in last:
         assert one.objective == pytest.approx(few.objective(one.parameters), rel=1e-6)
     # The start that was cut short has its tree of the smaller sample, which is the better one.
@@ -69,6 +69,6 @@ def test_trees_of_different_samples_are_compared_on_the_same_rows(monkeypatch, p
 def test_steps_share_the_time_that_is_left(clock):
     budget = Budget(time_limit=100.0)
     clock.advance(20.0)
-    part = growing._part(budget, 4)
+    part = sampling._part(budget, 4)
     assert part.remaining == pytest.approx(20.0) and part.cancel is budget.cancel
-    assert growing._part(Budget(), 4).time_limit is None
+    assert sampling._part(Budget(), 4).time_limit is None

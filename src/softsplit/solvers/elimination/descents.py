@@ -1,0 +1,533 @@
+"""Descents over the rows of a problem: rows in memory (``RowDescents``), or behind an engine.
+
+``RowDescents`` runs compiled L-BFGS (lbfgs.py) in slices, between which it looks at the budget.
+Within bounds of the weights both take L-BFGS-B (Byrd, Lu, Nocedal and Zhu 1995).
+
+``EngineDescents`` asks an engine for sums over all its rows, which may be anywhere. A tree that has
+been fitted to a sample is close to the minimum on all rows: it differs by the sampling error, and
+the Hessian is known from the sample to a few percent. So a step on all rows is a Newton step with
+the Hessian of a sample (whose weights add up to those of all rows), corrected by pairs of earlier
+steps as in L-BFGS. Each step is one evaluation and gains about a digit. The sample grows
+(``SampleSizes``): what some 20,000 rows leave open is settled on 100,000 before all rows are asked;
+a quick engine is asked at once.
+
+Units are those of support_tree.py. With m columns and unit = steepness / n_features an engine of
+those columns is asked at steepness unit m, where weights are the same and
+
+    threshold  mu   = (unit / 2 sum_j w_j - b) / (unit m)
+    d / d w_j       = d / d a_j + 1 / (2 m) d / d mu          d / d b = - 1 / (unit m) d / d mu
+
+Near the minimum the function falls by less than the rounding of its sum; a step is then judged by
+its slope: the value must be level to ``rounding``, and the slope along the step smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from softsplit.engines.base import Sums, with_columns
+from softsplit.engines.outer import IDENTITY, LOGARITHM
+from softsplit.engines.samples import Samples
+from softsplit.problem.leaves import CountedDistributions
+from softsplit.problem.problem import TrainingProblem
+from softsplit.solvers.base import Budget, OutOfBudget
+from softsplit.solvers.elimination.lbfgs import (
+    LBFGS,
+    NO_INVERSE,
+    descend,
+    ended,
+    new_memory,
+    shorter,
+    steps_of,
+)
+from softsplit.solvers.elimination.objective import (
+    ClassMasses,
+    RowMasses,
+    Shrinkage,
+    SmoothFunction,
+    StandardisedRows,
+    by_log_odds,
+    shrink,
+    softmax,
+)
+from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
+from softsplit.solvers.elimination.second_order import (
+    damped_inverse,
+    hessian,
+    inverse_fisher,
+    row_function,
+)
+from softsplit.solvers.elimination.support_tree import SupportTree
+from softsplit.support.arrays import FloatArray
+
+
+class AllRows(Protocol):
+    """All rows of a problem, as steps under penalties and class rates see them."""
+
+    problem: TrainingProblem
+    budget: Budget
+    options: EliminationOptions
+    steps: int
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+
+    def function(
+        self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
+    ) -> SmoothFunction:
+        """The smooth log-loss of all parameters of trees shaped like ``tree``."""
+
+    def masses(self, tree: SupportTree) -> ClassMasses:
+        """The class masses of trees shaped like ``tree``."""
+
+
+def class_shares(problem: TrainingProblem) -> FloatArray:
+    """Share of each class in the weight of all rows."""
+    totals = problem.rows.class_totals
+    return totals / totals.sum()
+
+
+# --- rows in memory -------------------------------------------------------------------------------
+
+
+class RowDescents:
+    """Descents over rows in memory: all rows of a problem, or a sample of them.
+
+    Attributes
+    ----------
+    rows : StandardisedRows
+    steps : int
+        Steps taken so far.
+    unit : float
+        Weight of a row, in which ridges count.
+    total : float
+        Weight of all rows.
+    compared : bool
+        Whether trees are only compared: a race is then shorter.
+    """
+
+    def __init__(
+        self,
+        problem: TrainingProblem,
+        budget: Budget,
+        samples: Samples,
+        options: EliminationOptions = DEFAULTS,
+        *,
+        compared: bool = False,
+    ) -> None:
+        rule = problem.loss.leaf_rule
+        assert isinstance(rule, CountedDistributions)
+        unit = problem.steepness / problem.n_features
+        self.problem, self.budget, self.options = problem, budget, options
+        self.total = float(samples.weights.sum())
+        self.unit = problem.row_unit
+        features = unit * (samples.features.astype(float, copy=False) - 0.5)
+        self.rows = StandardisedRows(features, samples.starts, samples.weights, rule.pseudo_counts)
+        self.bounds = problem.bounds
+        self.steps = 0
+        self.compared = compared
+        self._pace = 0.0
+
+    def on(self, tree: SupportTree) -> StandardisedRows:
+        """The rows of the columns of ``tree``."""
+        if len(tree.columns) == len(self.rows.features):
+            return self.rows
+        return self.rows._replace(features=np.ascontiguousarray(self.rows.features[tree.columns]))
+
+    def restricted(self, columns: NDArray[np.intp]) -> RowDescents:
+        """Descents over the same rows of some columns."""
+        some = copy(self)
+        some.rows = self.rows._replace(features=np.ascontiguousarray(self.rows.features[columns]))
+        some.bounds = self.bounds.restrict(columns)
+        return some
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+        return int(self.rows.features.shape[1])
+
+    def check(self) -> None:
+        """Raise ``OutOfBudget`` if nothing is left."""
+        if self.budget.exhausted:
+            raise OutOfBudget
+
+    def function(
+        self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
+    ) -> SmoothFunction:
+        """The smooth log-loss of all parameters of trees shaped like ``tree``."""
+        return row_function(tree, self.on(tree), shrinkage, free)
+
+    def masses(self, tree: SupportTree) -> ClassMasses:
+        """The class masses of trees shaped like ``tree``."""
+        return RowMasses(self.on(tree), tree.shape)
+
+    def descend(
+        self,
+        tree: SupportTree,
+        shrinkage: Shrinkage,
+        max_iter: int,
+        decrease: float,
+        *,
+        tol: float = 0.0,
+        leaves: bool = True,
+        rows: StandardisedRows | None = None,
+    ) -> tuple[SupportTree, float, bool]:
+        """Return the tree at the end of a descent, its value, and whether it ended by itself.
+
+        Without ``leaves`` only splits move. ``rows`` are ``on(tree)``, if the caller has them.
+        ``decrease`` and ``tol`` are those of ``lbfgs.descend``.
+        """
+        rows = self.on(tree) if rows is None else rows
+        vector, free = tree.vector, tree.free
+        if not leaves:
+            free[tree.splits.size :] = False
+        allowed = min(max_iter, self.budget.max_iter or max_iter)
+        if self.bounds.finite:
+            function = row_function(tree, rows, shrinkage, free)
+            box = tree.vector_bounds(self.bounds)
+            end = bounded_descent(function, vector, free, box, self.check, allowed, decrease, tol)
+            self.steps += end.steps
+            return tree.moved_to(end.x), end.value, end.over
+        inverse = NO_INVERSE
+        if shrinkage.entry == 0.0 and self.options.fisher.pays(
+            int(np.count_nonzero(free)), len(tree.splits), max_iter
+        ):
+            inverse = inverse_fisher(vector, rows, shrinkage.ridge, free, tree.shape)
+        memory, value = new_memory(free, inverse), np.inf
+        race = self.options.race
+        while True:
+            self.check()
+            done = steps_of(memory)
+            size = rows.features.shape[1] * len(tree.splits)
+            pace = self._pace or race.step_seconds * size
+            part = min(allowed - done, max(1, int(race.slice_seconds / pace)))
+            began = self.budget.now()
+            value = descend(vector, rows, shrinkage, free, tree.shape, memory, part, decrease, tol)
+            made = steps_of(memory) - done
+            self.steps += made
+            self._pace = (self.budget.now() - began) / max(made, 1) if size > 1e5 else 0.0
+            if ended(memory) or steps_of(memory) >= allowed:
+                return tree.moved_to(vector), float(value), ended(memory)
+
+
+# --- rows of an engine ----------------------------------------------------------------------------
+
+
+class EngineFunction:
+    """The function of objective.py over all rows of an engine, for trees shaped like ``tree``.
+
+    It is a ``ClassMasses`` too.
+    """
+
+    def __init__(self, problem: TrainingProblem, tree: SupportTree) -> None:
+        rows, columns = with_columns(problem.rows, tree.columns)
+        self.rows, self.columns = rows, columns
+        self.pseudo = problem.loss.leaf_rule.pseudo_counts  # type: ignore[attr-defined]
+        self.steepness = problem.steepness / problem.n_features * rows.n_features
+        self.shape = tree.shape
+        self.totals = problem.rows.class_totals
+
+    def parts(self, x: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Return the splits, the leaves' distributions, and the term of their prior."""
+        n_branches, n_classes = self.shape
+        splits = x[: n_branches * (len(self.columns) + 1)].reshape(n_branches, -1)
+        leaves = np.empty((n_classes, n_branches + 1))
+        prior = softmax(x[splits.size :].reshape(leaves.shape), self.pseudo, leaves)
+        return splits, leaves, float(prior)
+
+    def sums(self, splits: FloatArray, table: FloatArray, outer: int) -> Sums:
+        """Return the sums of the engine, with the derivative by ``splits`` in their units."""
+        n_features = self.rows.n_features
+        asked = np.zeros((len(splits), n_features + 1))
+        asked[:, self.columns] = splits[:, :-1]
+        half = 0.5 / n_features
+        asked[:, -1] = half * splits[:, :-1].sum(axis=1) - splits[:, -1] / self.steepness
+        found = self.rows.evaluate(asked, table, outer, self.steepness)
+        by_split = np.empty_like(splits)
+        by_split[:, :-1] = found.splits[:, self.columns] + half * found.splits[:, -1:]
+        by_split[:, -1] = -found.splits[:, -1] / self.steepness
+        return Sums(found.value, by_split, found.mass, found.table)
+
+    def smooth(self, shrinkage: Shrinkage, free: NDArray[np.bool_]) -> SmoothFunction:
+        """The log-loss with its prior and ``shrinkage``."""
+
+        def function(x: FloatArray) -> tuple[float, FloatArray]:
+            splits, leaves, value = self.parts(x)
+            found = self.sums(splits, leaves, LOGARITHM)
+            gradient = np.empty_like(x)
+            by_split = gradient[: splits.size].reshape(splits.shape)
+            by_split[...] = found.splits
+            by_leaf = gradient[splits.size :].reshape(leaves.shape)
+            by_log_odds(leaves, np.ascontiguousarray(found.table), self.pseudo, by_leaf)
+            value += found.value + shrink(splits, shrinkage, by_split)
+            gradient[~free] = 0.0
+            return value, gradient
+
+        return function
+
+    def at(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As ``ClassMasses.at``."""
+        splits, leaves, _ = self.parts(x)
+        return leaves, self.sums(splits, leaves, IDENTITY).mass
+
+    def add(self, x: FloatArray, prices: FloatArray, by_split: FloatArray) -> None:
+        """As ``ClassMasses.add``."""
+        splits, leaves, _ = self.parts(x)
+        by_split += self.sums(splits, prices[:, None] * leaves, IDENTITY).splits
+
+
+class EngineDescents:
+    """Descents over all rows of a problem, which begin where those over ``few`` of them end.
+
+    Attributes
+    ----------
+    steps : int
+        Steps taken so far.
+    """
+
+    def __init__(self, problem: TrainingProblem, budget: Budget, few: RowDescents) -> None:
+        self.problem, self.budget, self.few, self.options = problem, budget, few, few.options
+        self.steps = 0
+        self._engine = few.options.engine
+        self._rounding = float(getattr(problem.rows, "rounding", self._engine.rounding))
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+        return self.problem.rows.n_rows
+
+    def function(
+        self, tree: SupportTree, shrinkage: Shrinkage, free: NDArray[np.bool_]
+    ) -> SmoothFunction:
+        """The smooth log-loss of all parameters of trees shaped like ``tree``."""
+        return self.masses(tree).smooth(shrinkage, free)
+
+    def masses(self, tree: SupportTree) -> EngineFunction:
+        """The class masses of trees shaped like ``tree``."""
+        return EngineFunction(self.problem, tree)
+
+    def descend(
+        self, tree: SupportTree, shrinkage: Shrinkage, max_iter: int, decrease: float, tol: float
+    ) -> tuple[SupportTree, float, bool]:
+        """Return the tree at the end of a descent, its value, and whether it ended by itself.
+
+        A descent ends when no derivative is larger than ``tol``, or after ``stalls`` steps in a row
+        that lower the value by less than ``decrease`` of it; with a ``tol``, after ``patience`` of
+        them in which the largest derivative was not halved either.
+        """
+        options = self._engine
+        limit = min(max_iter, self.budget.max_iter or options.steps)
+        everywhere = self.function(tree, shrinkage, tree.free)
+        quick = getattr(self.problem.rows, "quick", False) and not self.problem.bounds.finite
+        if quick:  # steps on all rows cost less than elsewhere
+            few = self.few.on(tree)
+            return self._descend(everywhere, tree, few, shrinkage, limit, decrease, tol)
+        tree, _, _ = self.few.descend(tree, shrinkage, options.near_steps, options.near_decrease)
+        if self.problem.bounds.finite:
+            box = tree.vector_bounds(self.problem.bounds)
+            end = bounded_descent(
+                everywhere, tree.vector, tree.free, box, self.few.check, limit, decrease, tol
+            )
+            self.steps += end.steps
+            return tree.moved_to(end.x), end.value, end.over
+        few, middle = self.few.on(tree), self._middle(tree)
+        near = row_function(tree, middle, shrinkage, tree.free)
+        costly = len(middle.weights) * int(tree.free.sum()) ** 2 > options.costly
+        curved = few if costly else middle
+        if len(middle.weights) >= self.n_rows:
+            return self._descend(near, tree, curved, shrinkage, limit, decrease, tol)
+        if middle.weights is not self.few.rows.weights:
+            rough = max(decrease, options.middle_decrease)
+            tree, _, _ = self._descend(near, tree, few, shrinkage, limit, rough, 0.0)
+        return self._descend(everywhere, tree, curved, shrinkage, limit, decrease, tol)
+
+    def _middle(self, tree: SupportTree) -> StandardisedRows:
+        """The middle sample of the columns of ``tree``."""
+        rows, columns = with_columns(self.problem.rows, tree.columns)
+        size = self.options.rows.middle
+        samples = rows.sample(size).with_totals(self.problem.rows.class_totals)
+        if samples.n_rows <= self.few.n_rows:
+            return self.few.on(tree)
+        unit = self.problem.steepness / self.problem.n_features
+        features = unit * (samples.features[columns].astype(float, copy=False) - 0.5)
+        return self.few.rows._replace(
+            features=features, starts=samples.starts, weights=samples.weights
+        )
+
+    def _descend(
+        self,
+        function: SmoothFunction,
+        tree: SupportTree,
+        sample: StandardisedRows,
+        shrinkage: Shrinkage,
+        max_iter: int,
+        decrease: float,
+        tol: float,
+    ) -> tuple[SupportTree, float, bool]:
+        """Descend ``function`` with the Hessian on ``sample``."""
+        options = self._engine
+        free, x = np.flatnonzero(tree.free), tree.vector
+        curved = len(free) <= options.most_parameters
+        model, far, renewals, stalled, damping = Curvature(), True, options.renewals, 0, 0.0
+        value, gradient = function(x)
+        steep = steepest = _largest(gradient)
+        least = min(1.0, float(sample.weights.sum()))
+        for _ in range(max_iter):
+            if steep <= tol:
+                return tree.moved_to(x), value, True
+            if curved and renewals and far:
+                here = hessian(tree.moved_to(x), sample, shrinkage.ridge)
+                model = Curvature(damped_inverse(here, options.flat, damping))
+                renewals -= 1
+            steepest = min(steepest, steep)
+            step = self._step(function, x, free, value, gradient, model)
+            self.steps += 1
+            if step is None:
+                if not model.pairs or self.budget.exhausted:
+                    return tree.moved_to(x), value, not self.budget.exhausted
+                model.pairs = ()
+                continue
+            moved, new, fresh, whole = step
+            damping = 0.1 * damping if whole else max(4.0 * damping, options.damping)
+            model.learn((moved - x)[free], (fresh - gradient)[free], options.pairs)
+            fall = value - new
+            small = fall <= max(decrease, self._rounding) * max(abs(new), least)
+            x, value, gradient, steep = moved, new, fresh, _largest(fresh)
+            far = (
+                fall > max(options.far, self._rounding) * abs(new)
+                and steep > options.slow * steepest
+            )
+            nearer = tol > 0.0 and steep <= 0.5 * steepest
+            stalled = stalled + 1 if small and not nearer else 0
+            if stalled >= (options.patience if tol > 0.0 else options.stalls):
+                return tree.moved_to(x), value, True
+        return tree.moved_to(x), value, False
+
+    def _step(
+        self,
+        function: SmoothFunction,
+        x: FloatArray,
+        free: NDArray[np.intp],
+        value: float,
+        gradient: FloatArray,
+        model: Curvature,
+    ) -> tuple[FloatArray, float, FloatArray, bool] | None:
+        """Return a lower point, its value and gradient, and whether it is a whole step away.
+
+        None if there is no lower point, or no time.
+        """
+        direction = np.zeros_like(x)
+        direction[free] = model.direction(gradient[free])
+        fall = float(gradient @ direction)
+        if not fall < 0.0:
+            model.pairs = ()
+            direction[free] = model.direction(gradient[free])
+            fall = float(gradient @ direction)
+        length = 1.0
+        if model.inverse is None and not model.pairs:
+            length = min(1.0, LBFGS.first_move / max(_largest(direction), 1e-300))
+        for _ in range(LBFGS.max_cuts):
+            if self.budget.exhausted:
+                return None
+            moved = x + length * direction
+            new, fresh = function(moved)
+            level = new <= value + self._rounding * abs(value)
+            flatter = abs(float(fresh @ direction)) <= self._engine.flatter * abs(fall)
+            if new <= value + LBFGS.sufficient * length * fall or (level and flatter):
+                return moved, new, fresh, length == 1.0
+            length *= shorter(value, new, length * fall)
+        return None
+
+
+Pair = tuple[FloatArray, FloatArray, float]
+"""A step, the change of the gradient along it, and their product."""
+
+
+@dataclass
+class Curvature:
+    """Inverse Hessian estimate: an initial ``inverse``, corrected by ``pairs`` of steps."""
+
+    inverse: FloatArray | None = None
+    pairs: Sequence[Pair] = ()
+
+    def direction(self, gradient: FloatArray) -> FloatArray:
+        """Return minus the estimate times ``gradient`` (the two-loop recursion of L-BFGS)."""
+        found, shares = -gradient, []
+        for step, change, curvature in reversed(self.pairs):
+            shares.append(float(step @ found) / curvature)
+            found = found - shares[-1] * change
+        if self.inverse is not None:
+            found = self.inverse @ found
+        elif self.pairs:
+            _, change, curvature = self.pairs[-1]
+            found = found * (curvature / float(change @ change))
+        for (step, change, curvature), share in zip(self.pairs, reversed(shares), strict=True):
+            found = found + (share - float(change @ found) / curvature) * step
+        return found
+
+    def learn(self, step: FloatArray, change: FloatArray, most: int) -> None:
+        """Keep a pair if its curvature is positive, and ``most`` pairs in all."""
+        product = float(step @ change)
+        if product > LBFGS.positive * np.sqrt(float(step @ step) * float(change @ change)):
+            self.pairs = [*self.pairs, (step, change, product)][-most:]
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+class BoundedEnd(NamedTuple):
+    """Where a descent within bounds has led, its steps, and whether it ended by itself."""
+
+    x: FloatArray
+    value: float
+    steps: int
+    over: bool
+
+
+def bounded_descent(
+    function: SmoothFunction,
+    x: FloatArray,
+    free: NDArray[np.bool_],
+    box: tuple[FloatArray, FloatArray],
+    check: Callable[[], None],
+    max_iter: int,
+    decrease: float,
+    tol: float,
+) -> BoundedEnd:
+    """Descend from the point of ``box`` nearest to ``x``; what is not free stays.
+
+    The descent ends after ``max_iter`` steps, when a step lowers the value by less than
+    ``decrease`` of it, or when no projected derivative is larger than ``tol``. ``check`` is called
+    before every evaluation and may raise.
+    """
+    begun = np.clip(x, *box)
+    index = np.flatnonzero(free)
+    limits = np.column_stack([box[0][index], box[1][index]])
+
+    def spread(values: FloatArray) -> FloatArray:
+        point = begun.copy()
+        point[index] = np.clip(values, limits[:, 0], limits[:, 1])
+        return point
+
+    def restricted(values: FloatArray) -> tuple[float, FloatArray]:
+        check()
+        value, gradient = function(spread(values))
+        return value, gradient[index]
+
+    options = {"maxiter": max_iter, "ftol": decrease, "gtol": tol, "maxcor": 20}
+    found = minimize(
+        restricted, begun[index], jac=True, method="L-BFGS-B", bounds=limits, options=options
+    )
+    return BoundedEnd(spread(found.x), float(found.fun), int(found.nit), found.nit < max_iter)
+
+
+def _largest(vector: FloatArray) -> float:
+    return float(np.max(np.abs(vector), initial=0.0))
