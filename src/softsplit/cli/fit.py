@@ -62,7 +62,7 @@ def fit(
     depth: options.Depth = None,
     strength: options.Strength = None,
     scale: options.ScaleOption = None,
-    loss: options.LossOption = options.Loss.log,
+    loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.auto,
     class_weight: options.ClassWeight = None,
@@ -90,7 +90,7 @@ def fit(
         cluster.refuse(
             {
                 "--report": report,  "--groups": groups, "--encoding": encoding, "--cost": cost,
-                "--min-rate": min_rate, "--loss cost": loss is options.Loss.cost,
+                "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
         )  # fmt: skip

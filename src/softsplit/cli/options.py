@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 
-class Scale(StrEnum):
+class ScaleName(StrEnum):
     """To which units features are brought before training."""
 
     minmax = "minmax"
@@ -17,7 +17,7 @@ class Scale(StrEnum):
     standard = "standard"
 
 
-class Loss(StrEnum):
+class LossName(StrEnum):
     """What a tree is to lower on the training rows."""
 
     log = "log"
@@ -131,11 +131,11 @@ Strength = Annotated[
     ),
 ]
 ScaleOption = Annotated[
-    Scale | None,
+    ScaleName | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),
 ]
 LossOption = Annotated[
-    Loss,
+    LossName,
     typer.Option(
         "--loss",
         help="Train by likelihood (log), or for the expected misclassification cost of the paper "

@@ -40,7 +40,7 @@ def path(
         ),
     ] = None,
     scale: options.ScaleOption = None,
-    loss: options.LossOption = options.Loss.log,
+    loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
     time_limit: options.TimeLimit = 0.0,
     effort: options.Effort = "balanced",
@@ -62,7 +62,7 @@ def path(
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
-    usual = options.Scope.size if loss is options.Loss.log else options.Scope.global_
+    usual = options.Scope.size if loss is options.LossName.log else options.Scope.global_
     local, global_ = shared(SHARES[(scope or usual).value], 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
