@@ -17,7 +17,7 @@ import pytest
 from experiment_parts import SMALL, contents, small
 from softsplit.experiments import work
 from softsplit.experiments.cells import FRESH, ChainStep, chains_of, steps_of, tree_protocol
-from softsplit.experiments.context import Context, load_data
+from softsplit.experiments.context import Context, RunOptions, load_data
 from softsplit.experiments.folds import WHOLE, axis_seed, make_fold
 from softsplit.experiments.runner import Silence, run_experiment, summarise
 from softsplit.experiments.spec import Folds, Grid
@@ -419,8 +419,7 @@ def test_another_spec_of_the_same_name_is_not_taken_for_this_one(tmp_path):
             store.same_spec(small(datasets=("iris",), starts=2))
 
 
-def test_a_running_experiment_is_on_record(tmp_path, monkeypatch):
-    monkeypatch.setattr("softsplit.experiments.runner.NOTED_EVERY", 0.0)
+def test_a_running_experiment_is_on_record(tmp_path):
     seen = []
     with Store(tmp_path / "s.sqlite") as store:
 
@@ -428,5 +427,6 @@ def test_a_running_experiment_is_on_record(tmp_path, monkeypatch):
             def advance(self, row, work):
                 seen.append(store.runs("small")[0].n_rows)
 
-        run_experiment(small(datasets=("iris",), starts=1), store, progress=Look())
+        spec, options = small(datasets=("iris",), starts=1), RunOptions(noted_every=0.0)
+        run_experiment(spec, store, progress=Look(), options=options)
     assert seen == list(range(1, len(seen) + 1)) and len(seen) > 3

@@ -25,7 +25,7 @@ from softsplit.plots import (
     TreeDisplay,
 )
 from softsplit.plots.canvas import class_colours, plain
-from softsplit.plots.tree import WIDEST
+from softsplit.plots.tree import STYLE
 from softsplit.tree.scaling import KINDS
 
 ODD = [
@@ -135,7 +135,7 @@ def test_the_bands_are_as_wide_as_the_rows_they_carry(wine):
     corners = np.array([band.get_path().vertices for band in bands])
     top = corners[:, 0, 1] == corners[:, 0, 1].max()
     widths = corners[top, 7, 0] - corners[top, 0, 0]
-    assert widths.sum() == pytest.approx(WIDEST, rel=0.02)  # thin bands are not drawn
+    assert widths.sum() == pytest.approx(STYLE.widest, rel=0.02)  # thin bands are not drawn
 
 
 def test_a_tree_without_rows_and_on_given_axes(wine):

@@ -24,6 +24,7 @@ from fault_runs import (
     whole_run,
 )
 from softsplit.experiments import store as store_module
+from softsplit.experiments.context import RunOptions
 from softsplit.experiments.runner import run_experiment
 from softsplit.experiments.store import Store, StoreError
 
@@ -140,16 +141,16 @@ def test_a_store_held_by_another_program_is_named(tmp_path, monkeypatch):
     other.close()
 
 
-def test_a_lost_scheduler(whole, tmp_path, monkeypatch):
+def test_a_lost_scheduler(whole, tmp_path):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("softsplit.experiments.cluster.PATIENCE", 8.0)
+    options = RunOptions(patience=8.0)
     path = tmp_path / "dask.sqlite"
     port = 20_000 + os.getpid() % 20_000
     with cluster(port) as (address, scheduler), Store(path) as store:
         progress = KillAfter(5, scheduler)
         sentence = r"scheduler at 'tcp://.*' was lost; every row recorded so far is kept: start a"
         with pytest.raises(ValueError, match=sentence):
-            run_experiment(small(), store, dask=address, progress=progress)
+            run_experiment(small(), store, dask=address, progress=progress, options=options)
     assert progress.seen >= 5
     kept = contents(path)
     assert len(kept) == progress.seen and set(kept) <= set(whole[1])

@@ -21,12 +21,6 @@ from softsplit.experiments.pools import Finished
 from softsplit.experiments.store import CRASHED, Row, versions
 from softsplit.experiments.work import ChainJob, run_job
 
-JOBS_PER_THREAD = 2
-"""Jobs a worker has at a time, so that it need not wait for the next one."""
-
-PATIENCE = 10.0
-"""Seconds to wait for the scheduler's answer."""
-
 
 class Delivery(distributed.WorkerPlugin):
     """Brings the context to every worker."""
@@ -53,8 +47,11 @@ class DaskPool:
     """Jobs on the workers of the scheduler at ``address``."""
 
     def __init__(self, context: Context, address: str) -> None:
+        self._options = context.options
         try:
-            self._client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+            self._client = distributed.Client(
+                address, timeout=self._options.patience, set_as_default=False
+            )
         except (OSError, ValueError) as error:
             raise ValueError(
                 f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask "
@@ -85,7 +82,7 @@ class DaskPool:
     def room(self) -> int:
         with self._answering():
             threads = sum(self._client.nthreads().values())
-        return max(1, JOBS_PER_THREAD * threads) - len(self._running)
+        return max(1, self._options.jobs_per_thread * threads) - len(self._running)
 
     def submit(self, job: ChainJob) -> None:
         with self._answering():
@@ -120,7 +117,7 @@ class DaskPool:
             with suppress(OSError, CancelledError):
                 self._client.cancel(list(self._running), force=True)
                 self._client.unregister_worker_plugin(self._name)
-        self._client.close(timeout=PATIENCE)
+        self._client.close(timeout=self._options.patience)
 
 
 def _run_delivered(job: ChainJob, name: str) -> list[Row]:

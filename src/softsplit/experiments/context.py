@@ -28,7 +28,39 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities
 
-KEPT_FOLDS = 8
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run deals with its jobs; none of these changes a row.
+
+    Attributes
+    ----------
+    kept_folds : int
+        Prepared folds that a process keeps.
+    slice_seconds : float
+        After these a process hands in what it has, so that little is lost if it is killed.
+    judged_here : int
+        Trees trained on a device that this process judges by itself.
+    strikes : int
+        So many processes a job may take down before it is given up.
+    jobs_per_thread : int
+        Jobs a worker of a cluster has at a time, so that it need not wait for the next one.
+    patience : float
+        Seconds to wait for a scheduler's answer.
+    noted_every : float
+        Seconds after which a run's record is brought up to date: a killed run leaves that much out.
+    """
+
+    kept_folds: int = 8
+    slice_seconds: float = 1.0
+    judged_here: int = 2000
+    strikes: int = 3
+    jobs_per_thread: int = 2
+    patience: float = 10.0
+    noted_every: float = 5.0
+
+
+RUN_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True)
@@ -42,9 +74,12 @@ class PreparedFold:
 class Context:
     """Spec and data; prepares folds when they are first asked for and keeps the last few."""
 
-    def __init__(self, spec: Spec, datasets: dict[str, Dataset]) -> None:
+    def __init__(
+        self, spec: Spec, datasets: dict[str, Dataset], options: RunOptions = RUN_OPTIONS
+    ) -> None:
         self.spec = spec
         self.datasets = datasets
+        self.options = options
         self._begin()
 
     def _begin(self) -> None:
@@ -52,7 +87,7 @@ class Context:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"spec": self.spec, "datasets": self.datasets}
+        return {"spec": self.spec, "datasets": self.datasets, "options": self.options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -66,7 +101,7 @@ class Context:
                 self._kept.move_to_end(key)
                 return self._kept[key]
             made = self._kept[key] = self._prepare(*key)
-            if len(self._kept) > KEPT_FOLDS:
+            if len(self._kept) > self.options.kept_folds:
                 self._kept.popitem(last=False)
             return made
 

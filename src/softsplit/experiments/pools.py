@@ -23,9 +23,6 @@ from softsplit.experiments.store import CRASHED, Row
 from softsplit.experiments.work import ChainJob, run_job, run_together
 from softsplit.support.parallel import one_blas_thread
 
-STRIKES = 3
-"""So many processes a job may take down before it is given up."""
-
 Finished = tuple[ChainJob, list[Row]]
 """A job and its rows; none if it has to run again."""
 
@@ -155,7 +152,7 @@ class ProcessPool:
             except BrokenProcessPool:
                 self._reopen()
             job = replace(job, strikes=job.strikes + 1)
-            if job.strikes >= STRIKES:
+            if job.strikes >= self._context.options.strikes:
                 return [(job, [job.failed(CRASHED, "the process died")])]
 
     def _reopen(self) -> None:

@@ -29,7 +29,7 @@ from rich.progress import (
 
 from softsplit.data import Dataset
 from softsplit.experiments.cells import FRESH, Cell, Chain, chains_of
-from softsplit.experiments.context import Context, data_digest, load_data
+from softsplit.experiments.context import RUN_OPTIONS, Context, RunOptions, data_digest, load_data
 from softsplit.experiments.folds import WHOLE
 from softsplit.experiments.peers import reason_to_skip
 from softsplit.experiments.pools import DevicePool, InlinePool, Pool, ProcessPool
@@ -37,9 +37,6 @@ from softsplit.experiments.spec import Spec
 from softsplit.experiments.store import Row, RunRecord, Store, versions
 from softsplit.experiments.work import ChainJob, solver_named
 from softsplit.tree.parameters import Topology
-
-NOTED_EVERY = 5.0
-"""Seconds after which a run's record is brought up to date: a killed run leaves that much out."""
 
 
 class RunProgress(Protocol):
@@ -85,6 +82,7 @@ def run_experiment(
     dask: str | None = None,
     accept_versions: bool = False,
     progress: RunProgress | None = None,
+    options: RunOptions | None = None,
 ) -> RunSummary:
     """Run all cells of ``spec`` that have no row in ``store``.
 
@@ -99,6 +97,7 @@ def run_experiment(
     accept_versions : bool
         Add to a store whose rows were made by other versions of the software.
     progress : RunProgress, optional
+    options : RunOptions, optional
     """
     for solver in spec.solvers if spec.models else ():
         solver_named(solver, spec.training.loss)  # an unknown name is refused before any work
@@ -119,28 +118,28 @@ def run_experiment(
     chains = [chain for chain in chains_of(spec) if chain.model not in skipped]
     jobs = deque(pending_jobs(chains, store))
     if jobs:
-        context = Context(spec, datasets)
+        context = Context(spec, datasets, options or RUN_OPTIONS)
         pool = _pool(context, n_jobs, dask)
         where = f"{n_jobs} process{'es' if n_jobs > 1 else ''}" if dask is None else "Dask"
         if spec.training.device is not None:
             where = f"device {spec.training.device}"
-        with _on_record(spec, store, where, progress or Silence()) as watched:
+        with _on_record(context, store, where, progress or Silence()) as watched:
             _run(jobs, store, pool, watched, chains, datasets)
     return summarise(spec, store)
 
 
 class _Counting:
-    """Passes on to another progress, counts rows, and calls ``note`` every few seconds."""
+    """Passes on to another progress, counts rows, and calls ``note`` after ``every`` seconds."""
 
-    def __init__(self, progress: RunProgress, note: Callable[[int], None]) -> None:
-        self.n_rows = 0
+    def __init__(self, progress: RunProgress, note: Callable[[int], None], every: float) -> None:
+        self.n_rows, self._every = 0, every
         self.begin, self.end = progress.begin, progress.end
         self._advance, self._note = progress.advance, note
         self._noted = time.perf_counter()
 
     def advance(self, row: Row, work: float) -> None:
         self.n_rows += 1
-        if time.perf_counter() - self._noted > NOTED_EVERY:
+        if time.perf_counter() - self._noted > self._every:
             self._note(self.n_rows)
             self._noted = time.perf_counter()
         self._advance(row, work)
@@ -148,16 +147,18 @@ class _Counting:
 
 @contextmanager
 def _on_record(
-    spec: Spec, store: Store, where: str, progress: RunProgress
+    context: Context, store: Store, where: str, progress: RunProgress
 ) -> Iterator[RunProgress]:
     """Keep in the store how long a run took, even if it is interrupted or killed."""
     began = time.perf_counter()
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def note(n_rows: int) -> None:
-        store.log_run(RunRecord(spec.name, stamp, where, n_rows, time.perf_counter() - began))
+        store.log_run(
+            RunRecord(context.spec.name, stamp, where, n_rows, time.perf_counter() - began)
+        )
 
-    counting = _Counting(progress, note)
+    counting = _Counting(progress, note, context.options.noted_every)
     try:
         yield counting
     finally:

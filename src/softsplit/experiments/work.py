@@ -45,12 +45,6 @@ from softsplit.tree.parameters import (
     selected_features,
 )
 
-SLICE = 1.0
-"""Seconds after which a process hands in what it has, so that little is lost if it is killed."""
-
-JUDGED_HERE = 2000
-"""Trees trained on a device that this process judges by itself."""
-
 ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 
 
@@ -101,7 +95,7 @@ def run_job(job: ChainJob, context: Context) -> list[Row]:
             if outcome.tree is not None:
                 trees[index] = outcome.tree
             rows.append(Row(chain.cell(index), index, outcome))
-            if time.perf_counter() - began > SLICE or job.strikes > 0:
+            if time.perf_counter() - began > context.options.slice_seconds or job.strikes > 0:
                 break
     return rows
 
@@ -126,7 +120,7 @@ def run_together(jobs: Sequence[ChainJob], context: Context) -> list[list[Row]]:
     ends = iter(lock.solve_together(tasks, spec.training.device, budget))
     seconds = np.array([time.perf_counter() - began, began - drawn]) / len(tasks)
     trees = [[(end.parameters, end.status) for end in islice(ends, len(j.missing))] for j in jobs]
-    workers = n_workers(-1 if len(tasks) > JUDGED_HERE else 1, len(jobs))
+    workers = n_workers(-1 if len(tasks) > context.options.judged_here else 1, len(jobs))
     judged: list[list[Row]] = Parallel(n_jobs=workers)(
         delayed(_judged)(job, spec, prepared, found, *seconds.tolist())
         for job, prepared, found in zip(jobs, folds, trees, strict=True)

@@ -18,9 +18,6 @@ from softsplit.support.messages import shown
 KINDS = {"drop": "drop", "keep": "keep", "categorical": "category", "date": "date"}
 """What columns are, by the options that name them."""
 
-PATIENCE = 10.0
-"""Seconds to wait for the scheduler's answer."""
-
 
 def refuse(given: Mapping[str, Any]) -> None:
     """Options that speak of rows or classes in this process."""
@@ -127,8 +124,10 @@ def _client(address: str) -> Iterator[Any]:
         return
     import distributed
 
+    from softsplit.on_dask.cluster_parts import CLUSTER
+
     try:
-        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        client = distributed.Client(address, timeout=CLUSTER.answer, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"no Dask scheduler answers at {address!r} ({error}); start one with 'dask scheduler' "

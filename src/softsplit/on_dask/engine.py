@@ -23,14 +23,30 @@ from softsplit.on_dask.parts import Moments, Reading, added, first_rows, part_gr
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
 
-MOST_DRAWN, LEAST_DRAWN, DRAWN_CELLS = 100_000, 20_000, 20_000_000
-"""Rows of the sample, fewer where they have many columns."""
 
-SMALLEST = 30
-"""Rows that a sample has of each class at least, as ``Samples.stratified``."""
+@dataclass(frozen=True)
+class DrawOptions:
+    """How many rows of a table on a cluster are drawn to this process.
 
-SPREAD = 4.0
-"""More rows are asked of a part than its share, by this many standard deviations of it."""
+    Attributes
+    ----------
+    most, least, cells : int
+        Rows of the sample, fewer where they have many columns: ``cells`` over columns, within
+        ``least`` and ``most``.
+    of_class : int
+        Rows that a sample has of each class at least, as ``Samples.stratified``.
+    spread : float
+        More rows are asked of a part than its share, by this many standard deviations of it.
+    """
+
+    most: int = 100_000
+    least: int = 20_000
+    cells: int = 20_000_000
+    of_class: int = 30
+    spread: float = 4.0
+
+
+DRAW = DrawOptions()
 
 
 @dataclass(frozen=True)
@@ -88,7 +104,7 @@ class DaskRows:
         if self.drawn.n_rows == self.n_rows <= limit:
             return self.drawn
         counts = self.moments.counts
-        share = np.maximum(SMALLEST, counts * limit // self.n_rows)
+        share = np.maximum(DRAW.of_class, counts * limit // self.n_rows)
         take = np.minimum(np.diff(self.drawn.starts), share)
         found = self.drawn.first(take)
         totals = np.add.reduceat(found.weights, found.starts[:-1])
@@ -117,13 +133,13 @@ def draw(parts: DaskParts, moments: Moments) -> Samples:
     ones, and is asked for a little more.
     """
     counts, n_features = moments.counts, len(moments.low)
-    limit = min(MOST_DRAWN, max(LEAST_DRAWN, DRAWN_CELLS // n_features))
+    limit = min(DRAW.most, max(DRAW.least, DRAW.cells // n_features))
     wanted = np.minimum(counts, np.maximum(ROWS.class_centre, counts * limit // counts.sum()))
     quotas = []
     for part in parts.parts:
         at, here = np.searchsorted(moments.classes, part.classes), np.diff(part.starts)
         share = here * (wanted[at] / counts[at])
-        more = np.ceil(share + SPREAD * np.sqrt(share) + SPREAD).astype(np.int64)
+        more = np.ceil(share + DRAW.spread * np.sqrt(share) + DRAW.spread).astype(np.int64)
         quotas.append(np.where(wanted[at] == counts[at], here, np.minimum(here, more)))
     found = parts.ask(first_rows, each=quotas)
     labels = [

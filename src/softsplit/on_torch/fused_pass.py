@@ -32,7 +32,7 @@ MOST_FEATURES, MOST_BRANCHES = 127, 15
 """Beyond these the registers do not suffice."""
 
 
-class Plan(NamedTuple):
+class LaunchPlan(NamedTuple):
     """How a program goes over its rows: rows at a time (of 32 features), warps, tiles under way."""
 
     rows: int
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
     stages: int
 
 
-SHALLOW, DEEP = Plan(64, 2, 1), Plan(32, 1, 1)
+SHALLOW, DEEP = LaunchPlan(64, 2, 1), LaunchPlan(32, 1, 1)
 """The fastest of those that were tried on an H200, for up to two levels and for more."""
 
 SMALLEST = tl.constexpr(1e-37)
@@ -207,7 +207,7 @@ def launch(
     found: torch.Tensor,
     *,
     mass: bool,
-    plan: Plan | None = None,
+    plan: LaunchPlan | None = None,
 ) -> None:
     """Let the kernel write all its sums to ``found``, (n_trees, n_pieces, size)."""
     plan = plan or (SHALLOW if trees.depth <= 2 else DEEP)

@@ -25,21 +25,50 @@ from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import node_reach
 
-TYPE = 8.0
-"""Points."""
-LINE = TYPE * 1.35 / 72
-PAD = 0.07
-SIDE_GAP, LEVEL_GAP = 0.16, 0.62
-LONGEST_NAME = 26
-LOOSE, BOLD = 1.06, 1.12
-"""Type on a screen is wider than its outlines, and bold type wider still."""
-CLASSES_OF_LEAF = 3
-MOST_FOOTNOTES = 16
-WIDEST = 0.9
-"""Inches of the band of all rows."""
-THIN = 0.004
-"""Share of all rows below which a band is not drawn."""
-MARGIN = 0.12
+
+@dataclass(frozen=True)
+class TreeStyle:
+    """Sizes of a drawn tree, in inches where nothing else is said.
+
+    Attributes
+    ----------
+    type_size : float
+        Points.
+    line : float
+        Height of a line of that type.
+    pad : float
+        Between the text of a box and its frame.
+    side_gap, level_gap : float
+        Between boxes side by side, and between levels.
+    longest_name : int
+        Characters of a name; longer ones are cut in the middle.
+    loose, bold : float
+        Type on a screen is wider than its outlines, and bold type wider still.
+    leaf_classes, footnotes : int
+        Lines of classes in a leaf and of footnotes, at most.
+    widest : float
+        Width of the band of all rows.
+    thin : float
+        Share of all rows below which a band is not drawn.
+    margin : float
+    """
+
+    type_size: float = 8.0
+    line: float = 8.0 * 1.35 / 72
+    pad: float = 0.07
+    side_gap: float = 0.16
+    level_gap: float = 0.62
+    longest_name: int = 26
+    loose: float = 1.06
+    bold: float = 1.12
+    leaf_classes: int = 3
+    footnotes: int = 16
+    widest: float = 0.9
+    thin: float = 0.004
+    margin: float = 0.12
+
+
+STYLE = TreeStyle()
 
 
 @dataclass(frozen=True)
@@ -117,7 +146,7 @@ class TreeDisplay:
         pyplot = matplotlib_pyplot()
         sheet = self._sheet(max_terms, precision)
         if ax is None:
-            size = sheet.width + 2 * MARGIN, sheet.height + 2 * MARGIN
+            size = sheet.width + 2 * STYLE.margin, sheet.height + 2 * STYLE.margin
             figure = pyplot.figure(figsize=size)
             ax = figure.add_axes((0, 0, 1, 1))
         self.ax_, self.figure_ = ax, ax.figure
@@ -130,8 +159,8 @@ class TreeDisplay:
         for box in sheet.root.walk():
             self._box(sheet, box, colours, scale)
         for i, line in enumerate(reversed(sheet.footnotes)):
-            place = {"ha": "left", "va": "center_baseline", "fontsize": TYPE * scale}
-            ax.text(0.0, (i + 0.5) * LINE, line, color=PALE, **place)
+            place = {"ha": "left", "va": "center_baseline", "fontsize": STYLE.type_size * scale}
+            ax.text(0.0, (i + 0.5) * STYLE.line, line, color=PALE, **place)
         return self
 
     def _sheet(self, max_terms: int | None, precision: int) -> TreeSheet:
@@ -142,10 +171,10 @@ class TreeDisplay:
                 return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
             return _sized(node, _condition_lines(node.number, node.split, max_terms, precision))
 
-        root = outline(self.model, lambda name: plain(name, LONGEST_NAME))
-        placed, width, height = lay_out(root, box_of, SIDE_GAP, LEVEL_GAP)
+        root = outline(self.model, lambda name: plain(name, STYLE.longest_name))
+        placed, width, height = lay_out(root, box_of, STYLE.side_gap, STYLE.level_gap)
         footnotes = _footnotes(self.model, ranked_features(root), precision)
-        below = LINE * (len(footnotes) + 1) if footnotes else 0.0
+        below = STYLE.line * (len(footnotes) + 1) if footnotes else 0.0
         width = max([width, *map(text_width, footnotes)])
         return TreeSheet(placed, width, height + below, footnotes)
 
@@ -171,9 +200,10 @@ class TreeDisplay:
         for i, line in enumerate(box.lines):
             small = not box.is_end and i in (0, len(box.lines) - 1)
             self.ax_.text(
-                box.middle, sheet.up(box.y) - PAD - (i + 0.5) * LINE, line, ha="center",
+                box.middle, sheet.up(box.y) - STYLE.pad - (i + 0.5) * STYLE.line, line, ha="center",
                 va="center_baseline", color=PALE if small else ink, zorder=4,
-                fontsize=TYPE * scale, weight="bold" if box.is_end and i == 0 else "normal",
+                fontsize=STYLE.type_size * scale,
+                weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
 
     def _edge(
@@ -187,28 +217,28 @@ class TreeDisplay:
             self.ax_.plot(*line, color=PALE, lw=1.2 * scale, zorder=1)
         else:
             shades = colours if len(self.flow) > 1 else [PALE]
-            for band in bands(box, child, self.flow, WIDEST, THIN):
+            for band in bands(box, child, self.flow, STYLE.widest, STYLE.thin):
                 corners = (band.start, start), (band.end, end)
                 self.ax_.add_patch(_band(*corners, band.width, shades[band.group]))
         x = 0.5 * (box.middle + child.middle) + 0.06 * (1 if child.node.side else -1)
         pale = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
         self.ax_.text(
             x, 0.5 * (start + end), word, ha="center", va="center", style="italic", color=INK,
-            fontsize=TYPE * scale, zorder=2, bbox=pale,
+            fontsize=STYLE.type_size * scale, zorder=2, bbox=pale,
         )  # fmt: skip
 
 
 def _prepared(ax: Any, sheet: TreeSheet) -> float:
     """Set the limits of the axes to the sheet; how much smaller than planned it is drawn."""
-    ax.set_xlim(-MARGIN, sheet.width + MARGIN)
-    ax.set_ylim(-MARGIN, sheet.height + MARGIN)
+    ax.set_xlim(-STYLE.margin, sheet.width + STYLE.margin)
+    ax.set_ylim(-STYLE.margin, sheet.height + STYLE.margin)
     ax.set_aspect("equal")
     ax.axis("off")
     inches = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
     return float(
         min(
-            inches.width / (sheet.width + 2 * MARGIN),
-            inches.height / (sheet.height + 2 * MARGIN),
+            inches.width / (sheet.width + 2 * STYLE.margin),
+            inches.height / (sheet.height + 2 * STYLE.margin),
             1.5,
         )
     )
@@ -246,16 +276,16 @@ def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
 
 def _sized(node: OutlineNode, lines: list[str]) -> NodeBox:
     """A box that is as large as its lines need."""
-    first = text_width(lines[0]) * (BOLD if node.split is None else 1.0)
-    width = max([first, *map(text_width, lines)]) + 2 * PAD
-    return NodeBox(node, lines, width, len(lines) * LINE + 2 * PAD)
+    first = text_width(lines[0]) * (STYLE.bold if node.split is None else 1.0)
+    width = max([first, *map(text_width, lines)]) + 2 * STYLE.pad
+    return NodeBox(node, lines, width, len(lines) * STYLE.line + 2 * STYLE.pad)
 
 
 def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
     """The class of a leaf, or its classes with their shares, a line each."""
-    lines = [plain(model.labels[k], LONGEST_NAME) + share for k, share in end.classes]
-    more = len(lines) - CLASSES_OF_LEAF
-    return lines if more <= 0 else [*lines[:CLASSES_OF_LEAF], f"and {more} more"]
+    lines = [plain(model.labels[k], STYLE.longest_name) + share for k, share in end.classes]
+    more = len(lines) - STYLE.leaf_classes
+    return lines if more <= 0 else [*lines[: STYLE.leaf_classes], f"and {more} more"]
 
 
 def _condition_lines(place: int, split: Split, max_terms: int | None, precision: int) -> list[str]:
@@ -281,11 +311,11 @@ def _signed(term: str) -> str:
 def _footnotes(model: TreeModel, ranked: list[int], precision: int) -> list[str]:
     """What ranks mean, for splits that are written with them."""
     lines = []
-    for j in ranked[:MOST_FOOTNOTES]:
+    for j in ranked[: STYLE.footnotes]:
         places = ", ".join(
             f"{rank:g} at {minus(value)}" for rank, value in rank_places(model, j, precision)
         )
-        lines.append(f"rank({plain(model.feature_names[j], LONGEST_NAME)}): {places}")
+        lines.append(f"rank({plain(model.feature_names[j], STYLE.longest_name)}): {places}")
     left_out = len(ranked) - len(lines)
     return [*lines, f"and {left_out} more ranks"] if left_out else lines
 
@@ -296,6 +326,8 @@ def text_width(text: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=TYPE)
+    font = FontProperties(size=STYLE.type_size)
     bare = text.replace(r"\$", "$")
-    return LOOSE * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72
+    return (
+        STYLE.loose * float(text_to_path.get_text_width_height_descent(bare, font, False)[0]) / 72
+    )

@@ -19,7 +19,7 @@ from scipy.optimize import linear_sum_assignment
 
 from softsplit.engines.base import samples_of
 from softsplit.on_torch.lockstep.cost import CostBatch, Rates
-from softsplit.on_torch.lockstep.face_descent import RECORDED, Limits, State, steps_of
+from softsplit.on_torch.lockstep.face_descent import RECORDED, FaceLimits, FaceState, steps_of
 from softsplit.on_torch.lockstep.penalty import BatchPenalty, common_surrogate
 from softsplit.on_torch.lockstep.tasks import Group, Task
 from softsplit.on_torch.pieces import Pieces
@@ -65,18 +65,18 @@ def costs_alike(problem: TrainingProblem) -> bool:
 
 
 @dataclass(frozen=True)
-class Trees:
+class CostTrees:
     """The trees of a batch with all that their descents take, of the same length."""
 
-    state: State
+    state: FaceState
     batch: CostBatch
     penalty: BatchPenalty
     metric: torch.Tensor
-    limits: Limits
+    limits: FaceLimits
 
-    def of(self, trees: torch.Tensor) -> Trees:
+    def of(self, trees: torch.Tensor) -> CostTrees:
         """Some of the trees, by their numbers."""
-        return Trees(
+        return CostTrees(
             self.state.of(trees),
             self.batch.of(trees),
             self.penalty.of(trees),
@@ -142,7 +142,7 @@ class _Setup:
         steepness."""
         return self.inverses[tables.long()] * (16.0 / steepness**2)
 
-    def trees(self, theta: FloatArray, leaves: FloatArray, budget: Budget) -> Trees:
+    def trees(self, theta: FloatArray, leaves: FloatArray, budget: Budget) -> CostTrees:
         """All trees of all problems, (n_problems, n_each, ...), as a batch."""
         each = theta.shape[1]
         of = torch.arange(len(self.problems), device=self.device).repeat_interleave(each)
@@ -159,9 +159,9 @@ class _Setup:
         weight = torch.where(rated, self.weight, torch.zeros_like(self.weight))[of]
         rates = Rates(self._column(leaves, self.dtype).flatten(0, 1), zero, weight)
         point = self._column(theta, self.dtype).flatten(0, 1)
-        state = State.at(batch, penalty, point, rates)
-        limits = Limits((budget.tol * self.units)[of].to(self.dtype), DECREASE, PATIENCE)
-        return Trees(state, batch, penalty, self.metric(batch.tables, self.steepness), limits)
+        state = FaceState.at(batch, penalty, point, rates)
+        limits = FaceLimits((budget.tol * self.units)[of].to(self.dtype), DECREASE, PATIENCE)
+        return CostTrees(state, batch, penalty, self.metric(batch.tables, self.steepness), limits)
 
 
 def _costs(problem: TrainingProblem) -> FloatArray:
@@ -189,7 +189,7 @@ def _candidates(tasks: Sequence[Task]) -> tuple[FloatArray, FloatArray]:
     )
 
 
-def _raced(racing: Trees, setup: _Setup, n_tasks: int) -> Trees:
+def _raced(racing: CostTrees, setup: _Setup, n_tasks: int) -> CostTrees:
     """The tree of each task that a short descent leads furthest.
 
     Trees of several branches run twice, as they are and led in.
@@ -202,9 +202,9 @@ def _raced(racing: Trees, setup: _Setup, n_tasks: int) -> Trees:
                 continue
             gentle = replace(led.batch, steepness=steepness)
             metric = setup.metric(led.batch.tables, steepness)
-            state = State.at(gentle, led.penalty, led.state.theta, led.state.rates)
-            Trees(state, gentle, led.penalty, metric, led.limits).run(LEAD_STEPS)
-            led = replace(led, state=State.at(led.batch, led.penalty, state.theta, state.rates))
+            state = FaceState.at(gentle, led.penalty, led.state.theta, led.state.rates)
+            CostTrees(state, gentle, led.penalty, metric, led.limits).run(LEAD_STEPS)
+            led = replace(led, state=FaceState.at(led.batch, led.penalty, state.theta, state.rates))
         sides.append(led)
     for side in sides:
         _better_leaves(side, torch.ones_like(side.state.over))
@@ -221,7 +221,7 @@ def _raced(racing: Trees, setup: _Setup, n_tasks: int) -> Trees:
     return winners
 
 
-def _better_leaves(trees: Trees, which: torch.Tensor) -> torch.Tensor:
+def _better_leaves(trees: CostTrees, which: torch.Tensor) -> torch.Tensor:
     """Give some trees, by flags, the cheapest leaves where that lowers their objective; which of
     them were changed."""
     state, some = trees.state, torch.nonzero(which).flatten()
@@ -256,7 +256,7 @@ def _cheapest(mass: torch.Tensor, costs: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.one_hot(chosen, n_classes).transpose(1, 2)
 
 
-def _finished(trees: Trees, setup: _Setup, budget: Budget) -> torch.Tensor:
+def _finished(trees: CostTrees, setup: _Setup, budget: Budget) -> torch.Tensor:
     """Descend to the end, in place; whether each tree has ended by itself."""
     every = torch.arange(len(trees.state.theta), device=setup.device)
     done = torch.zeros(len(every), dtype=torch.bool, device=setup.device)
@@ -291,7 +291,7 @@ def _finished(trees: Trees, setup: _Setup, budget: Budget) -> torch.Tensor:
 
 
 def _turn(
-    trees: Trees, over: torch.Tensor, before: torch.Tensor
+    trees: CostTrees, over: torch.Tensor, before: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Better leaves or larger multipliers for trees whose descent is over.
 
@@ -315,7 +315,7 @@ def _turn(
 
 
 def _group(
-    problems: Sequence[TrainingProblem], trees: Trees, setup: _Setup, ended: torch.Tensor,
+    problems: Sequence[TrainingProblem], trees: CostTrees, setup: _Setup, ended: torch.Tensor,
     budget: Budget,
 ) -> Group:  # fmt: skip
     """Where the trees are, measured with rows in double precision."""

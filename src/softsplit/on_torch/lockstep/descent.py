@@ -37,7 +37,7 @@ SMALLER = 0.8
 
 
 @dataclass
-class State:
+class LikelihoodState:
     """Where all trees are; every tensor stays where it is, so that steps can be recorded."""
 
     x: torch.Tensor  # (n_trees, n)
@@ -49,7 +49,7 @@ class State:
     over: torch.Tensor  # (n_trees,), bool
 
     @classmethod
-    def at(cls, batch: Batch, penalty: BatchPenalty, x: torch.Tensor) -> State:
+    def at(cls, batch: Batch, penalty: BatchPenalty, x: torch.Tensor) -> LikelihoodState:
         value, gradient = batch.value_and_gradient(x)
         total = value + penalty.value(batch.weights(x))
         alpha = (gradient.abs().amax(dim=1) / FIRST_MOVE).clamp(min=GENTLEST).to(torch.float64)
@@ -58,12 +58,12 @@ class State:
         over = torch.zeros(len(x), dtype=torch.bool, device=x.device)
         return cls(x.clone(), gradient, alpha, past, total.clone(), x.clone(), over)
 
-    def of(self, trees: torch.Tensor) -> State:
+    def of(self, trees: torch.Tensor) -> LikelihoodState:
         """Some of the trees, by their numbers."""
-        return State(**{name: part[trees] for name, part in vars(self).items()})
+        return LikelihoodState(**{name: part[trees] for name, part in vars(self).items()})
 
 
-def step(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
+def step(state: LikelihoodState, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
     """One step of all trees, in place."""
     x, gradient, alpha = state.x, state.gradient, state.alpha
     inverse = (1.0 / alpha).to(x.dtype)
@@ -91,7 +91,9 @@ def step(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> None:
     state.over.logical_or_(accepted & (small | (size == 0)))
 
 
-def _round(state: State, batch: Batch, penalty: BatchPenalty, tol: float) -> Callable[[], None]:
+def _round(
+    state: LikelihoodState, batch: Batch, penalty: BatchPenalty, tol: float
+) -> Callable[[], None]:
     """ROUND steps as a function; those of the kernel are recorded."""
 
     def steps(count: int) -> None:
@@ -132,7 +134,7 @@ def descend(
     where ROUND steps lower it by less than ``decrease`` of its value.
     """
     best = x.clone()
-    state = State.at(batch, penalty, x)
+    state = LikelihoodState.at(batch, penalty, x)
     lowest, ended = state.lowest.clone(), state.over.clone()
     alive = torch.arange(len(x), device=x.device)
     before, play, made = state.lowest.clone(), None, 0

@@ -4,7 +4,7 @@ Each tree goes its own way as in solvers/active_set/descent.py: the direction is
 subgradient, with P the projection on its face and H made of its last steps and changes of the
 gradient, begun from the inverse Gram matrix of its rows. One evaluation serves all trees: those
 whose step lowers the objective enough take it, the others shorten theirs and try again with the
-next. All that a tree knows is in its lines of ``State``, so that trees can leave, and steps be
+next. All that a tree knows is in its lines of ``FaceState``, so that trees can leave, and steps be
 recorded.
 """
 
@@ -41,19 +41,19 @@ RECORDED = 5
 
 
 @dataclass(frozen=True)
-class Limits:
+class FaceLimits:
     """When the descent of a tree ends."""
 
     tol: torch.Tensor  # (n_trees,): largest entry of the subgradient
     decrease: float  # part of the objective below which a step counts as stalled
     patience: int  # stalled steps in a row
 
-    def of(self, trees: torch.Tensor) -> Limits:
-        return Limits(self.tol[trees], self.decrease, self.patience)
+    def of(self, trees: torch.Tensor) -> FaceLimits:
+        return FaceLimits(self.tol[trees], self.decrease, self.patience)
 
 
 @dataclass
-class State:
+class FaceState:
     """Where all trees are; every tensor stays where it is, so that steps can be recorded."""
 
     theta: torch.Tensor  # (n_trees, n_branches, n_features + 1)
@@ -74,7 +74,7 @@ class State:
     @classmethod
     def at(
         cls, batch: CostBatch, penalty: BatchPenalty, theta: torch.Tensor, rates: Rates
-    ) -> State:
+    ) -> FaceState:
         n_trees, dtype, device = len(theta), theta.dtype, theta.device
         pairs = torch.zeros((n_trees, MEMORY, theta[0].numel()), dtype=dtype, device=device)
         none = torch.zeros(n_trees, dtype=dtype, device=device)
@@ -92,11 +92,11 @@ class State:
     def rates(self) -> Rates:
         return Rates(self.leaves, self.multipliers, self.weight)
 
-    def of(self, trees: torch.Tensor) -> State:
+    def of(self, trees: torch.Tensor) -> FaceState:
         """Some of the trees, by their numbers."""
-        return State(**{name: part[trees] for name, part in vars(self).items()})
+        return FaceState(**{name: part[trees] for name, part in vars(self).items()})
 
-    def put(self, trees: torch.Tensor, others: State) -> None:
+    def put(self, trees: torch.Tensor, others: FaceState) -> None:
         """Put the lines of ``others`` in the place of those of some trees."""
         for name, part in vars(self).items():
             part[trees] = getattr(others, name)
@@ -116,7 +116,7 @@ class State:
         self.over.logical_and_(~trees)
 
 
-def direction(state: State, faces: Faces, metric: torch.Tensor) -> torch.Tensor:
+def direction(state: FaceState, faces: Faces, metric: torch.Tensor) -> torch.Tensor:
     """- P H P slope by the two-loop recursion; ``metric`` (n_trees, n_features + 1, the same)."""
     shape = state.theta.shape
     vector = faces.project(faces.slope).flatten(1)
@@ -142,7 +142,11 @@ def direction(state: State, faces: Faces, metric: torch.Tensor) -> torch.Tensor:
 
 
 def step(
-    state: State, batch: CostBatch, penalty: BatchPenalty, metric: torch.Tensor, limits: Limits
+    state: FaceState,
+    batch: CostBatch,
+    penalty: BatchPenalty,
+    metric: torch.Tensor,
+    limits: FaceLimits,
 ) -> None:
     """One step of all trees, in place."""
     theta = state.theta
@@ -182,7 +186,9 @@ def step(
     state.over.logical_or_(ended)
 
 
-def _learn(state: State, taken: torch.Tensor, change: torch.Tensor, turned: torch.Tensor) -> None:
+def _learn(
+    state: FaceState, taken: torch.Tensor, change: torch.Tensor, turned: torch.Tensor
+) -> None:
     """Keep the steps that were taken and show positive curvature."""
     made, turn = change.flatten(1), turned.flatten(1)
     curvature = (made * turn).sum(dim=1)
@@ -196,7 +202,11 @@ def _learn(state: State, taken: torch.Tensor, change: torch.Tensor, turned: torc
 
 
 def steps_of(
-    state: State, batch: CostBatch, penalty: BatchPenalty, metric: torch.Tensor, limits: Limits
+    state: FaceState,
+    batch: CostBatch,
+    penalty: BatchPenalty,
+    metric: torch.Tensor,
+    limits: FaceLimits,
 ) -> Callable[[], None]:
     """RECORDED steps as a function; those of the kernel are recorded, and played without Python."""
 

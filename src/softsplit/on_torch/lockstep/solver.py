@@ -127,7 +127,7 @@ def _descended(tasks: Sequence[Task], device: Any, budget: Budget) -> Group:
     table_of = {name: number for number, name in enumerate(homes)}
     tables = np.array([table_of[id(problem.rows)] for problem in problems])
     units = [_units(samples) for samples in folds]
-    scale = Scale.of(problems[0], units, tables)
+    scale = FeatureScale.of(problems[0], units, tables)
 
     def column(values: Any, kind: Any = torch.float64) -> torch.Tensor:
         return torch.as_tensor(np.array(values), dtype=kind, device=device)
@@ -202,7 +202,7 @@ def _group(
     return Group(problems, turned, thresholds, leaves, costs, objectives, none, ended, otherwise)
 
 
-class Scale(NamedTuple):
+class FeatureScale(NamedTuple):
     """Mean and deviation of the standardised features z for every tree, (n, n_features)."""
 
     n_branches: int
@@ -210,7 +210,7 @@ class Scale(NamedTuple):
     deviations: FloatArray
 
     @classmethod
-    def of(cls, problem: TrainingProblem, units: Sequence[Units], tables: Any) -> Scale:
+    def of(cls, problem: TrainingProblem, units: Sequence[Units], tables: Any) -> FeatureScale:
         unit = problem.steepness / problem.n_features
         means = unit * np.array([one.middle - 0.5 for one in units])
         deviations = unit * np.array([one.scale for one in units])
