@@ -59,7 +59,6 @@ def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
     few = EliminationOptions(rows=SampleSizes(support=600, middle=900))
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
-    monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SUPPORT_ROWS", 600)
     monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SAMPLES", (300, 600))
 
 
