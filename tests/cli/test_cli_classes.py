@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softsplit.cli import app, inputs
-from softsplit.cli.console import say, signs_of_life
+from softsplit.cli.console import heartbeat, say
 from softsplit.data import Table, learn
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.report import comparison, walk_path
@@ -91,7 +91,6 @@ def test_rules_in_the_order_of_the_classes():
 
 
 def test_silence_is_broken(capsys, monkeypatch):
-    monkeypatch.setattr("softsplit.cli.console.SILENCE", 0.01)
     before, n_threads = sys.stderr, threading.active_count()
     said = threading.Semaphore(0)
 
@@ -100,9 +99,9 @@ def test_silence_is_broken(capsys, monkeypatch):
         said.release()
 
     monkeypatch.setattr("softsplit.cli.console.say", heard)
-    with signs_of_life(quiet=False):
+    with heartbeat(quiet=False, silence=0.01):
         assert said.acquire(timeout=60) and said.acquire(timeout=60)
-    with signs_of_life(quiet=True):
+    with heartbeat(quiet=True):
         assert threading.active_count() == n_threads, "somebody watches"
     assert sys.stderr is before
     lines = capsys.readouterr().err.splitlines()

@@ -525,11 +525,10 @@ def test_plain_texts_are_read_together_and_others_are_not():
     assert plain_numbers(pd.Series(["1", "2"], dtype="category")) is None  # said to be no numbers
 
 
-def test_many_texts_are_read_in_parts(monkeypatch):
+def test_many_texts_are_read_in_parts():
     texts = [str(n) for n in range(50)] + ["1.5"] * 50
-    monkeypatch.setattr("softsplit.variables.contents.TOGETHER", 7)
-    assert_array_equal(plain_numbers(pd.Series(texts)), np.array(texts, dtype=float))
-    assert plain_numbers(pd.Series([*texts, "007"])) is None
+    assert_array_equal(plain_numbers(pd.Series(texts), chunk=7), np.array(texts, dtype=float))
+    assert plain_numbers(pd.Series([*texts, "007"]), chunk=7) is None
 
 
 @pytest.mark.parametrize("ordered", [False, True])

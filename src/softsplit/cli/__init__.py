@@ -1,4 +1,4 @@
-"""The command line: one module per command, which reads options, calls the library and prints."""
+"""The command line: one module per command, which parses options, calls the library and prints."""
 
 from softsplit.cli.app import app, main
 

@@ -1,7 +1,6 @@
-"""The root command. A new command is a module beside this one and a line at the end.
+"""The root command. To add a command, write a module beside this one and register it at the end.
 
-Options provide commands of their own (``support/options.py``), loaded when they are called or
-listed.
+Option packages provide further commands (``support/options.py``), imported when called or listed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from softsplit.support.version import __version__
 
 
 class Commands(PlainErrors):
-    """The commands of the core, then those of options."""
+    """The commands of the core, then those of the option packages."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._add_options()
@@ -36,7 +35,7 @@ class Commands(PlainErrors):
 
 
 def _command(name: str) -> Any:
-    """The command or group that an option provides, as Click has them."""
+    """Return the Click command or group that an option package provides."""
     loaded = options.load("commands", name)
     if isinstance(loaded, typer.Typer):
         made: Any = get_group(loaded)
@@ -81,7 +80,7 @@ def root(
 
 
 def main() -> None:
-    """The entry point of the ``softsplit`` script and of ``python -m softsplit``."""
+    """Run the command line: entry point of ``softsplit`` and of ``python -m softsplit``."""
     app(prog_name="softsplit")
 
 

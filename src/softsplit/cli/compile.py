@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from softsplit.cli import options
-from softsplit.cli.console import echo, print_json, signs_of_life
+from softsplit.cli.console import echo, heartbeat, print_json
 
 EPILOG = "Example, in the recipe of an image: softsplit compile"
 
@@ -19,7 +19,7 @@ def compile_code(quiet: options.Quiet = False, as_json: options.AsJson = False) 
     NUMBA_CACHE_DIR names one, in that folder.
     """
     began = time.monotonic()
-    with signs_of_life(quiet):
+    with heartbeat(quiet):
         from softsplit.training.precompile import compile_everything
 
         folder = compile_everything()

@@ -1,6 +1,6 @@
-"""What all commands share: printing results, progress and errors.
+"""Output of all commands: results, progress and errors.
 
-While a command works, a line on standard error says so at least every two seconds.
+While a command works, ``heartbeat`` prints a line on standard error at least every two seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import typer
@@ -23,49 +24,72 @@ from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.support.messages import visible
 
 USAGE = 2
-"""Exit code of everything that went wrong."""
+"""Exit code of all errors."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, whether or not a tree was kept."""
+"""Exit code after Ctrl-C (128 + SIGINT), whether or not a tree was kept."""
 
 EXIT_CODES = "Exit codes: 0 done, 2 something is wrong with the request or the data, 130 Ctrl-C."
 
 SHOW_TRACEBACK = "SOFTSPLIT_TRACEBACK"
-"""Environment variable for developers: any value shows where an error arose."""
+"""Environment variable for developers: any value shows the traceback of an error."""
 
 
 ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d+")
-"""Of a scheduler of Dask."""
+"""The address of a Dask scheduler."""
 
-LONGEST = 600
-"""Characters of an error that are still a sentence."""
+
+@dataclass(frozen=True)
+class ConsoleOptions:
+    """Limits of what commands print."""
+
+    error_characters: int = 600
+    """Longer errors come from other libraries and hold tracebacks: only the first line is shown."""
+
+    silence: float = 2.0
+    """Longest time without a line on standard error, in seconds."""
+
+    columns: int = 5
+    """Columns that a message names."""
+
+    path_features: int = 4
+    """Selected features that a line of ``softsplit path`` names."""
+
+    facts: int = 12
+    """Entries of a list that ``softsplit info`` shows."""
+
+    explained_rows: int = 100
+    """Rows that one call of ``softsplit explain`` accepts."""
+
+
+OPTIONS = ConsoleOptions()
 
 
 def console() -> Console:
-    """A console for results; a new one each time, since standard output may be redirected."""
+    """Return a console for results; a new one each time, since stdout may be redirected."""
     return Console(highlight=False, soft_wrap=False)
 
 
 def print_json(values: Any) -> None:
-    """Results for programs: indented JSON and nothing else on standard output."""
+    """Print ``values`` as indented JSON, the only text on standard output."""
     typer.echo(json.dumps(values, indent=2, allow_nan=False))
 
 
 def echo(text: str) -> None:
-    """Results for people, one or several lines; what would steer a terminal is escaped."""
+    """Print results as text, with terminal control characters escaped."""
     typer.echo("\n".join(visible(line) for line in text.split("\n")))
 
 
 def say(message: str) -> None:
-    """A line about the work itself, on standard error."""
+    """Print a progress or error message on standard error."""
     typer.echo(f"softsplit: {visible(message)}", err=True)
 
 
 class PlainErrors(TyperGroup):
-    """A group of commands whose errors are one sentence on standard error and exit code 2."""
+    """A group of commands that reports an error as one sentence and exit code 2."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C that it has not dealt with is said, not swallowed."""
+        """Run a command; turn an unhandled Ctrl-C into ``typer.Abort``."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interruption:
@@ -93,25 +117,25 @@ class PlainErrors(TyperGroup):
 
 
 def with_address(args: Sequence[str]) -> list[str]:
-    """The arguments with an address behind --dask of ``fit``, where none follows it."""
-    made: list[str] = []
-    for one, following in zip(args, [*args, ""][1:], strict=True):
-        alone = one == "--dask" and args[0] == "fit" and not ADDRESS.fullmatch(following)
-        made.append(f"--dask={ON_THIS_MACHINE}" if alone else one)
-    return made
+    """Return ``args`` with a default address for --dask of ``fit`` where none follows it."""
+    completed: list[str] = []
+    for argument, following in zip(args, [*args, ""][1:], strict=True):
+        alone = argument == "--dask" and args[0] == "fit" and not ADDRESS.fullmatch(following)
+        completed.append(f"--dask={ON_THIS_MACHINE}" if alone else argument)
+    return completed
 
 
 def fail(message: str, code: int = USAGE) -> NoReturn:
-    """Say ``message`` on standard error and leave."""
+    """Print ``message`` on standard error and exit with ``code``."""
     say(message)
     sys.exit(code)
 
 
 def sentence(error: Exception) -> str:
-    """An error in one line.
+    """Return an error as one line.
 
-    Errors of the command line itself (a missing option, a wrong value) format their own message;
-    they are recognised by that, since Typer has them from different places in different versions.
+    Usage errors (a missing option, a wrong value) are recognised by ``format_message``, since their
+    class has a different home in different versions of Typer.
     """
     if isinstance(error, typer.Abort):
         return "interrupted before there was anything to keep."
@@ -129,18 +153,15 @@ def sentence(error: Exception) -> str:
 
 
 def _one_line(message: str) -> str:
-    """Of a long text, which is of another library and holds traces, the first line only."""
-    short = message if len(message) <= LONGEST else message.strip().split("\n", 1)[0][:LONGEST]
+    """Return ``message`` as one line that ends in a full stop; of a long one the first line."""
+    most = OPTIONS.error_characters
+    short = message if len(message) <= most else message.strip().split("\n", 1)[0][:most]
     line = " ".join(short.split())
     return line if line.endswith((".", "?")) else f"{line}."
 
 
-SILENCE = 2.0
-"""Seconds."""
-
-
-class _Noted:
-    """A stream that knows when something was last written to it."""
+class _TimedStream:
+    """A stream that records when it was last written to."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -155,24 +176,24 @@ class _Noted:
 
 
 @contextmanager
-def signs_of_life(quiet: bool) -> Iterator[None]:
-    """While this runs, a line with the seconds gone whenever nothing else was said for a while."""
+def heartbeat(quiet: bool, silence: float = OPTIONS.silence) -> Iterator[None]:
+    """Print the elapsed time whenever nothing was written to stderr for ``silence`` seconds."""
     if quiet:
         yield
         return
-    began, noted, done = time.monotonic(), _Noted(sys.stderr), threading.Event()
+    began, timed, done = time.monotonic(), _TimedStream(sys.stderr), threading.Event()
 
     def watch() -> None:
-        while not done.wait(SILENCE / 4):
-            if time.monotonic() - noted.last >= SILENCE - SILENCE / 4:
+        while not done.wait(silence / 4):
+            if time.monotonic() - timed.last >= silence - silence / 4:
                 say(f"at work, {time.monotonic() - began:.0f} s")
 
     watcher = threading.Thread(target=watch, daemon=True)
-    sys.stderr = noted
+    sys.stderr = timed
     watcher.start()
     try:
         yield
     finally:
         done.set()
         watcher.join()
-        sys.stderr = noted.stream
+        sys.stderr = timed.stream

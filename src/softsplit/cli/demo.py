@@ -1,4 +1,4 @@
-"""``softsplit demo``: a tree and its report on a data set that comes with the package."""
+"""``softsplit demo``: a tree and its report on a bundled data set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.outputs import as_object, check_files, write_report
 from softsplit.support.messages import visible
 
@@ -17,7 +17,7 @@ EPILOG = "Example: softsplit demo --data wdbc --out wdbc.html"
 
 
 class DemoData(StrEnum):
-    """Sets that come with scikit-learn."""
+    """Data sets bundled with scikit-learn."""
 
     iris = "iris"
     wine = "wine"
@@ -48,7 +48,7 @@ def demo(
     from softsplit.report.study import FitOptions, fit_tree
 
     rows = learn(Table(data.value, bundled_frame(data.value)), "class")
-    with signs_of_life(quiet):
+    with heartbeat(quiet):
         found = fit_tree(rows, FitOptions(seed=seed, n_jobs=jobs or -1, verbose=not quiet))
         report_data, interrupted = write_report(
             out, data.value, rows, found.tree, found.provenance, seed=seed, jobs=jobs, quiet=quiet

@@ -1,4 +1,4 @@
-"""``softsplit explain``: why a tree says what it says about a row."""
+"""``softsplit explain``: why a tree predicts what it predicts for a row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import echo, print_json
+from softsplit.cli.console import OPTIONS, echo, print_json
 from softsplit.cli.inputs import load_stored, read, rows_for
 
 EPILOG = "Example: softsplit explain tree.json new.csv --row 3"
-MOST_ROWS = 100
 
 
 def explain(
@@ -32,8 +31,8 @@ def explain(
     class.
     """
     wanted = row or [1]
-    if len(wanted) > MOST_ROWS:
-        raise ValueError(f"at most {MOST_ROWS} rows are explained at once.")
+    if len(wanted) > OPTIONS.explained_rows:
+        raise ValueError(f"at most {OPTIONS.explained_rows} rows are explained at once.")
     import numpy as np
 
     from softsplit.reading.explanation import explain as explained
@@ -46,12 +45,12 @@ def explain(
             raise ValueError(f"there is no row {number}; the table has {count}.")
     frame = table.frame.iloc[[n - 1 for n in wanted]]
     rows = rows_for(tree, replace(table, frame=frame))
-    said: list[Any] = []
+    explanations: list[Any] = []
     for i, number in enumerate(wanted):
         one = rows.part(np.array([i]))
         explanation = explained(tree.model, one.X[0], one.cells)
-        said.append({"row": number, **explanation.to_dict()})
+        explanations.append({"row": number, **explanation.to_dict()})
         if not as_json:
             echo(f"row {number}: {explanation}\n")
     if as_json:
-        print_json(said)
+        print_json(explanations)

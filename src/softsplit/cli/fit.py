@@ -1,4 +1,4 @@
-"""``softsplit fit``: from a table to a tree."""
+"""``softsplit fit``: fit a tree to a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import (
     class_weights,
     cost_matrix,
@@ -24,7 +24,7 @@ from softsplit.cli.outputs import (
     as_object,
     check_files,
     figures_object,
-    told_figures,
+    figures_text,
     write_report,
     write_text,
 )
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from softsplit.report import FitOptions, Fitted, ReportData
 
 FIT_SHARE = 0.6
-"""Part of the time limit for choosing and training, if a report is to follow."""
+"""Fraction of the time limit for model selection and training if a report follows."""
 
 EPILOG = (
     "Example: softsplit fit patients.csv --target outcome --model tree.json --report tree.html. "
@@ -95,7 +95,7 @@ def fit(
             }
         )  # fmt: skip
         source = context.get_parameter_source("time_limit")
-        usual = source is not None and source.name == "DEFAULT"  # no limit that was not asked for
+        usual = source is not None and source.name == "DEFAULT"  # on a cluster no default limit
         interrupted = cluster.fit_dask(
             data,
             target,
@@ -122,8 +122,8 @@ def fit(
     rows = training_rows(
         table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
     )
-    # Here, after the first words: it takes seconds. What saves the tree is ready before there is
-    # one, so that Ctrl-C finds no gap between the two.
+    # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
+    # cannot come between a trained tree and the import of what saves it.
     from softsplit.persistence import dumps_model
     from softsplit.report.study import FitOptions, fit_tree
 
@@ -147,11 +147,11 @@ def fit(
         groups=grouped(rows, groups),
     )
     start = time.perf_counter()
-    with option_advice(), signs_of_life(quiet):
+    with option_advice(), heartbeat(quiet):
         found = fit_tree(rows, settings)
     for note in found.notes:
         say(note)
-    if model is not None:  # first: whatever becomes of the report, the tree is kept
+    if model is not None:  # first: the tree is kept even if the report fails
         write_text(model, dumps_model(found.tree))
         if not quiet:
             say(f"the tree is in {model}")
@@ -160,8 +160,8 @@ def fit(
         left = None
         if time_limit:
             spent = min(time.perf_counter() - start, settings.time_limit or 0.0)
-            left = time_limit - spent  # compiling before the choice does not count
-        with signs_of_life(quiet):
+            left = time_limit - spent  # the time to compile does not count
+        with heartbeat(quiet):
             report_data, interrupted = _reported(table.name, rows, found, settings, report, left)
     if report is not None and report_data is None:
         how = f"; make it with: softsplit report {model} {data}" if model else ""
@@ -189,7 +189,7 @@ def _reported(
     report: Path,
     time_limit: float | None,
 ) -> tuple[ReportData | None, bool]:
-    """What the report was made of, None if Ctrl-C came before; and whether it came."""
+    """Write the report; return its data, None after an early Ctrl-C, and whether Ctrl-C came."""
     report_data: ReportData | None = None
     with suppress(KeyboardInterrupt):
         report_data, interrupted = write_report(
@@ -216,8 +216,8 @@ def _show(
     import numpy as np
 
     tree = found.tree
-    said = tree.classes_[tree.tree_.predict_index(rows.matrix)]
-    right = float(np.mean(said == rows.y))
+    predicted = tree.classes_[tree.tree_.predict_index(rows.matrix)]
+    training_accuracy = float(np.mean(predicted == rows.y))
     accuracy = None if report_data is None else report_data.accuracy(report_data.chosen)
     names = [tree.tree_.column_names[j] for j in tree.selected_features_]
     if as_json:
@@ -235,7 +235,7 @@ def _show(
                 "scale": tree.scale,
                 "loss": tree.loss,
                 "steepness": float(tree.tree_.steepness),
-                "training_accuracy": right,
+                "training_accuracy": training_accuracy,
                 "chosen_score": found.score,
                 "accuracy": as_object(accuracy),
                 **({} if report_data is None else figures_object(report_data)),
@@ -246,9 +246,9 @@ def _show(
         return
     from softsplit.reading.text import export_text
 
-    facts = {"training accuracy": f"{100 * right:.1f} %"}
+    facts = {"training accuracy": f"{100 * training_accuracy:.1f} %"}
     if report_data is not None and accuracy is not None:
-        facts |= told_figures(report_data)
+        facts |= figures_text(report_data)
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"

@@ -1,4 +1,4 @@
-"""``softsplit info``: what a model file, a table or this installation holds."""
+"""``softsplit info``: describe a model file, a table or this installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import echo, print_json
+from softsplit.cli.console import OPTIONS, echo, print_json
 from softsplit.cli.inputs import read
 from softsplit.support.messages import visible
 from softsplit.support.options import provided
@@ -20,15 +20,14 @@ from softsplit.support.version import __version__
 EPILOG = "Examples: softsplit info, softsplit info tree.json, softsplit info patients.csv"
 NEEDED = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
 OPTIONAL = {"pyarrow": "parquet", "openpyxl": "excel", "onnx": "onnx"}
-"""Distributions that the core can use, and their extras; options name theirs themselves."""
+"""Optional distributions of the core and their extras; option packages declare their own."""
 
-SHOWN = 12
 TITLES = {
     "selected_features": "features used",
     "local_strength": "strength per coefficient",
     "global_strength": "strength per feature",
 }
-"""What people read in place of names in JSON; those of columns and packages stay as they are."""
+"""Titles of facts in text output, where they differ from the keys in JSON."""
 
 
 def info(
@@ -50,11 +49,11 @@ def info(
         print_json(facts)
         return
     facts = {visible(TITLES.get(name, name)): value for name, value in facts.items()}
-    width = max(map(len, facts)) + 2
+    width, most = max(map(len, facts)) + 2, OPTIONS.facts
     for name, value in facts.items():
-        listed = value[:SHOWN] if isinstance(value, list) else [value]
+        listed = value[:most] if isinstance(value, list) else [value]
         text = ", ".join(map(visible, listed))
-        more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > SHOWN else ""
+        more = f", ... ({len(value)})" if isinstance(value, list) and len(value) > most else ""
         echo(f"{name:<{width}}{text}{more}")
 
 
@@ -111,6 +110,6 @@ def _table(source: str, encoding: str | None) -> dict[str, Any]:
     frame = with_decimal_points(table)
     facts: dict[str, Any] = {"kind": "table", "rows": len(frame), "columns": len(frame.columns)}
     for name in frame.columns:
-        kind, gaps = column_facts(str(name), frame[name], np.ones(len(frame)))
-        facts[f"column {name}"] = kind + (f", {gaps} missing" if gaps else "")
+        kind, missing = column_facts(str(name), frame[name], np.ones(len(frame)))
+        facts[f"column {name}"] = kind + (f", {missing} missing" if missing else "")
     return facts

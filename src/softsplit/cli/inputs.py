@@ -1,5 +1,5 @@
-"""From the arguments of a command to tables, models, rows, and the weights, costs and minimum rates
-of classes (CLASS=NUMBER, or a number)."""
+"""Conversion of command arguments into tables, models, coded rows, and the weights, costs and
+minimum rates of classes (CLASS=NUMBER, or a number)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softsplit.cli.console import say
+from softsplit.cli.console import OPTIONS, say
 from softsplit.support.messages import AdvisedError, shown
 
 if TYPE_CHECKING:
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from softsplit.persistence.document import Stored
     from softsplit.variables import CodedRows
 
-SHOWN = 5
-"""Columns that a sentence names."""
-
 
 def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table:
-    """The table; said before the work starts, since loading pandas takes a moment."""
+    """Read a table; announce it first, since importing pandas takes a moment."""
     if not quiet:
         say(f"reading {'standard input' if source == '-' else source}")
     from softsplit.data.files import read_table
@@ -38,14 +35,17 @@ def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table
 
 
 def training_rows(
-    table: Table, target: str, quiet: bool = False, **said: Sequence[str] | None
+    table: Table, target: str, quiet: bool = False, **columns_by_kind: Sequence[str] | None
 ) -> LabelledRows:
-    """Coded rows; ``said`` are names of columns by what the options say that they are."""
+    """Return the coded rows of a training table.
+
+    ``columns_by_kind`` are the lists of column names given for each kind (--drop, --date, ...).
+    """
     from softsplit.data.learning import learn, split_names
     from softsplit.variables import ColumnsLeftOut
 
     feature_types: dict[str, str] = {}
-    for kind, listed in said.items():
+    for kind, listed in columns_by_kind.items():
         for name in split_names(listed or (), list(map(str, table.frame.columns))):
             if feature_types.setdefault(name, kind) != kind:
                 raise ValueError(
@@ -67,20 +67,20 @@ def training_rows(
 
 
 def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]] | None:
-    """Columns that are selected together, a list for each group; all that are absent are named."""
+    """Return the groups of --groups as lists of column names; one error names all absent ones."""
     from softsplit.data.learning import split_names
 
     names = rows.coding.names
     groups = [split_names([entry], names) for entry in listed or ()]
     absent = [name for group in groups for name in group if name not in names]
     if absent:
-        told = ", ".join(shown(name, 20) for name in absent[:SHOWN])
-        raise ValueError(f"--groups names {told}, which is no column beside the target.")
+        text = ", ".join(shown(name, 20) for name in absent[: OPTIONS.columns])
+        raise ValueError(f"--groups names {text}, which is no column beside the target.")
     return groups or None
 
 
 def load(path: Path) -> SoftTreeClassifier:
-    """The estimator in a model file."""
+    """Load the estimator of a model file."""
     from softsplit.persistence.files import load_model
 
     found: SoftTreeClassifier = _load(path, load_model)
@@ -88,7 +88,7 @@ def load(path: Path) -> SoftTreeClassifier:
 
 
 def load_stored(path: Path) -> Stored:
-    """The tree in a model file, without what it takes to train one."""
+    """Load the tree of a model file, without importing the training code."""
     from softsplit.persistence.files import load_tree
 
     found: Stored = _load(path, load_tree)
@@ -112,9 +112,10 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def rows_for(tree: Stored, table: Table) -> CodedRows:
-    """Rows coded as the tree was trained; columns that it does not use need not be there.
+    """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
-    What training did not have is said: those rows have an answer, and ``explain`` tells how.
+    A message counts values that are unlike all training rows: they are imputed, and ``explain``
+    says how.
     """
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
@@ -124,20 +125,21 @@ def rows_for(tree: Stored, table: Table) -> CodedRows:
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
     rows = coding.code(features_of(frame, model.target), needed if coding.named else None)
-    odd = {
+    unseen = {
         coding.variables[i].name: int(rows.cells[i].unseen(coding.variables[i].gaps).sum())
         for i in needed
     }
-    told = [f"{shown(name, 40)} ({count:,})" for name, count in odd.items() if count]
-    if told:
-        which = ", ".join(told[:SHOWN]) + (", ..." if len(told) > SHOWN else "")
+    listed = [f"{shown(name, 40)} ({count:,})" for name, count in unseen.items() if count]
+    if listed:
+        most = OPTIONS.columns
+        which = ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")
         say(f"rows hold what training did not have, in column {which}; explain says more.")
     return rows
 
 
 @contextmanager
 def option_advice() -> Iterator[None]:
-    """Errors that advise on arguments of Python advise on options of the command instead."""
+    """Rephrase the advice of errors: options of the command instead of Python arguments."""
     try:
         yield
     except AdvisedError as error:
@@ -156,7 +158,7 @@ def _advice(error: AdvisedError) -> str:
 
 
 def class_weights(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """What a row of each class counts: "balanced", or a number by class."""
+    """Return the class weights: None, "balanced", or a number for each class."""
     if not given:
         return None
     if list(given) == ["balanced"]:
@@ -165,7 +167,7 @@ def class_weights(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
 
 
 def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """Least share of each class that is to be right: one number for all, or by class."""
+    """Return the minimum true-class rates: "auto", one number for all, or one for each class."""
     if not given:
         return "auto"
     if len(given) == 1 and "=" not in given[0]:
@@ -174,7 +176,7 @@ def minimum_rates(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
 
 
 def cost_matrix(given: Sequence[str] | None, classes: Sequence[str]) -> Any:
-    """What mistakes cost: the mistakes about a class that is named, and 1 for all others."""
+    """Return the cost matrix: the given cost for each error on a named true class, 1 for others."""
     if not given:
         return None
     named = _by_class("--cost", given, classes)

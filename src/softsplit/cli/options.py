@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class ScaleName(StrEnum):
-    """To which units features are brought before training."""
+    """Scaling of the features before training."""
 
     minmax = "minmax"
     quantile = "quantile"
@@ -18,14 +18,14 @@ class ScaleName(StrEnum):
 
 
 class LossName(StrEnum):
-    """What a tree is to lower on the training rows."""
+    """The training loss."""
 
     log = "log"
     cost = "cost"
 
 
 class Scope(StrEnum):
-    """What is penalised: the size of a tree, features, single coefficients, or half and half."""
+    """What is penalised: size (both counts), features, coefficients, or the last two by halves."""
 
     size = "size"
     global_ = "global"
@@ -34,7 +34,7 @@ class Scope(StrEnum):
 
 
 class Selection(StrEnum):
-    """Which of the trees that were compared is taken."""
+    """The rule that selects one of the compared trees."""
 
     auto = "auto"
     sparse = "sparse"
@@ -43,16 +43,16 @@ class Selection(StrEnum):
 
 
 ON_THIS_MACHINE = "here"
-"""What --dask is where no address follows it."""
+"""The value of --dask if no address follows it: a cluster in this process."""
 
 DATA = "The data"
 TREE = "The tree"
 RUN = "The run"
 
 
-def of_tree(flag: str, said: str) -> Any:
-    """An option that says what tree is wanted."""
-    return typer.Option(flag, help=said, rich_help_panel=TREE)
+def of_tree(flag: str, text: str) -> Any:
+    """Return an option of the panel ``TREE`` with the help ``text``."""
+    return typer.Option(flag, help=text, rich_help_panel=TREE)
 
 
 Data = Annotated[
@@ -210,16 +210,16 @@ TimeLimit = Annotated[
 EFFORTS = ("fast", "balanced", "thorough")
 
 
-def _effort(said: str) -> str | float:
-    """The name of an effort, or a number."""
-    if said in EFFORTS:
-        return said
+def _effort(text: str) -> str | float:
+    """Parse an effort: one of the names, or a positive number."""
+    if text in EFFORTS:
+        return text
     try:
-        number = float(said)
+        number = float(text)
     except ValueError:
         number = 0.0
     if not 0.0 < number < float("inf"):
-        raise typer.BadParameter(f"{said!r} is none of {', '.join(EFFORTS)}, and no number > 0.")
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(EFFORTS)}, and no number > 0.")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Files that commands write: checked before the work, and written as a whole."""
+"""Output files of commands, checked before the work and written atomically; figures of reports."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ if TYPE_CHECKING:
     from softsplit.report import ReportData
     from softsplit.report.metrics import Interval
 
-STANDARD_INPUT = 0
-
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all."""
+    """Write a file atomically."""
     write_file(path, text.encode("utf-8", errors="replace"))
 
 
 def check_files(
     outputs: dict[str, Path | None], *, table: str | None = None, model: Path | None = None
 ) -> None:
-    """Refuse, before any work is done, files that cannot be written or are read as well."""
-    read_from = STANDARD_INPUT if table == "-" else table
+    """Raise, before any work is done, if an output cannot be written or is also an input."""
+    read_from = 0 if table == "-" else table  # 0 is the file descriptor of standard input
     check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
 
 
@@ -42,7 +40,7 @@ def write_report(
     quiet: bool,
     time_limit: float | None = None,
 ) -> tuple[ReportData, bool]:
-    """Write the report of a tree; what it was made of, and whether Ctrl-C cut it short."""
+    """Write the report of a tree; return its data and whether Ctrl-C cut it short."""
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
 
@@ -54,7 +52,7 @@ def write_report(
 
 
 def figures_object(report_data: ReportData) -> dict[str, Any]:
-    """All figures of the chosen tree and the plain methods, as they are printed in JSON."""
+    """Return the metrics of the chosen tree and of the baselines, for JSON output."""
     from softsplit.selection.baselines import BASELINES
 
     found = {"tree": report_data.metrics(report_data.chosen)}
@@ -78,19 +76,19 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
     return {"figures": judged, "by_class": classes}
 
 
-def told_figures(report_data: ReportData) -> dict[str, str]:
-    """How good the chosen tree is on rows left out: what leads first, and each rare class."""
+def figures_text(report_data: ReportData) -> dict[str, str]:
+    """Return the metrics of the chosen tree on held-out rows, the leading one first, as text."""
     from softsplit.report.measures import rare_sentence, verdict
 
     found = report_data.metrics(report_data.chosen)
     assert found is not None
-    told = {"accuracy": found.accuracy, "balanced accuracy": found.balanced}
+    metrics = {"accuracy": found.accuracy, "balanced accuracy": found.balanced}
     if report_data.rare is not None:
-        told = dict(reversed(told.items()))
+        metrics = dict(reversed(metrics.items()))
     facts = {
         f"{name} on rows left out": f"{100 * value.value:.1f} % (95 % interval "
         f"{100 * value.low:.1f} to {100 * value.high:.1f})"
-        for name, value in told.items()
+        for name, value in metrics.items()
     }
     if report_data.undertrained:
         facts["beware"] = verdict(report_data)
@@ -99,5 +97,5 @@ def told_figures(report_data: ReportData) -> dict[str, str]:
 
 
 def as_object(interval: Interval | None) -> dict[str, Any] | None:
-    """An accuracy with its interval, as it is printed in JSON."""
+    """Return an accuracy with its confidence interval, for JSON output."""
     return None if interval is None else interval._asdict()

@@ -1,4 +1,4 @@
-"""``softsplit path``: trees from a weak penalty to a strong one."""
+"""``softsplit path``: the regularisation path, from a weak penalty to a strong one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, console, print_json, say, signs_of_life
+from softsplit.cli.console import INTERRUPTED, OPTIONS, console, heartbeat, print_json, say
 from softsplit.cli.inputs import grouped, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from softsplit.report import ReportData
 
 EPILOG = "Example: softsplit path patients.csv --target outcome --depth 2"
-SHOWN_NAMES = 4
 
 
 def path(
@@ -74,7 +73,7 @@ def path(
         effort=effort,
         groups=grouped(rows, groups),
     )
-    with signs_of_life(quiet):
+    with heartbeat(quiet):
         walked = walk_path(
             settings, rows, fitted=False, points=points, seed=seed, n_jobs=jobs or -1,
             time_limit=time_limit or None, say=(lambda _: None) if quiet else say,
@@ -116,16 +115,17 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
     for title in ("strength", "features", "coefficients", "accuracy", "95 % interval"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("which")
+    most = OPTIONS.path_features
     for line in lines:
         found = line["accuracy"]
         names = line["selected_features"]
-        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        more = f" and {len(names) - most} more" if len(names) > most else ""
         table.add_row(
             f"{line['local_strength'] + line['global_strength']:.4g}",
             f"{line['features']} of {n_features}",
             str(line["coefficients"]),
             "-" if found is None else f"{100 * found['value']:.1f} %",
             "" if found is None else f"{100 * found['low']:.1f} to {100 * found['high']:.1f}",
-            Text(", ".join(map(visible, names[:SHOWN_NAMES])) + more),
+            Text(", ".join(map(visible, names[:most])) + more),
         )
     console().print(table)

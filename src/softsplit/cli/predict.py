@@ -1,4 +1,4 @@
-"""``softsplit predict``: what a tree says about the rows of a table."""
+"""``softsplit predict``: predict the classes of the rows of a table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def predict(
         print_json([_as_object(row, proba) for row in answers])
         return
     classes = [str(c) for c in tree.classes]
-    if out is None:  # to a person or, bit by bit, to a program
+    if out is None:  # labels are escaped on a terminal and left as they are in a pipe
         written = visible if sys.stdout.isatty() else str
         typer.echo(_csv(answers, classes, proba, written), nl=False)
     else:
@@ -65,45 +65,47 @@ def predict(
 
 
 def _answers(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
-    """Number of the row, its class, its probabilities."""
+    """Return for each row its number, its predicted class and its class probabilities."""
     if len(rows) == 0:
         return []
-    chances, called = tree.predict_proba(rows.X), tree.classes[tree.predict_index(rows.X)]
+    probabilities = tree.predict_proba(rows.X)
+    predicted = tree.classes[tree.predict_index(rows.X)]
     names = [str(label) for label in tree.classes]
     return [
-        (i + 1, str(called[i]), dict(zip(names, chances[i], strict=True))) for i in range(len(rows))
+        (i + 1, str(predicted[i]), dict(zip(names, probabilities[i], strict=True)))
+        for i in range(len(rows))
     ]
 
 
 def _compare(table: Table, tree: TreeModel, answers: Any, quiet: bool) -> None:
-    """Where the table has the target, say how many answers are right."""
+    """If the table has the target column, print how many predictions agree with it."""
     from softsplit.data.learning import class_texts
 
     target = tree.target
     if quiet or target not in table.frame.columns:
         return
     known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
-    pairs = [(known[i - 1], said) for i, said, _ in answers if known[i - 1] in classes]
+    pairs = [(known[i - 1], label) for i, label, _ in answers if known[i - 1] in classes]
     if pairs:
-        right = sum(was == said for was, said in pairs)
-        share = 100 * right / len(pairs)
-        say(f"{right:,} of {len(pairs):,} answers agree with column {target!r} ({share:.1f} %).")
+        correct = sum(true == label for true, label in pairs)
+        share = 100 * correct / len(pairs)
+        say(f"{correct:,} of {len(pairs):,} answers agree with column {target!r} ({share:.1f} %).")
 
 
 def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:
-    number, label, chances = row
+    number, label, probabilities = row
     made: dict[str, Any] = {"row": number, "prediction": label}
     if proba:
-        made["probabilities"] = {k: float(v) for k, v in chances.items()}
+        made["probabilities"] = {k: float(v) for k, v in probabilities.items()}
     return made
 
 
 def _csv(answers: Any, classes: list[str], proba: bool, written: Callable[[str], str] = str) -> str:
-    """The answers; ``written`` says how a label is put."""
+    """Return the predictions as CSV; ``written`` converts a label to its text."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes if proba)])
-    for number, label, chances in answers:
-        shown = [f"{chances[c]:.6g}" for c in classes] if proba else []
-        writer.writerow([number, written(label), *shown])
+    for number, label, probabilities in answers:
+        values = [f"{probabilities[c]:.6g}" for c in classes] if proba else []
+        writer.writerow([number, written(label), *values])
     return buffer.getvalue()

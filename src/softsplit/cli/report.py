@@ -1,4 +1,4 @@
-"""``softsplit report``: the report of a tree that was fitted before."""
+"""``softsplit report``: write the report of a saved tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import load, option_advice, read
 from softsplit.cli.outputs import as_object, check_files, figures_object, write_report
 from softsplit.support.messages import visible
@@ -51,7 +51,7 @@ def report(
     with option_advice():
         rows = rows_of(tree, table, target)
     provenance = (("Tree", f"read from {visible(model.name)}"),)
-    with signs_of_life(quiet):
+    with heartbeat(quiet):
         report_data, interrupted = write_report(
             out, table.name, rows, tree, provenance,
             seed=seed, jobs=jobs, quiet=quiet, time_limit=time_limit or None,

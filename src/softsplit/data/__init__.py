@@ -1,4 +1,4 @@
-"""Data sets: the paper's by name, and the user's own tables."""
+"""Data sets: those of the paper by name, and the user's own tables."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ _HOMES = {
     "read_table": "files",
 }
 
-# To read a table takes no scikit-learn.
+# Names are imported at first use: reading a table must not import scikit-learn.
 __getattr__, __dir__ = late_names(__name__, _HOMES)

@@ -1,10 +1,10 @@
-"""From columns of a frame to numbers.
+"""Codings of the columns of a frame as numbers.
 
-onehot        one column per level of a categorical column, levels sorted as text
+onehot        one indicator per level of a categorical column, levels sorted as text
 drop-first    the same without the first level
-binary-once   one-hot, but a column of two levels becomes one column, the indicator of the second
+binary-once   one-hot, but two levels give one column, the indicator of the second level
 ordinal       the position of the level among the sorted levels
-none          columns as they are; text is refused
+none          numeric columns unchanged; text is an error
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from softsplit.data.dataset import Dataset
 from softsplit.support.arrays import FloatArray
 
 LARGEST_WHOLE = 2.0**53
-"""Beyond this floats skip whole numbers, and beyond 2^63 they fit into no integer."""
+"""Beyond this floats do not represent all integers, and beyond 2^63 they exceed int64."""
 
 PlainCoding = Literal["onehot", "drop-first", "binary-once", "ordinal", "none"]
 
@@ -33,7 +33,7 @@ def code_frame(
     coding: PlainCoding,
     dropped_rows: int = 0,
 ) -> Dataset:
-    """The data set of a complete frame: every column but ``target`` is a feature."""
+    """Return the data set of a frame without missing values: features are all but ``target``."""
     if coding not in get_args(PlainCoding):
         raise ValueError(
             f"coding {coding!r} is unknown; choose one of {', '.join(get_args(PlainCoding))}."
@@ -64,7 +64,7 @@ def code_frame(
 
 
 def coded_names(name: str, levels: Sequence[str] | None, coding: PlainCoding) -> tuple[str, ...]:
-    """Names of the features that a column becomes; ``levels`` is None for a column of numbers."""
+    """Return the names of the features of a column; ``levels`` is None for a numeric column."""
     if levels is None or coding == "ordinal":
         return (name,)
     return tuple(f"{name}={level}" for level in levels[_skipped(levels, coding) :])
@@ -73,7 +73,10 @@ def coded_names(name: str, levels: Sequence[str] | None, coding: PlainCoding) ->
 def coded_values(
     values: NDArray[Any], levels: Sequence[str] | None, coding: PlainCoding
 ) -> FloatArray:
-    """Features of a column, (n_rows, n_features); texts that are no level are none of them."""
+    """Return the features of a column, shape (n_rows, n_features).
+
+    An unlisted text gives zeros, or NaN under the ordinal coding.
+    """
     if levels is None:
         return values.astype(float)[:, None]
     if coding == "ordinal":
@@ -84,12 +87,12 @@ def coded_values(
 
 
 def _skipped(levels: Sequence[str], coding: PlainCoding) -> int:
-    """How many of the first levels get no feature."""
+    """Return the number of leading levels without a feature, 0 or 1."""
     return int(coding == "drop-first" or (coding == "binary-once" and len(levels) == 2))
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Values as text; whole numbers without a decimal point, however they are stored."""
+    """Return values as text; integers stored as floats are written without a decimal point."""
     if pd.api.types.is_float_dtype(column.dtype) and np.all(
         (column == np.floor(column)) & (np.abs(column) <= LARGEST_WHOLE)
     ):

@@ -1,4 +1,4 @@
-"""Data sets as numbers with names, errors that callers tell apart, and stratified samples."""
+"""The ``Dataset`` record, errors with advice, and stratified sampling of rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from softsplit.support.messages import AdvisedError
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features (n_samples, n_features), labels as strings, and the names of both.
+    """Features ``X`` of shape (n_samples, n_features), labels ``y`` as strings, and their names.
 
-    ``dropped_rows`` counts rows that were left out because a value was missing.
+    ``dropped_rows`` is the number of rows dropped because of missing values.
     """
 
     name: str
@@ -29,17 +29,17 @@ class Dataset:
 
 
 class TooFewToChoose(AdvisedError):
-    """Rows are too few to compare settings by cross-validation."""
+    """Raised if the rows are too few to compare settings by cross-validation."""
 
 
 class UnknownTarget(AdvisedError):
-    """A tree does not know what the column with its classes is called."""
+    """Raised if a tree does not record the name of its target column."""
 
 
 def sample_rows(y: NDArray[Any], count: int, seed: int) -> NDArray[np.intp]:
-    """``count`` rows in ascending order, with classes in proportion where they can be.
+    """Return the indices of ``count`` random rows in ascending order, stratified if possible.
 
-    The same seed draws the same rows. A class of which none was drawn gets its first row added.
+    The same ``seed`` draws the same rows. If a class is not drawn, its first row is added.
     """
     everything = np.arange(len(y))
     if count >= len(y):

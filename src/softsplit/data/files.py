@@ -1,9 +1,8 @@
-"""Reading tables: CSV of any common kind, Parquet, Feather, Excel, standard input.
+"""Readers of tables: CSV in its common dialects, Parquet, Feather, Excel, standard input.
 
-Fields of a text file stay text here, so that a level "010" is the same in every file; which
-columns hold numbers is decided where the table is coded (``learning.py``).
-
-``require_columns`` and the like refuse tables without the columns that are needed, in one sentence.
+Fields of a text file stay text here, so that a level "010" is the same in every file;
+``learning.py`` decides which columns are numeric. ``require_columns`` and the functions after it
+check the columns of a table.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from softsplit.support.messages import cut, shown, visible
+from softsplit.variables.coding import listed_columns
 
 STDIN = "-"
 SEPARATORS = (",", ";", "\t", "|")
@@ -37,33 +37,47 @@ PARQUET_MAGIC = b"PAR1"
 FEATHER_MAGIC = b"ARROW1"
 EXCEL_MAGIC = b"PK\x03\x04"
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-HEADER_BYTES = 1 << 20
-MAX_RATIO = 200
-"""A compressed file that unpacks to more than so many times its size is refused."""
-
-ALWAYS_UNPACKED = 1 << 26
-"""Bytes that are unpacked whatever the ratio."""
-
-LONGEST_NAME = 500
-"""Characters of a column's name; more are a quotation mark that was never closed."""
-
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
+class FileLimits:
+    """Bounds on what is read, against damaged and hostile files."""
+
+    header_bytes: int = 1 << 20
+    """The separator and the column names are looked for in the first so many characters."""
+
+    expansion: int = 200
+    """Largest ratio of the unpacked to the packed size of a compressed file."""
+
+    always_unpacked: int = 1 << 26
+    """Bytes that are unpacked whatever the ratio."""
+
+    name_characters: int = 500
+    """Longest column name; a longer one is due to a quotation mark that was never closed."""
+
+    def unpacked_bytes(self, packed: int) -> int:
+        """Return the largest unpacked size allowed for a file of ``packed`` bytes."""
+        return max(self.always_unpacked, self.expansion * packed)
+
+
+LIMITS = FileLimits()
+
+
+@dataclass(frozen=True)
 class Table:
-    """A table as it was read.
+    """A table as read from a file.
 
     Attributes
     ----------
     name : str
-        How to call it: the name of the file without its ending.
+        The name of the file without its ending.
     frame : pandas frame
-        Columns of text files hold text, those of other files their own type.
+        Columns of text files hold text, those of other files keep their type.
     decimal_comma : bool
-        Whether "1,5" may be a number: in text files whose fields are parted by something else.
+        Whether "1,5" may be a number: true for text files whose separator is not the comma.
     notes : tuple of str
-        What was done that the user may want to know.
+        Notes to the user, such as a column that was dropped.
     """
 
     name: str
@@ -73,17 +87,17 @@ class Table:
 
 
 def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
-    """The table in a file, or in standard input for "-".
+    """Read the table in a file, or from standard input if ``source`` is "-".
 
     Parameters
     ----------
     source : path or "-"
-        .csv, .tsv, .txt (each also .gz), .parquet, .pq, .feather, .arrow or .xlsx, of which the
-        first sheet is read. In text files the first line names the
-        columns; the separator is whichever of comma, semicolon, tab and bar divides that line
-        into most fields. Empty fields, "?", "NA" and the like are missing values.
+        A .csv, .tsv, .txt (each also .gz), .parquet, .pq, .feather, .arrow or .xlsx file (first
+        sheet). In text files the first line names the columns; the separator is whichever of
+        comma, semicolon, tab and bar splits that line into most fields. Empty fields, "?", "NA"
+        and the like are missing values.
     encoding : str, optional
-        UTF-8 (or what a byte order mark says) if not given.
+        Default: the encoding of the byte order mark, or UTF-8.
     """
     if str(source) == STDIN:
         return _parsed("standard input", sys.stdin.buffer.read(), encoding)
@@ -106,7 +120,7 @@ def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
 
 
 def _unpacked(name: str, content: bytes) -> bytes:
-    most = max(ALWAYS_UNPACKED, MAX_RATIO * len(content))
+    most = LIMITS.unpacked_bytes(len(content))
     parts, size = [], 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -117,8 +131,8 @@ def _unpacked(name: str, content: bytes) -> bytes:
         raise ValueError(f"file {name!r} is not compressed as its name says.") from None
     if size > most:
         raise ValueError(
-            f"file {name!r} unpacks to more than {MAX_RATIO} times its size; if you trust it, "
-            "unpack it yourself."
+            f"file {name!r} unpacks to more than {LIMITS.expansion} times its size; if you trust "
+            "it, unpack it yourself."
         )
     return b"".join(parts)
 
@@ -158,21 +172,21 @@ def _of_arrow(name: str, content: bytes, kind: str) -> pd.DataFrame:
     read = pyarrow.parquet.read_table if kind == "Parquet" else pyarrow.feather.read_table
     try:
         table = read(io.BytesIO(content))
-        table.validate(full=True)  # text that is no text would otherwise be found much later
+        table.validate(full=True)  # invalid UTF-8 would otherwise fail much later
         return table.to_pandas()
-    except Exception as error:  # pyarrow has its own family of errors
+    except Exception as error:  # pyarrow has its own hierarchy of errors
         raise ValueError(f"{name} cannot be read as {kind}: {_first_line(error)}.") from None
 
 
 def _excel(name: str, content: bytes) -> pd.DataFrame:
-    """The first sheet; an archive that unpacks to far more than its size is refused."""
+    """Read the first sheet; raise ``ValueError`` if the archive expands beyond the limits."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as parts:
             size = sum(part.file_size for part in parts.infolist())
     except zipfile.BadZipFile:
         raise ValueError(f"{name} cannot be read as Excel: it is damaged.") from None
-    if size > max(ALWAYS_UNPACKED, MAX_RATIO * len(content)):
-        raise ValueError(f"{name} unpacks to more than {MAX_RATIO} times its size.")
+    if size > LIMITS.unpacked_bytes(len(content)):
+        raise ValueError(f"{name} unpacks to more than {LIMITS.expansion} times its size.")
     try:
         import openpyxl  # noqa: F401 - pandas reads with it
     except ImportError:
@@ -196,7 +210,7 @@ READERS = {PARQUET_MAGIC: _parquet, FEATHER_MAGIC: _feather, EXCEL_MAGIC: _excel
 
 
 def first_repeated(names: Iterable[str]) -> str | None:
-    """The first name that came before; in one pass, since a file may have a million columns."""
+    """Return the first duplicate name, or None; linear time, for files of very many columns."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -216,10 +230,10 @@ def _unique(name: str, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _check_length(name: str, place: int, column: str) -> None:
-    if len(column) > LONGEST_NAME:
+    if len(column) > LIMITS.name_characters:
         raise ValueError(
             f"the name of column {place + 1} of {name} has {len(column)} characters, more than "
-            f"{LONGEST_NAME}; the first line must name all columns."
+            f"{LIMITS.name_characters}; the first line must name all columns."
         )
 
 
@@ -242,8 +256,8 @@ def _decoded(name: str, content: bytes, encoding: str | None) -> str:
 
 
 def _separator(text: str) -> str:
-    """Whichever divides the first line into most fields; a comma if none does."""
-    head = text[:HEADER_BYTES]
+    """Return the separator that splits the first line into most fields; a comma if none does."""
+    head = text[: LIMITS.header_bytes]
     return max(SEPARATORS, key=lambda mark: len(_header(head, mark)))
 
 
@@ -256,7 +270,7 @@ def _header(text: str, separator: str) -> list[str]:
 
 
 def _check_header(name: str, text: str, separator: str) -> None:
-    header = [field.strip() for field in _header(text[:HEADER_BYTES], separator)]
+    header = [field.strip() for field in _header(text[: LIMITS.header_bytes], separator)]
     for place, field in enumerate(header):
         _check_length(name, place, field)
     repeated = first_repeated(filter(None, header))
@@ -289,7 +303,7 @@ def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
             if place:
                 what = "line {1} has {2} fields where there are {0} columns".format(*place.groups())
             elif opened := re.search(r"EOF inside string starting at row (\d+)", str(error)):
-                # Counted from zero, without empty lines: near enough to find it.
+                # pandas counts from zero and skips empty lines, so the line is approximate.
                 what = f"a quotation mark near line {int(opened[1]) + 1} is never closed"
                 hint = "close it, or double it inside a quoted field"
             raise ValueError(f"{name} cannot be read: {what}; {hint}.") from None
@@ -302,7 +316,7 @@ def _stripped(column: Any) -> Any:
 
 
 def _without_index(name: str, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Without a first column that has no name and counts the rows: pandas writes such."""
+    """Drop an unnamed first column that numbers the rows, as written by ``DataFrame.to_csv``."""
     first = str(frame.columns[0])
     if not re.fullmatch(r"Unnamed: 0", first):
         return frame, ()
@@ -315,7 +329,7 @@ def _without_index(name: str, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[
 
 
 def as_numbers(column: pd.Series, decimal_comma: bool) -> pd.Series | None:
-    """A column as floats, or None if it holds anything else; missing values stay."""
+    """Return a column as floats, NaN for missing values, or None if it is not numeric."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return None
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -337,7 +351,7 @@ def as_numbers(column: pd.Series, decimal_comma: bool) -> pd.Series | None:
 
 
 def with_decimal_points(table: Table) -> pd.DataFrame:
-    """The frame, in which columns of numbers with decimal commas have points."""
+    """Return the frame with decimal points in place of decimal commas in numeric columns."""
     if not table.decimal_comma:
         return table.frame
     frame = table.frame.copy()
@@ -349,7 +363,7 @@ def with_decimal_points(table: Table) -> pd.DataFrame:
 
 
 def typed(table: Table) -> pd.DataFrame:
-    """The frame with columns of numbers as floats."""
+    """Return the frame with numeric columns as floats."""
     frame = table.frame.copy()
     for name in frame.columns:
         numbers = as_numbers(frame[name], table.decimal_comma)
@@ -358,30 +372,24 @@ def typed(table: Table) -> pd.DataFrame:
     return frame
 
 
-SHOWN = 8
-"""Columns that a sentence lists."""
-
-
 def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "column") -> None:
-    """Refuse a table that lacks columns, with the name that was perhaps meant."""
+    """Raise ``ValueError`` if a ``wanted`` column is absent; suggest a similar name."""
     names = [str(column) for column in frame.columns]
     absent = [name for name in wanted if name not in names]
     if not absent:
         return
     close = get_close_matches(absent[0], names, n=1) if len(absent) == 1 else []
-    listed = ", ".join(cut(visible(known), 20) for known in names[:SHOWN])
-    listed += f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    hint = f"did you mean {shown(close[0])}?" if close else f"there are: {listed}."
-    told = ", ".join(shown(name, 24) for name in absent[:SHOWN])
-    told += f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
+    present = listed_columns([cut(visible(name), 20) for name in names])
+    hint = f"did you mean {shown(close[0])}?" if close else f"there are: {present}."
+    listed = listed_columns([shown(name, 24) for name in absent])
     if what == "target":
-        raise ValueError(f"target {told} is not a column of the table; {hint}")
+        raise ValueError(f"target {listed} is not a column of the table; {hint}")
     which = "column {} is" if len(absent) == 1 else "columns {} are"
-    raise ValueError(f"{which.format(told)} not there; {hint}")
+    raise ValueError(f"{which.format(listed)} not there; {hint}")
 
 
 def refuse_dates(name: str, column: pd.Series) -> None:
-    """Dates have no zero and no unit."""
+    """Raise ``ValueError`` for a column of dates, which has no natural zero and no unit."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         raise ValueError(
             f"column {shown(name)} holds dates; turn it into numbers, such as days since a day."
@@ -389,13 +397,13 @@ def refuse_dates(name: str, column: pd.Series) -> None:
 
 
 def refuse_infinity(name: str, numbers: Any) -> None:
-    """No scaling has a place for it."""
+    """Raise ``ValueError`` for infinite values, which cannot be scaled."""
     if not np.all(np.isfinite(numbers)):
         raise ValueError(f"column {shown(name)} holds infinity; replace it.")
 
 
 def refuse_fractions(target: str, numbers: Any) -> None:
-    """Fractions are measured; whole numbers may be names of classes."""
+    """Raise ``ValueError`` for a target with fractions: a regression target, not classes."""
     if np.any(numbers != np.floor(numbers)):
         raise ValueError(
             f"target {shown(target)} holds fractions, which are no classes; softsplit trains "

@@ -1,4 +1,4 @@
-"""From a table with a target to coded rows with their classes."""
+"""Coding of a table with a target: coded rows and their classes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from softsplit.variables import CodedRows, Coding
 from softsplit.variables import learn as learn_coding
 from softsplit.variables.contents import distinct, number_of, read, text_of
 
-MOST_CLASSES = 100
-
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Coded rows of a table with their classes.
+    """Coded rows of a table and their classes.
 
     Attributes
     ----------
@@ -31,7 +29,7 @@ class LabelledRows:
     target : str
         The column with the classes.
     dropped_rows : int
-        Rows that were left out because they have no class.
+        Number of rows dropped because they have no class.
     """
 
     rows: CodedRows
@@ -41,7 +39,7 @@ class LabelledRows:
 
     @property
     def matrix(self) -> FloatArray:
-        """The columns of the problem, (n_rows, n_columns)."""
+        """The coded features, shape (n_rows, n_columns)."""
         return self.rows.X
 
     @property
@@ -49,7 +47,7 @@ class LabelledRows:
         return self.rows.coding
 
     def part(self, chosen: NDArray[Any] | None = None) -> tuple[Any, pd.Series]:
-        """What estimators take: all rows or some of them, and their classes by name."""
+        """Return features and labels of all or of the ``chosen`` rows, as ``fit`` takes them."""
         rows = self.rows if chosen is None else self.rows.part(chosen)
         labels = pd.Series(self.y if chosen is None else self.y[chosen], name=self.target)
         if self.coding.plain and self.coding.named:
@@ -60,16 +58,16 @@ class LabelledRows:
 def learn(
     table: Table, target: str, feature_types: Mapping[str, str] | None = None
 ) -> LabelledRows:
-    """The rows of a training table; columns are seen as in ``SoftTreeClassifier.fit``.
+    """Learn the coding of a training table, as ``SoftTreeClassifier.fit`` does; return its rows.
 
     Parameters
     ----------
     table : Table
     target : str
-        The column with the classes; rows without one are left out.
+        The column with the classes; rows without a class are dropped.
     feature_types : mapping, optional
-        What columns are, see ``SoftTreeClassifier``. What cannot be used is left out with a
-        warning, ``ColumnsLeftOut``.
+        Kinds of columns, see ``SoftTreeClassifier``. Unusable columns are dropped with the warning
+        ``ColumnsLeftOut``.
     """
     feature_types = dict(feature_types or {})
     require_columns(table.frame, [target], "target")
@@ -91,12 +89,14 @@ def learn(
 
 
 def class_texts(column: pd.Series) -> NDArray[Any]:
-    """The classes of a column as text, None where there is none."""
+    """Return the classes of a column as text, None for missing values."""
     codes, values = distinct(column)
     return np.array([*map(text_of, values), None], dtype=object)[codes]
 
 
-def _checked_labels(column: pd.Series, labels: NDArray[Any], target: str) -> NDArray[Any]:
+def _checked_labels(
+    column: pd.Series, labels: NDArray[Any], target: str, most_classes: int = 100
+) -> NDArray[Any]:
     numbers = None if column.dtype == bool else read(column, number_of)
     if numbers is not None and len(numbers):
         refuse_fractions(target, numbers)
@@ -108,23 +108,23 @@ def _checked_labels(column: pd.Series, labels: NDArray[Any], target: str) -> NDA
         raise ValueError(
             f"target {shown(target)} holds one class, {shown(str(y[0]))}; a classifier needs two."
         )
-    if count > MOST_CLASSES:
+    if count > most_classes:
         raise ValueError(
             f"target {shown(target)} holds {count} different values; softsplit trains classifiers "
-            f"of at most {MOST_CLASSES} classes."
+            f"of at most {most_classes} classes."
         )
     return y
 
 
 def label(table: Table, coding: Coding, classes: NDArray[Any], target: str) -> LabelledRows:
-    """Rows of a table with a target, coded as those that a tree was trained on.
+    """Code a table with a target by the ``coding`` of a trained tree.
 
     Parameters
     ----------
     table : Table
     coding : Coding
     classes : array of shape (n_classes,)
-        The classes that training knew; another one is refused.
+        The classes of the tree; any other class raises ``ValueError``.
     target : str
     """
     require_columns(table.frame, [target], "target")
@@ -145,12 +145,12 @@ def label(table: Table, coding: Coding, classes: NDArray[Any], target: str) -> L
 
 
 def features_of(frame: pd.DataFrame, target: str | None) -> pd.DataFrame:
-    """The columns beside the target, if it is there."""
+    """Return the columns of ``frame`` without ``target``."""
     return frame.drop(columns=target) if target in frame.columns else frame
 
 
 def split_names(listed: Collection[str], names: Collection[str]) -> list[str]:
-    """Names in lists that are parted by commas; a column whose name has one is found too."""
+    """Split comma-separated lists of column names; an entry that is itself a name is kept whole."""
     found: list[str] = []
     for entry in listed:
         found += [entry] if entry in names else [part.strip() for part in entry.split(",")]

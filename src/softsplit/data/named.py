@@ -1,9 +1,9 @@
-"""The paper's data sets by name.
+"""The data sets of the paper by name.
 
-They are not shipped. A set is looked for in three places: the folder that the environment
-variable ``SOFTSPLIT_DATA`` names (``datasets.json`` says what each file holds), the sets bundled
-with scikit-learn, and OpenML. ``catalogue.json`` holds what is known of each set: its size, which
-columns are categorical, and the two codings the paper's tables imply.
+They are not shipped. ``load_dataset`` looks in three places: the folder named by the environment
+variable ``SOFTSPLIT_DATA`` (its ``datasets.json`` describes each file), the data sets bundled with
+scikit-learn, and OpenML. ``catalogue.json`` describes each data set: its size, its categorical
+columns, and the two codings that the tables of the paper imply.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from softsplit.data.openml import fetch_openml
 Coding = PlainCoding | Literal["table", "reported"]
 
 BUNDLED = {"iris": "iris", "wine": "wine", "wdbc": "breast_cancer", "digits": "digits"}
-"""Sets that come with scikit-learn, and their names there."""
+"""Data sets bundled with scikit-learn, and their names there."""
 
 
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
-    """What is known of each of the paper's data sets, by name."""
+    """Return the description of each data set of the paper, by name."""
     text = files("softsplit.data").joinpath("catalogue.json").read_text(encoding="utf-8")
     known: dict[str, dict[str, Any]] = json.loads(text)
     return known
 
 
 def load_dataset(name: str, coding: Coding = "onehot") -> Dataset:
-    """A data set by name, with categorical columns coded.
+    """Load a data set by name, with categorical columns coded.
 
     Parameters
     ----------
     name : str
-        A name of the manifest or of the paper's data sets, for example ``"iris"`` or ``"car"``.
+        A data set of the manifest or of the paper, for example ``"iris"`` or ``"car"``.
     coding : str
         "onehot": one column per level of a categorical column (levels sorted as text);
         "drop-first": the same without the first level; "binary-once": one-hot, with two levels as
-        one column; "ordinal": the position of the level; "none": columns as they are.
-        "table" is the coding that gives the number of features in the paper's Table 1, "reported"
+        one column; "ordinal": the position of the level; "none": columns unchanged.
+        "table" is the coding that gives the number of features in Table 1 of the paper, "reported"
         the one that the sparsities in its Tables 2 and 3 imply.
     """
     plain = _resolve(name, coding)
@@ -82,13 +82,13 @@ def _resolve(name: str, coding: Coding) -> PlainCoding:
 
 
 def _meant(name: str) -> str:
-    """A name of the catalogue that was perhaps meant."""
+    """Return a suggestion of a similar name of the catalogue, or ""."""
     close = get_close_matches(name, catalogue(), 1)
     return f", or did you mean {close[0]!r}" if close else ""
 
 
 def file_of(name: str) -> Path | None:
-    """The file of a data set in the folder that ``SOFTSPLIT_DATA`` names, if it is there."""
+    """Return the file of a data set in the folder ``SOFTSPLIT_DATA``, or None if it is absent."""
     folder = os.environ.get("SOFTSPLIT_DATA")
     if not folder or not (Path(folder) / "datasets.json").is_file():
         return None
@@ -120,7 +120,7 @@ def _from_folder(folder: Path, name: str, coding: PlainCoding) -> Dataset:
 
 
 def bundled_frame(name: str) -> pd.DataFrame:
-    """A set that comes with scikit-learn as a frame, its classes in the column "class"."""
+    """Return a data set bundled with scikit-learn as a frame; the target column is "class"."""
     found = _from_bundle(name)
     frame = pd.DataFrame(found.X, columns=list(found.feature_names))
     frame["class"] = found.y
@@ -142,7 +142,7 @@ def _from_bundle(name: str) -> Dataset:
 
 
 def _from_openml(name: str, coding: PlainCoding) -> Dataset:
-    """The rows that OpenML holds under the pinned id, if they are what the catalogue expects."""
+    """Fetch a data set from OpenML by its pinned id; check it against the catalogue."""
     known = catalogue()[name]
     pinned = known["openml"]
     frame, target = fetch_openml(name, pinned["id"], pinned["version"])

@@ -1,9 +1,9 @@
-"""Data sets from OpenML by number: fetched once, checked, kept in a cache.
+"""Data sets from OpenML by id: downloaded once, verified, cached.
 
-A set is two requests: its description, ``api/v1/json/data/ID``, and the ARFF file it points to,
-whose MD5 sum is in the description. Both are kept under ``SOFTSPLIT_CACHE`` (by default the user's
-cache folder); a cached file that no longer agrees with its sum is fetched again. The environment
-variable ``SOFTSPLIT_OPENML`` names another server.
+A data set takes two requests: its description, ``api/v1/json/data/ID``, and the ARFF file that the
+description points to, with its MD5 checksum. Both are cached under ``SOFTSPLIT_CACHE`` (default:
+the user's cache folder); a cached file with a wrong checksum is downloaded again. The environment
+variable ``SOFTSPLIT_OPENML`` selects another server.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from softsplit.support.output_files import write_file
 logger = logging.getLogger(__name__)
 
 SERVER = "https://www.openml.org"
-ATTEMPTS = 3
-TIMEOUT = 30.0
 
 
 def fetch_openml(name: str, number: int, version: int) -> tuple[pd.DataFrame, str]:
-    """Rows of OpenML's data set ``number`` and the name of its target column.
+    """Return the rows of OpenML's data set ``number`` and the name of its target column.
 
     Missing values are NaN; nominal columns are text.
     """
@@ -64,7 +62,7 @@ def fetch_openml(name: str, number: int, version: int) -> tuple[pd.DataFrame, st
 
 
 def cache_folder() -> Path:
-    """Where fetched files are kept."""
+    """Return the folder of downloaded files."""
     chosen = os.environ.get("SOFTSPLIT_CACHE")
     if chosen:
         return Path(chosen)
@@ -82,11 +80,13 @@ def _agrees(content: bytes, description: dict[str, Any]) -> bool:
     return found == str(description.get("md5_checksum", "")).lower()
 
 
-def _download(address: str, name: str, number: int) -> bytes:
+def _download(
+    address: str, name: str, number: int, attempts: int = 3, timeout: float = 30.0
+) -> bytes:
     reason: Exception | None = None
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         try:
-            with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+            with urllib.request.urlopen(address, timeout=timeout) as answer:
                 content: bytes = answer.read()
                 return content
         except urllib.error.HTTPError as error:

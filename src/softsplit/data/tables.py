@@ -1,4 +1,4 @@
-"""Data sets of the user's own: a CSV or Parquet file, or a frame."""
+"""Data sets from the user's own files and frames."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ from softsplit.data.files import (
     typed,
 )
 from softsplit.support.messages import cut, shown
-
-SHOWN = 5
-"""Columns that a sentence names."""
-
-MANY_LEVELS = 50
-"""A text column with more levels than this, and few rows for each, is no category."""
+from softsplit.variables.coding import listed_columns
 
 
 def read_dataset(
@@ -38,7 +33,7 @@ def read_dataset(
     coding: PlainCoding = "onehot",
     missing: Literal["refuse", "drop"] = "refuse",
 ) -> Dataset:
-    """A data set from a file or a frame, with categorical columns coded.
+    """Read a data set from a file or a frame, with categorical columns coded.
 
     Parameters
     ----------
@@ -49,13 +44,13 @@ def read_dataset(
     target : str
         Name of the column with the classes.
     name : str, optional
-        How to call the data set; the name of the file if not given.
+        The name of the data set; default: the name of the file.
     categorical : sequence of str
-        Columns of numbers that are categories. Columns of text and of truth values are anyway.
+        Numeric columns to treat as categories. Columns of text and of truth values always are.
     coding : str
         See :func:`load_dataset`.
     missing : {"refuse", "drop"}
-        Rows with a missing value are refused, with a count by column, or left out.
+        Raise an error that counts missing values by column, or drop rows with missing values.
     """
     frame = _as_frame(source)
     _check_columns(frame, target, categorical)
@@ -101,26 +96,24 @@ def _check_columns(frame: pd.DataFrame, target: str, categorical: Sequence[str])
 
 
 def _listed(texts: list[str]) -> str:
-    """As many as a reader takes in."""
-    rest = len(texts) - SHOWN
-    return ", ".join(map(cut, texts[:SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+    return listed_columns([cut(text) for text in texts], most=5)
 
 
 def _complete_rows(frame: pd.DataFrame, missing: str) -> pd.DataFrame:
     if missing not in ("refuse", "drop"):
         raise ValueError(f"missing must be 'refuse' or 'drop', got {shown(missing)}.")
     counts = frame.isna().sum()
-    holes = _listed([f"{column!r} ({count})" for column, count in counts[counts > 0].items()])
-    if holes and missing == "refuse":
+    incomplete = _listed([f"{column!r} ({count})" for column, count in counts[counts > 0].items()])
+    if incomplete and missing == "refuse":
         raise ValueError(
-            f"values are missing in column {holes}; fill them in, or leave those rows out with "
-            "missing='drop'."
+            f"values are missing in column {incomplete}; fill them in, or leave those rows out "
+            "with missing='drop'."
         )
     complete = frame.dropna()
     if len(complete) == 0:
         raise ValueError(
-            f"no row is left: every one has a missing value, in column {holes}."
-            if holes
+            f"no row is left: every one has a missing value, in column {incomplete}."
+            if incomplete
             else "the table has no rows."
         )
     return complete
@@ -131,7 +124,14 @@ def _is_category(column: pd.Series) -> bool:
     return not pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)
 
 
-def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> None:
+def _check_features(
+    frame: pd.DataFrame, target: str, categorical: set[str], most_levels: int = 50
+) -> None:
+    """Raise ``ValueError`` for a feature that cannot be used.
+
+    A categorical column of more than ``most_levels`` levels and fewer than two rows per level is
+    taken for a name.
+    """
     for column in frame.columns:
         if column == target:
             continue
@@ -141,7 +141,7 @@ def _check_features(frame: pd.DataFrame, target: str, categorical: set[str]) -> 
             refuse_infinity(column, values.to_numpy(dtype=float))
             continue
         levels = values.nunique()
-        if levels > max(MANY_LEVELS, len(frame) // 2):
+        if levels > max(most_levels, len(frame) // 2):
             raise ValueError(
                 f"column {shown(column)} holds {levels} different texts in {len(frame)} rows, "
                 "which is a name rather than a category; drop it."

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from softsplit.cli.console import INTERRUPTED, echo, print_json, say, signs_of_life
+from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
 from softsplit.support.messages import shown
@@ -72,7 +72,7 @@ def fit_dask(
         say(f"{frame.npartitions} partitions of {data} go to {where}")
     with (
         _client(address) as client,
-        signs_of_life(quiet),
+        heartbeat(quiet),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")

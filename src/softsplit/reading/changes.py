@@ -175,7 +175,7 @@ def _moved_to(
         feature=i if coding is None else coding.places[i],
         name=model.feature_names[i] if coding is None else coding.variables[i].name,
         value=written,
-        new_value=value if coding is None else coding.variables[i].told(value),
+        new_value=value if coding is None else coding.variables[i].display(value),
         share_of_range=finite(abs(value - float(x[j])) / span) if span > 0 else 0.0,
         label=model.labels[int(model.predict_index(row[None, :])[0])],
     )

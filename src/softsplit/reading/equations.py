@@ -263,7 +263,7 @@ def _gap_notes(model: TreeModel) -> list[str]:
         return []
     used = [model.coding.variables[i] for i in model.selected_variables]
     noted = [variable for variable in used if variable.gaps and not variable.own_gap_level]
-    return [f"{visible(v.name)}: unknown counts as {v.told_middle}" for v in noted]
+    return [f"{visible(v.name)}: unknown counts as {v.display_imputed}" for v in noted]
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:

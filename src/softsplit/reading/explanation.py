@@ -216,7 +216,7 @@ def _written_values(model: TreeModel, x: FloatArray, cells: Sequence[Cells]) -> 
     if not cells:
         return [float(value) for value in x]
     pairs = zip(model.table_coding.variables, cells, strict=True)
-    return [variable.told_cell(read, 0) for variable, read in pairs]
+    return [variable.display_cell(read, 0) for variable, read in pairs]
 
 
 def _remarks(model: TreeModel, cells: Sequence[Cells]) -> tuple[str, ...]:

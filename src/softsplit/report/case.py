@@ -100,7 +100,7 @@ def _choice(
     """One of the levels of a variable; what is rare or unknown too, where training had it."""
     count = 2 if variable.kind == BOOLEAN else len(variable.levels)
     values = [float(i) for i in range(count)]
-    texts = [str(variable.told(value)) for value in values]
+    texts = [str(variable.display(value)) for value in values]
     strange, gaps = [False] * len(values), [False] * len(values)
     for shown, word, marks in (
         (variable.other, variable.other_name, strange),

@@ -204,7 +204,7 @@ def _described(variable: Variable, cells: Cells) -> tuple[str, str]:
         return "no values", ""
     if variable.kind == BOOLEAN:
         return "true or false", f"{percent(float(numbers.mean()), 0)} true"
-    ends = [variable.told(float(value)) for value in np.quantile(numbers, [0, 0.5, 1])]
+    ends = [variable.display(float(value)) for value in np.quantile(numbers, [0, 0.5, 1])]
     low, middle, high = (e if isinstance(e, str) else number(e) for e in ends)
     kind = "dates" if variable.kind == DATE else "numbers"
     return kind, f"{low} to {high}, median {middle}"

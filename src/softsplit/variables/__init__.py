@@ -1,4 +1,4 @@
-"""Variables of a table: what they are, and the columns that they become in a training problem."""
+"""Variables of a table: their kinds, and how each is coded as columns of a training problem."""
 
 from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, column_groups, learn
 from softsplit.variables.shares import Shared

@@ -1,10 +1,10 @@
-"""A table as columns of a training problem: learned once, then the same for every table.
+"""The coding of a table as columns of a training problem: learned once, then applied to any table.
 
-learn(X, labels, ...) -> CodedRows      the training table, with the coding it has led to
-coding.code(X)        -> CodedRows      any other table
+learn(X, labels, ...) -> CodedRows      the training table with its learned ``Coding``
+coding.code(X)        -> CodedRows      another table, coded by a learned ``Coding``
 
-``column_groups`` gives the columns that are selected together: those of a variable, and the user's
-groups.
+``column_groups`` returns the groups of columns that are selected together: those of one variable,
+and the user's groups.
 """
 
 from __future__ import annotations
@@ -26,19 +26,14 @@ from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable
 from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, Variable
 
-LISTED = 8
-"""Columns that a sentence names."""
-MOST_PROBLEMS = 3
-"""Columns of which a sentence says what is wrong with them."""
-
 
 class ColumnsLeftOut(UserWarning):
-    """Columns of a table that no tree can use, named with the reasons.
+    """Warns that columns of a table are not used for training.
 
     Attributes
     ----------
     columns : tuple of (str, str)
-        Names and reasons.
+        Name of each column and why it is not used.
     """
 
     def __init__(self, columns: Sequence[tuple[str, str]], advice: str = "") -> None:
@@ -49,35 +44,35 @@ class ColumnsLeftOut(UserWarning):
         )
 
     def advising(self, advice: str) -> str:
-        """The sentence with other advice."""
+        """Return the message with ``advice`` in place of the default advice."""
         which = "column" if len(self.columns) == 1 else "columns"
         verb = "is" if len(self.columns) == 1 else "are"
-        told = told_columns([f"{shown(name, 20)} ({why})" for name, why in self.columns])
+        listed = listed_columns([f"{shown(name, 20)} ({why})" for name, why in self.columns])
         one = "it" if len(self.columns) == 1 else "one"
-        return f"{which} {told} {verb} left out; to use {one} all the same, {advice}."
+        return f"{which} {listed} {verb} left out; to use {one} all the same, {advice}."
 
     def __str__(self) -> str:
         return self.advising(self.advice)
 
 
-def told_columns(named: Sequence[str]) -> str:
-    """As many as a reader takes in."""
-    more = len(named) - LISTED
-    return ", ".join(named[:LISTED]) + (f" and {more} more" if more > 0 else "")
+def listed_columns(names: Sequence[str], most: int = 8) -> str:
+    """Return the first ``most`` names, separated by commas, and the number of the others."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Rows of a table as a training problem has them.
+    """Rows of a table in coded form.
 
     Attributes
     ----------
     X : array of shape (n_rows, n_columns)
     coding : Coding
     cells : tuple of Cells
-        What was read for each variable.
+        The parsed cells of each variable.
     shared : tuple of Shared
-        Of training rows: the categories that class shares stand for.
+        The categories that are encoded by class shares.
     """
 
     X: FloatArray
@@ -89,7 +84,7 @@ class CodedRows:
         return len(self.X)
 
     def part(self, rows: NDArray[Any]) -> CodedRows:
-        """Some of the rows."""
+        """Return the rows with indices ``rows``."""
         return CodedRows(
             self.X[rows],
             self.coding,
@@ -100,7 +95,7 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class Coding:
-    """Variables of a table, and how they become columns.
+    """The variables of a table and their places in it.
 
     Attributes
     ----------
@@ -108,11 +103,11 @@ class Coding:
         The columns of the table in order; x0, x1, ... if they have no names.
     variables : tuple of Variable
     places : tuple of int
-        Which column of the table each variable is.
+        Index of the table column of each variable.
     left_out : tuple of (str, str)
-        Columns that are no variables, and why.
+        Columns that are not used, and why.
     named : bool
-        Whether columns are found by their names, and not by their places.
+        Whether ``code`` finds columns by their names rather than by their positions.
     """
 
     names: tuple[str, ...]
@@ -122,7 +117,7 @@ class Coding:
     named: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was worked out is left out of pickles and copies."""
+        """Return the fields alone: cached properties are not pickled."""
         names = ("names", "variables", "places", "left_out", "named")
         return {name: getattr(self, name) for name in names}
 
@@ -134,7 +129,10 @@ class Coding:
         named: bool = True,
         places: Sequence[int] | None = None,
     ) -> Coding:
-        """The coding of a table of plain numbers without gaps: columns as they are, or some."""
+        """Return the identity coding of numeric columns without missing values.
+
+        ``middles`` are the medians of the columns at ``places`` (default: all columns).
+        """
         chosen = range(len(names)) if places is None else places
         found = tuple(
             Variable(names[j], NUMBER, float(m)) for j, m in zip(chosen, middles, strict=True)
@@ -143,56 +141,60 @@ class Coding:
 
     @property
     def plain(self) -> bool:
-        """Whether columns of numbers stay as they are, all of them."""
+        """Whether the coding is the identity on all columns of the table."""
         simple = all(v.kind == NUMBER and not v.gaps for v in self.variables)
         return simple and not self.left_out and len(self.variables) == len(self.names)
 
     @property
     def n_candidates(self) -> int:
-        """Columns of the table that a tree could use: all that were not left out.
+        """Number of table columns that a tree could use.
 
-        They are more than the variables where a wide sparse matrix has lent only some of them.
+        It exceeds the number of variables where a wide sparse matrix was screened before training.
         """
         return len(self.names) - len(self.left_out)
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:
-        """What each column says."""
+        """The name of each column, as shown to users."""
         return tuple(name for variable in self.variables for name in variable.column_names)
 
     @cached_property
     def opposites(self) -> tuple[str, ...]:
-        """What holds where an indicator is 0."""
+        """For each indicator, the statement that holds where it is 0."""
         return tuple(name for variable in self.variables for name in variable.opposites)
 
     @cached_property
     def indicators(self) -> NDArray[np.bool_]:
-        """Of every column, whether it is 1 where something holds and else 0."""
+        """For each column, whether it is a 0/1 indicator."""
         return np.array([flag for v in self.variables for flag in v.indicators], dtype=bool)
 
     @cached_property
     def homes(self) -> NDArray[np.intp]:
-        """The variable of every column."""
+        """Index of the variable of each column."""
         return np.repeat(np.arange(len(self.variables)), [v.n_columns for v in self.variables])
 
     def columns_of(self, variable: int) -> NDArray[np.intp]:
-        """The columns of a variable."""
+        """Return the indices of the columns of ``variable``."""
         return np.flatnonzero(self.homes == variable)
 
     def code(self, X: Any, needed: Collection[int] | None = None) -> CodedRows:
-        """The rows of a table; of variables that are not ``needed`` columns may be absent."""
+        """Code the table ``X``.
+
+        ``needed`` are the indices of variables that must be present (default: all); the others are
+        coded as missing values.
+        """
         wanted = range(len(self.variables)) if needed is None else sorted(needed)
         names, columns = table_columns(X, [self.places[i] for i in wanted])
         found = self._found(names, columns, wanted)
         n_rows = n_rows_of(X, columns)
-        needed_cells = _each({i: (self.variables[i].cells, (found[i],)) for i in found})
-        cells = [needed_cells.get(i, _nothing(n_rows)) for i in range(len(self.variables))]
+        needed_cells = _call_for_each({i: (self.variables[i].cells, (found[i],)) for i in found})
+        cells = [needed_cells.get(i, _all_missing(n_rows)) for i in range(len(self.variables))]
         blocks = [v.coded(c) for v, c in zip(self.variables, cells, strict=True)]
         X = np.hstack(blocks) if blocks else np.zeros((n_rows, 0))
         return CodedRows(np.ascontiguousarray(X), self, tuple(cells), self._shared(cells))
 
     def _shared(self, cells: Sequence[Cells]) -> tuple[Shared, ...]:
-        """The categories that class shares stand for, as of rows to be trained on."""
+        """Return the categories encoded by class shares, for rows that are trained on."""
         if not any(variable.shares for variable in self.variables):
             return ()
         folds = fold_of_rows(np.column_stack([read.numbers for read in cells]))
@@ -205,7 +207,7 @@ class Coding:
     def _found(
         self, names: list[str] | None, columns: list[pd.Series], wanted: Collection[int]
     ) -> dict[int, pd.Series]:
-        """The columns of the wanted variables, all that are absent named at once."""
+        """Return the columns of the ``wanted`` variables; one error names all absent ones."""
         if names is None or not self.named:
             if len(columns) != len(self.names):
                 raise ValueError(
@@ -220,28 +222,30 @@ class Coding:
             hint = f"did you mean {shown(close[0])}?" if close and len(absent) == 1 else ""
             which = "column" if len(absent) == 1 else "columns"
             verb = "is" if len(absent) == 1 else "are"
-            told = told_columns([shown(name, 24) for name in absent])
+            listed = listed_columns([shown(name, 24) for name in absent])
             hint = hint or "give a table with the columns that the tree was trained on."
-            raise ValueError(f"{which} {told} {verb} not there; {hint}")
+            raise ValueError(f"{which} {listed} {verb} not there; {hint}")
         return {i: columns[at[self.variables[i].name]] for i in wanted}
 
 
-def _each(asked: Mapping[int, tuple[Callable[..., Any], tuple[Any, ...]]]) -> dict[int, Any]:
-    """The answers for all columns, or all that is wrong with them in one message."""
-    answers, wrong = {}, []
-    for place, (ask, arguments) in asked.items():
+def _call_for_each(
+    calls: Mapping[int, tuple[Callable[..., Any], tuple[Any, ...]]], most_errors: int = 3
+) -> dict[int, Any]:
+    """Return the result of each call; one ``ValueError`` joins the first ``most_errors`` errors."""
+    results, errors = {}, []
+    for key, (function, arguments) in calls.items():
         try:
-            answers[place] = ask(*arguments)
+            results[key] = function(*arguments)
         except ValueError as error:
-            wrong.append(str(error).rstrip("."))
-    if len(wrong) > MOST_PROBLEMS:
-        wrong[MOST_PROBLEMS:] = [f"and {len(wrong) - MOST_PROBLEMS} columns more"]
-    if wrong:
-        raise ValueError("; ".join(wrong) + ".")
-    return answers
+            errors.append(str(error).rstrip("."))
+    if len(errors) > most_errors:
+        errors[most_errors:] = [f"and {len(errors) - most_errors} columns more"]
+    if errors:
+        raise ValueError("; ".join(errors) + ".")
+    return results
 
 
-def _nothing(n_rows: int) -> Cells:
+def _all_missing(n_rows: int) -> Cells:
     return Cells(np.full(n_rows, np.nan), np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool))
 
 
@@ -252,7 +256,7 @@ def learn(
     weight: FloatArray,
     feature_types: Mapping[Any, str] | None = None,
 ) -> CodedRows:
-    """The coding of a training table, and its rows.
+    """Learn the coding of a training table and return its coded rows.
 
     Parameters
     ----------
@@ -261,43 +265,44 @@ def learn(
         Positions in ``classes``.
     classes : array of shape (n_classes,)
     weight : array of shape (n_rows,)
-        Rows of weight zero are coded, and have no part in what is learned.
+        Sample weights. Rows of weight zero are coded but do not influence the coding.
     feature_types : mapping, optional
-        What columns are, by their names or places: "number", "category", "date", "keep" (as it
-        is seen, and not to be left out) or "drop".
+        Kinds of columns, by name or position: "number", "category", "date", "keep" (the inferred
+        kind, and the column is used even if it looks useless) or "drop".
     """
     names, columns = table_columns(X)
-    called = [f"x{j}" for j in range(len(columns))] if names is None else names
-    hints = _hints(feature_types, called)
+    column_names = [f"x{j}" for j in range(len(columns))] if names is None else names
+    hints = _hints(feature_types, column_names)
     columns = [
         column if hints.get(j) not in (None, KEEP, NUMBER) else _as_numbers(column)
         for j, column in enumerate(columns)
     ]
     if not hints and (names is None or all(map(_is_plain, columns))):
-        # Plain numbers are taken as they are; without names nothing tells what they count.
+        # A purely numeric table is used as it is; without names no column can look like an
+        # identifier.
         hints = {j: KEEP for j, column in enumerate(columns) if kind_of(column) == NUMBER}
     rows = weight / min(1.0, float(weight[weight > 0].mean()))
-    named = [column.rename(name) for column, name in zip(columns, called, strict=True)]
-    asked = {
-        j: (learn_variable, (called[j], named[j], rows, hints.get(j)))
+    named = [column.rename(name) for column, name in zip(columns, column_names, strict=True)]
+    calls = {
+        j: (learn_variable, (column_names[j], named[j], rows, hints.get(j)))
         for j in range(len(columns))
         if hints.get(j) != DROP
     }
-    found = dict.fromkeys(range(len(columns)), DROP) | _each(asked)
+    found = dict.fromkeys(range(len(columns)), DROP) | _call_for_each(calls)
     seen = [(j, v) for j, v in found.items() if isinstance(v, Variable)]
-    left = [(called[j], why) for j, why in found.items() if isinstance(why, str)]
-    said = [
-        (called[j], why)
+    left = [(column_names[j], why) for j, why in found.items() if isinstance(why, str)]
+    unusable = [
+        (column_names[j], why)
         for j, why in found.items()
         if isinstance(why, str) and why != DROP and hints.get(j) != KEEP
     ]
     if not seen:
-        told = told_columns([f"{shown(name, 20)} ({why})" for name, why in left])
-        raise ValueError(f"X has no column that a tree can use: {told}.")
-    if said:
-        warn_user(ColumnsLeftOut(said))
+        listed = listed_columns([f"{shown(name, 20)} ({why})" for name, why in left])
+        raise ValueError(f"X has no column that a tree can use: {listed}.")
+    if unusable:
+        warn_user(ColumnsLeftOut(unusable))
     coding = Coding(
-        tuple(called),
+        tuple(column_names),
         tuple(v for _, v in seen),
         tuple(j for j, _ in seen),
         tuple(left),
@@ -308,13 +313,13 @@ def learn(
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:
-    """A column of texts that are numbers as numbers: they are then looked at once."""
+    """Return a column of numeric texts as floats (parsed once), any other column unchanged."""
     numbers = plain_numbers(column)
     return column if numbers is None else pd.Series(numbers, column.index, name=column.name)
 
 
 def _is_plain(column: pd.Series) -> bool:
-    """Whether a column holds numbers, and no gaps."""
+    """Whether a column is numeric and has no missing values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return kind_of(column) == NUMBER and not column.isna().any()
     return kind_of(column) == NUMBER and not np.any(distinct(column)[0] < 0)
@@ -327,7 +332,10 @@ def _with_shares(
     classes: NDArray[Any],
     weight: FloatArray,
 ) -> CodedRows:
-    """The coded rows; categories of many levels learn the class shares of their levels."""
+    """Return the coded rows; learn the class shares of categories of many levels.
+
+    Training rows get out-of-fold shares, rows of weight zero the shares of all training rows.
+    """
     folds = None
     variables, blocks, shared = list(coding.variables), [], []
     shown_classes = (1,) if len(classes) == 2 else tuple(range(len(classes)))
@@ -355,7 +363,7 @@ def _with_shares(
 
 
 def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dict[int, str]:
-    """What the user says of columns, by their places; all that is wrong in one sentence."""
+    """Return the checked ``feature_types`` by column position."""
     if feature_types is None:
         return {}
     if not isinstance(feature_types, Mapping):
@@ -380,25 +388,25 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
     if unknown:
         close = get_close_matches(str(unknown[0]), names, n=1)
         hint = f"did you mean {shown(close[0])}?" if close else "name columns of X."
-        told = told_columns([shown(c, 40) for c in unknown])
-        raise ValueError(f"feature_types names {told}, which is no column of X; {hint}")
+        listed = listed_columns([shown(c, 40) for c in unknown])
+        raise ValueError(f"feature_types names {listed}, which is no column of X; {hint}")
     return hints
 
 
 def column_groups(
     coding: Coding | None, names: Sequence[str], given: Any
 ) -> NDArray[np.intp] | None:
-    """The group of every column of a problem, by number; None if each is one of its own.
+    """Return the group number of each column of a problem, or None if all groups are singletons.
 
     Parameters
     ----------
     coding : Coding or None
-        None: the columns of the table are those of the problem.
+        None if the columns of the problem are those of the table.
     names : sequence of str
         Columns of the table.
     given : sequence of sequences of names or positions, False, or None
-        Columns of the table that are selected together. False: no column with another, not even
-        those of one variable.
+        Columns of the table that are selected together. False: no groups, not even for the columns
+        of one variable.
     """
     if given is False:
         return None
@@ -412,7 +420,7 @@ def column_groups(
 
 
 def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
-    """The groups by positions of columns; all that is wrong in one sentence."""
+    """Return the groups as positions of columns; raise ``ValueError`` for unknown columns."""
     if given is None:
         return []
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
@@ -427,8 +435,8 @@ def _checked(given: Any, names: Sequence[str]) -> list[list[int]]:
         unknown += [column for column, place in known if place is None]
         found.append([place for _, place in known if place is not None])
     if unknown:
-        told = told_columns([shown(column, 20) for column in unknown])
-        raise ValueError(f"groups names {told}, which is no column of X; name columns of X.")
+        listed = listed_columns([shown(column, 20) for column in unknown])
+        raise ValueError(f"groups names {listed}, which is no column of X; name columns of X.")
     every = [place for group in found for place in group]
     twice = next((place for i, place in enumerate(every) if place in every[:i]), None)
     if twice is not None:

@@ -1,9 +1,10 @@
-"""What the cells of a column say: numbers, days, truth values or texts.
+"""Parsing of cells as numbers, dates, truth values or texts.
 
-Each reading answers None where a cell is something else. A gap is None, NaN, NaT, or a blank text.
+Each parser returns None for a cell of another type. Missing values are None, NaN, NaT and blank
+texts.
 
-``table_columns`` splits tables of any kind into columns: frames of pandas, polars and pyarrow,
-arrays, nested lists.
+``table_columns`` splits a table of any supported type into columns: frames of pandas, polars and
+pyarrow, arrays, nested lists.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from softsplit.support.messages import shown
 def table_columns(
     X: Any, needed: Sequence[int] | None = None
 ) -> tuple[list[str] | None, list[pd.Series]]:
-    """Names of the columns, None if they have none that are all text, and the columns.
+    """Return the names of the columns (None unless all are text) and the columns.
 
-    Columns keep their type: categories stay categories, dates stay dates. Of arrays and sparse
-    matrices those that are not ``needed`` come back empty.
+    Columns keep their type: categories stay categories, dates stay dates. Columns of arrays and
+    sparse matrices that are not ``needed`` are returned empty.
     """
     X = checked_table(X)
     if is_sparse(X):
@@ -52,7 +53,7 @@ def table_columns(
 
 
 def n_rows_of(X: Any, columns: Sequence[pd.Series]) -> int:
-    """Rows of a table."""
+    """Return the number of rows of a table."""
     if hasattr(X, "shape"):
         return int(X.shape[0])
     return len(columns[0]) if columns else 0
@@ -72,7 +73,7 @@ def _if_all(names: list[Any]) -> list[str] | None:
 
 
 def _array(X: Any) -> np.ndarray[Any, Any]:
-    """Nested lists cell by cell: numpy would make text of the numbers beside a text."""
+    """Return an array; nested lists become objects, since numpy would turn numbers into texts."""
     if isinstance(X, list | tuple):
         rows = [list(row) for row in X]
         made = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
@@ -97,16 +98,13 @@ def _of_polars(column: Any) -> pd.Series:
 
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?", re.ASCII)
 PADDED = re.compile(r"[+-]?0\d", re.ASCII)
-"""Texts that begin so are codes, such as 007, and no numbers."""
+"""Texts with a leading zero are codes, such as 007, and no numbers."""
 
 PLAIN = re.compile(
     r"(?:[+-]?(?:(?:0|[1-9]\d*+)(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?\n)*+", re.ASCII
 )
-"""Lines with a number each, as nearly all files write them, and no codes. Nothing that was matched
-is looked at again (``*+``): where that is possible, memory is kept for each line."""
-
-TOGETHER = 10_000
-"""Texts that are looked at together."""
+"""Lines with one number each, in the usual notation, without leading zeros. Quantifiers are
+possessive (``*+``): backtracking would keep memory for each line."""
 
 ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
@@ -118,11 +116,11 @@ EPOCH = datetime(1970, 1, 1)
 DAY = timedelta(days=1)
 
 Distinct = tuple[NDArray[np.intp], list[Any]]
-"""For each row the place of its value, -1 for a gap; and the different values."""
+"""For each row the position of its value, -1 if missing; and the distinct values."""
 
 
 def distinct(column: pd.Series) -> Distinct:
-    """The different values of a column, in the order in which they come."""
+    """Return the distinct values of a column in order of appearance, and their positions."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.intp)
         return _without_blanks(codes, list(column.cat.categories))
@@ -139,7 +137,7 @@ def distinct(column: pd.Series) -> Distinct:
         if isinstance(value, bytes):
             value = value.decode("utf-8", errors="replace")
         try:
-            # 1, 1.0 and True are equal to Python.
+            # The flag keeps True apart from 1, which Python calls equal.
             place = seen.setdefault((isinstance(value, bool | str), value), len(seen))
         except TypeError:
             raise ValueError(
@@ -153,7 +151,7 @@ def distinct(column: pd.Series) -> Distinct:
 
 
 def _without_blanks(codes: NDArray[np.intp], values: list[Any]) -> Distinct:
-    """Blank texts become gaps."""
+    """Mark blank texts as missing values."""
     blank = [isinstance(value, str) and not value.strip() for value in values]
     if any(blank):
         codes = np.where((codes >= 0) & np.array(blank)[codes], -1, codes)
@@ -161,20 +159,20 @@ def _without_blanks(codes: NDArray[np.intp], values: list[Any]) -> Distinct:
 
 
 def occurring(content: Distinct) -> list[Any]:
-    """Those of the values that some row has."""
+    """Return the distinct values that occur in at least one row."""
     codes, values = content
     return [values[place] for place in np.unique(codes[codes >= 0])]
 
 
 def text_of(value: Any) -> str:
-    """A value as the text of a level; 1 and 1.0 are the same."""
+    """Return a value as the text of a level; 1 and 1.0 give the same text."""
     if isinstance(value, float) and value == np.floor(value) and abs(value) <= LARGEST_WHOLE:
         return str(int(value))
     return str(value)
 
 
 def number_of(value: Any) -> float | None:
-    """A value as a number, None if it is none."""
+    """Return a value as a number, or None if it is not numeric; durations are in days."""
     if isinstance(value, str):
         text = value.strip()
         return float(text) if NUMBER.fullmatch(text.lower()) else None
@@ -192,17 +190,17 @@ def number_of(value: Any) -> float | None:
     return None
 
 
-def plain_numbers(column: pd.Series) -> FloatArray | None:
-    """The numbers of a column of texts, NaN for gaps; None if it holds anything else.
+def plain_numbers(column: pd.Series, chunk: int = 10_000) -> FloatArray | None:
+    """Return a column of numeric texts as floats, NaN for missing values, or None.
 
-    Different texts are looked at thousands at a time, not one by one as ``number_of`` does. Where
-    some are written in another way the answer is None too.
+    Distinct texts are matched ``chunk`` at a time, much faster than one by one as in ``number_of``.
+    The result is also None if some number is in an unusual notation, which ``number_of`` may read.
     """
     if not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
         return None
     try:
         codes, texts = pd.factorize(column.to_numpy(dtype=object))
-        parts = (texts[low : low + TOGETHER] for low in range(0, len(texts), TOGETHER))
+        parts = (texts[low : low + chunk] for low in range(0, len(texts), chunk))
         if not len(texts) or not all(PLAIN.fullmatch("\n".join(part) + "\n") for part in parts):
             return None
         numbers: FloatArray = np.append(texts.astype(float), np.nan)[codes]
@@ -212,7 +210,7 @@ def plain_numbers(column: pd.Series) -> FloatArray | None:
 
 
 def truth_of(value: Any) -> float | None:
-    """1 for true and 0 for false, None if it is neither."""
+    """Return 1 for true and 0 for false, or None if the value is neither."""
     if isinstance(value, str):
         return TRUTHS.get(value.strip().lower())
     if isinstance(value, bool | np.bool_):
@@ -222,7 +220,7 @@ def truth_of(value: Any) -> float | None:
 
 
 def day_of(value: Any) -> float | None:
-    """Days from 1970-01-01, None if it is no date; times with a zone are counted in UTC."""
+    """Return days since 1970-01-01 (UTC where a time zone is given), or None if it is no date."""
     if isinstance(value, pd.Period):
         value = value.to_timestamp()
     if isinstance(value, str):
@@ -243,7 +241,10 @@ def day_of(value: Any) -> float | None:
 
 
 def date_form(values: list[Any], column: str) -> str:
-    """How dates that are said to be some are written: "" for ISO, or the one form that fits all."""
+    """Return the ``strptime`` format of all dates in ``values``, "" for ISO 8601.
+
+    Raise ``ValueError`` if no format fits all values, or if several do and give different dates.
+    """
     if all(day_of(value) is not None for value in values):
         return ""
     texts = [text_of(value).strip() for value in values]
@@ -264,7 +265,7 @@ def date_form(values: list[Any], column: str) -> str:
 
 
 def days_in(form: str) -> Callable[[Any], float | None]:
-    """``day_of``, which also reads dates that are written in this form."""
+    """Return a parser like ``day_of`` that also accepts dates in the format ``form``."""
 
     def reading(value: Any) -> float | None:
         found = day_of(value)
@@ -284,7 +285,10 @@ def _parsed(text: str, form: str) -> datetime | None:
 
 
 def read(column: pd.Series, reading: Callable[[Any], float | None]) -> FloatArray | None:
-    """Cells by one of the readings above, NaN for gaps; None if a cell cannot be read so."""
+    """Parse all cells by ``reading``, one of the parsers above.
+
+    Missing values are NaN; the result is None if the parser rejects a cell.
+    """
     if reading is number_of and pd.api.types.is_numeric_dtype(column.dtype):
         return column.to_numpy(dtype=float, na_value=np.nan)
     if reading is number_of and (numbers := plain_numbers(column)) is not None:
@@ -299,7 +303,7 @@ def read(column: pd.Series, reading: Callable[[Any], float | None]) -> FloatArra
 
 
 def spread(content: Distinct, numbers: list[float | None]) -> FloatArray | None:
-    """For each row the number of its value; None if a value that some row has is none."""
+    """Return for each row the number of its value, or None if an occurring value has no number."""
     codes, _ = content
     table = np.array([np.nan if n is None else n for n in numbers] + [np.nan], dtype=float)
     none = np.array([n is None for n in numbers] + [False])
@@ -307,7 +311,7 @@ def spread(content: Distinct, numbers: list[float | None]) -> FloatArray | None:
 
 
 def day_text(days: float) -> str:
-    """A day, counted from 1970-01-01, as people write it; with the time if it has one."""
+    """Return days since 1970-01-01 as an ISO date, with the time of day unless it is midnight."""
     try:
         moment = EPOCH + days * DAY
     except OverflowError:

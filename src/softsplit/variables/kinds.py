@@ -1,4 +1,4 @@
-"""Which kind of variable a column is, and which columns no tree can use."""
+"""Inference of the kind of a variable from its column, and of columns that no tree can use."""
 
 from __future__ import annotations
 
@@ -25,33 +25,35 @@ from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE, NUMBER, ORDERE
 
 KEEP, DROP = "keep", "drop"
 HINTS = (NUMBER, CATEGORY, DATE, KEEP, DROP)
-"""What a user may say that a column is."""
+"""Values of ``feature_types``."""
 
 
 @dataclass(frozen=True)
 class KindOptions:
-    """How the kind of a column is recognised from its cells."""
+    """How the kind of a column is inferred from its cells."""
 
     most_columns: int = 30
-    """A category of more levels is coded by the class shares of its levels."""
+    """A category of more levels is encoded by class shares instead of one indicator per level."""
 
     rare_rows: int = 5
-    """Levels of fewer rows are merged, where there are ten times as many rows."""
+    """Levels with fewer rows are merged, if the table has at least ten times as many rows."""
 
     identifier_rows: int = 20
-    """Nothing looks like an identifier in fewer rows."""
+    """In a table of fewer rows no column is taken for an identifier."""
 
     density: int = 4
-    """Distinct whole numbers whose range is at most so many times their number look like an
+    """Distinct integers whose range is at most this multiple of their number are taken for an
     identifier."""
 
     free_text_words: float = 2.5
-    """Texts of more words on average are free text."""
+    """Texts with more words on average are free text."""
 
 
 OPTIONS = KindOptions()
 
-NAMED_SO = re.compile(r"(^|[^a-z])(id|ids|nr|no|num|number|key|index|idx|uuid|guid|row)([^a-z]|$)")
+IDENTIFIER_NAME = re.compile(
+    r"(^|[^a-z])(id|ids|nr|no|num|number|key|index|idx|uuid|guid|row)([^a-z]|$)"
+)
 
 NO_VALUES, CONSTANT, IDENTIFIER, FREE_TEXT = (
     "no values",
@@ -62,7 +64,7 @@ NO_VALUES, CONSTANT, IDENTIFIER, FREE_TEXT = (
 
 
 def kind_of(column: pd.Series) -> str:
-    """The kind of a column, by its type or, where that says nothing, by its values."""
+    """Return the kind of a column, by its dtype or, for object columns, by its values."""
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
         return ORDERED if kind.ordered and len(kind.categories) > 2 else CATEGORY
@@ -87,14 +89,14 @@ def kind_of(column: pd.Series) -> str:
 def learn_variable(
     name: str, column: pd.Series, weight: FloatArray, hint: str | None
 ) -> Variable | str:
-    """The variable that a column of the training table is, or why it is of no use.
+    """Return the variable of a column of the training table, or the reason why it is unusable.
 
-    ``weight`` are the numbers of rows that each row stands for; ``hint`` is what the user says.
-    A category of many levels has no ``shares`` yet: those take the classes of the rows.
+    ``weight`` are the sample weights and ``hint`` is the user's entry of ``feature_types``. A
+    category of many levels is returned without ``shares``, which depend on the classes of the rows.
     """
     kind = kind_of(column) if hint in (None, KEEP) else str(hint)
     if kind in (CATEGORY, ORDERED):
-        return _with_levels(name, column, weight, hint, kind)
+        return _learn_levels(name, column, weight, hint, kind)
     form = ""
     if kind == DATE:
         form = date_form(occurring(distinct(column)), name) if hint == DATE else ""
@@ -108,7 +110,7 @@ def learn_variable(
     if hint is None:
         if np.all(numbers == numbers[0]) and not gaps:
             return CONSTANT
-        if kind == NUMBER and not gaps and _counts_rows(name, numbers):
+        if kind == NUMBER and not gaps and _looks_like_identifier(name, numbers):
             return IDENTIFIER
     if kind == BOOLEAN:
         middle = float(weight[known] @ numbers > weight[known].sum() / 2)
@@ -119,7 +121,7 @@ def learn_variable(
 
 
 def _median(numbers: FloatArray, weight: FloatArray) -> float:
-    """The same for a row of weight two as for two rows."""
+    """Return the weighted median: a row of weight two counts as two rows."""
     order = np.argsort(numbers, kind="stable")
     below = np.cumsum(weight[order])
     half = below[-1] / 2
@@ -128,27 +130,27 @@ def _median(numbers: FloatArray, weight: FloatArray) -> float:
     return float(lower / 2 + upper / 2)
 
 
-def _counts_rows(name: str, numbers: FloatArray) -> bool:
-    """Whether whole numbers are all different, and dense or said to be a number of something."""
+def _looks_like_identifier(name: str, numbers: FloatArray) -> bool:
+    """Whether integers look like an identifier: distinct, and consecutive, dense or named so."""
     if len(numbers) < OPTIONS.identifier_rows or np.any(numbers != np.floor(numbers)):
         return False
     different = np.unique(numbers)
     if len(different) < len(numbers):
         return False
     steps = np.diff(numbers)
-    if np.all(steps == 1) or _named_so(name):
+    if np.all(steps == 1) or _named_as_identifier(name):
         return True
     return len(numbers) >= OPTIONS.identifier_rows * OPTIONS.rare_rows and bool(
         np.ptp(different) <= OPTIONS.density * len(different)
     )
 
 
-def _named_so(name: str) -> bool:
+def _named_as_identifier(name: str) -> bool:
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    return NAMED_SO.search(spaced.lower()) is not None
+    return IDENTIFIER_NAME.search(spaced.lower()) is not None
 
 
-def _with_levels(
+def _learn_levels(
     name: str, column: pd.Series, weight: FloatArray, hint: str | None, kind: str
 ) -> Variable | str:
     content = distinct(column)
@@ -164,7 +166,7 @@ def _with_levels(
     if not counts:
         return NO_VALUES
     if len(counts) == 1 and not gaps:
-        return CONSTANT  # whatever is said of it: there would be no column
+        return CONSTANT  # also against the user's hint: there would be no column
     if kind == ORDERED:
         ordered = tuple(text for text in texts if text in counts)
         places = np.array([float(i) for i in range(len(ordered))])
@@ -172,27 +174,27 @@ def _with_levels(
         return Variable(name, ORDERED, float(middle), gaps, ordered)
     rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
     kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
-    if hint is None and (why := _of_no_use(counts, kept, total, content)):
+    if hint is None and (why := _reason_unusable(counts, kept, total, content)):
         return why
     if not kept:
         kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[: OPTIONS.most_columns])
     middle = max(range(len(kept)), key=lambda i: counts[kept[i]])
-    strangers = len(kept) < len(counts)
+    merged = len(kept) < len(counts)
     return Variable(
         name,
         CATEGORY,
         float(middle),
         gaps,
         kept,
-        other=strangers and 1 < len(kept) <= OPTIONS.most_columns,
-        whole=strangers or len(kept) > 2,
+        other=merged and 1 < len(kept) <= OPTIONS.most_columns,
+        whole=merged or len(kept) > 2,
     )
 
 
-def _of_no_use(
+def _reason_unusable(
     counts: dict[str, float], kept: tuple[str, ...], total: float, content: Distinct
 ) -> str:
-    """Why a column of texts is no category; nothing if it is one."""
+    """Return why a column of texts is no category, or "" if it is one."""
     if total < OPTIONS.identifier_rows or (kept and len(counts) <= total / 2):
         return ""
     if len(counts) <= OPTIONS.rare_rows:
@@ -205,7 +207,7 @@ def _of_no_use(
 
 
 def _typing_error(content: Distinct) -> str | None:
-    """The text that keeps a column from being one of numbers, if hardly any is."""
+    """Return the first non-numeric text of a column in which under 10 % of cells are such."""
     codes, values = content
     numbers = [number_of(value) for value in values]
     odd = np.array([number is None for number in numbers] + [False])[codes]
@@ -215,12 +217,12 @@ def _typing_error(content: Distinct) -> str | None:
 
 
 def needs_shares(variable: Variable) -> bool:
-    """Whether a category has too many levels for a column each."""
+    """Whether a category has too many levels for one indicator each."""
     return variable.kind == CATEGORY and len(variable.levels) > OPTIONS.most_columns
 
 
 def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
-    """What a column is, in words, and how many gaps it has."""
+    """Return a short description of a column and its number of missing values."""
     gaps = int(np.sum(distinct(column)[0] < 0))
     found = learn_variable(name, column.rename(name), weight, None)
     if isinstance(found, str):

@@ -1,13 +1,14 @@
-"""Many levels as numbers: the class shares among the rows of each level, shrunken and out of fold.
+"""Target encoding of categories of many levels: shrunken, out-of-fold class shares of each level.
 
-A level of n rows, of which n_k are of class k, has the share (n_k + m prior_k) / (n + m). The
-number m of rows that all shares are drawn towards the prior with follows from the rows: it is
-within / between, the variance of a row inside a level over that of the true shares of levels, by
-the method of moments. So levels that differ by chance alone all get nearly the prior.
+A level of n rows, of which n_k are of class k, is encoded by (n_k + m prior_k) / (n + m), the
+empirical-Bayes estimate of Micci-Barreca (2001). The prior weight m = within / between, the
+variance of a row inside a level over the variance of the true shares between levels, is estimated
+by the method of moments (one-way analysis of variance). So levels that differ by chance alone are
+all encoded by nearly the prior.
 
-A training row is coded by the rows of other folds: its own class must not tell. Folds follow from
-what the rows hold and not from their order, so that shuffled rows give the same tree. Where rows
-are divided, as by cross-validation, shares are learned from the training part alone: ``Shared``.
+A training row is encoded by the rows of the other folds, so that its own class does not leak into
+its features. Folds are hashes of the content of rows, so that shuffled rows give the same tree.
+Where rows are split, as in cross-validation, ``Shared`` learns the shares from the training part.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from softsplit.variables.variable import Variable
 
 @dataclass(frozen=True)
 class ClassShareOptions:
-    """How levels of a large category are coded by class shares."""
+    """Options of the target encoding."""
 
     folds: int = 5
-    """Folds whose shares are learned from the other folds."""
+    """Number of folds; the rows of each are encoded by shares learned from the others."""
 
     most_prior_rows: float = 1e4
-    """Largest weight of the overall shares, in rows."""
+    """Largest prior weight m, in rows."""
 
 
 OPTIONS = ClassShareOptions()
 
 
 def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
-    """A fold for every row, from its content; equal rows are in the same one."""
+    """Return the fold of each row, a hash of its content: equal rows are in the same fold."""
     mixed = np.zeros(len(X), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in X.T:
@@ -50,9 +51,10 @@ def fold_of_rows(X: FloatArray) -> NDArray[np.int64]:
 def level_shares(
     places: NDArray[np.intp], labels: NDArray[np.int64], weight: FloatArray, n: tuple[int, int]
 ) -> FloatArray:
-    """Shrunken shares, (n_levels + 1, n_classes), the last line those of all rows.
+    """Return the shrunken shares, shape (n_levels + 1, n_classes); the last line is the prior.
 
-    ``n`` are the numbers of levels and of classes; rows of place -1 count for the last line only.
+    ``n`` are the numbers of levels and of classes; rows with level -1 in ``places`` count for the
+    prior only.
     """
     n_levels, n_classes = n
     counts = np.zeros((n_levels, n_classes))
@@ -66,7 +68,7 @@ def level_shares(
 
 
 def _prior_rows(counts: FloatArray, sizes: FloatArray) -> float:
-    """m of the module's text: one-way analysis of variance of the class indicators."""
+    """Return the prior weight m = within / between, by one-way ANOVA of the class indicators."""
     used = sizes > 0
     counts, sizes = counts[used], sizes[used]
     total, n_levels = sizes.sum(), len(sizes)
@@ -91,7 +93,7 @@ def out_of_fold(
     folds: NDArray[np.int64],
     n: tuple[int, int],
 ) -> FloatArray:
-    """The shares that each row is coded by in training, (n_rows, n_classes)."""
+    """Return the out-of-fold shares of each training row, shape (n_rows, n_classes)."""
     made = np.empty((len(places), n[1]))
     for fold in range(OPTIONS.folds):
         out = folds == fold
@@ -101,14 +103,14 @@ def out_of_fold(
 
 @dataclass(frozen=True)
 class Shared:
-    """A category that is coded by class shares, in rows: all that coding it by other rows takes.
+    """A target-encoded category and its rows, from which it can be encoded anew by other labels.
 
     Attributes
     ----------
     first : int
-        Its first column.
+        Index of its first column.
     places : array of int, shape (n_rows,)
-        The level of each row, -1 where there is none.
+        The level of each row, -1 for a missing value or an unlisted level.
     folds : array of int, shape (n_rows,)
     n : pair of int
         Numbers of levels and of classes.
@@ -126,7 +128,7 @@ class Shared:
     def of(
         cls, numbers: FloatArray, folds: NDArray[np.int64], first: int, variable: Variable
     ) -> Shared:
-        """From the places of levels, NaN where there is none, of a variable that knows classes."""
+        """Return the rows of ``variable``, which has ``classes``; ``numbers`` are its levels."""
         places = np.where(np.isnan(numbers), -1, numbers).astype(np.intp)
         shown = len(variable.classes)
         classes = (1,) if shown == 1 else tuple(range(shown))
@@ -134,17 +136,17 @@ class Shared:
 
     @property
     def columns(self) -> slice:
-        """Its columns of shares."""
+        """Its columns of class shares."""
         return slice(self.first, self.first + len(self.classes))
 
     def part(self, rows: NDArray[Any]) -> Shared:
-        """Some of the rows."""
+        """Return the category restricted to ``rows``."""
         return replace(self, places=self.places[rows], folds=self.folds[rows])
 
     def table(self, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
-        """Shares of each level, (n_levels + 1, n_shown): what new rows are coded by."""
+        """Return the shares of each level, shape (n_levels + 1, n_shown), which encode new rows."""
         return level_shares(self.places, labels, weight, self.n)[:, self.classes]
 
     def held_out(self, labels: NDArray[np.int64], weight: FloatArray) -> FloatArray:
-        """What each row is coded by in training, (n_rows, n_shown)."""
+        """Return the out-of-fold shares of each training row, shape (n_rows, n_shown)."""
         return out_of_fold(self.places, labels, weight, self.folds, self.n)[:, self.classes]

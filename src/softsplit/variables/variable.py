@@ -1,17 +1,17 @@
-"""A variable of a table, and the columns that it becomes in the training problem.
+"""A variable of a table and its coding as columns of the training problem.
 
-kind        columns                                              a gap counts as
+kind        columns                                              a missing value is imputed by
 number      the number                                           the median
 boolean     1 for true                                           the more frequent value
-ordered     the place of its level, from 0                       the median place
-date        days since the first day of the training table      the median day
-category    1 for each level; of two levels, for the second      the most frequent level
-            many levels: the class shares of its level           the class shares of all rows
+ordered     the rank of its level, from 0                        the median rank
+date        days since the first day of the training table       the median day
+category    one indicator per level; of two levels, the second   the most frequent level
+            many levels: target encoding by class shares         the class shares of all rows
 
-A variable that had gaps in training has one more column, 1 where the value is unknown: what a gap
-means is learned there. (Of a category with a column for each level it is a level like others.)
-Levels that are too rare for a column of their own, and levels that training did not have, count
-as "other".
+A variable with missing values in the training table has one more column, the indicator of a missing
+value, so that the tree can learn what a missing value means. (A category with one indicator per
+level needs no imputation: the missing-value indicator is one more level.) Levels that are too rare
+for a column of their own, and levels that are absent from the training table, count as "other".
 """
 
 from __future__ import annotations
@@ -46,59 +46,66 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Cells:
-    """A column of a table as a variable reads it.
+    """The parsed cells of one column of a table.
 
     Attributes
     ----------
     numbers : array of shape (n_rows,)
-        Numbers, days since the origin, 0 or 1, or places of levels; NaN where there is none.
+        Numbers, days since the origin, 0 or 1, or positions of levels; NaN for missing values and
+        unlisted levels.
     gaps : array of bool
-    strange : array of bool
-        Levels that have no place of their own.
+        Missing values.
+    unlisted : array of bool
+        Values that are none of the variable's levels.
     content : tuple, optional
         The texts of a variable with levels.
     """
 
     numbers: FloatArray
     gaps: NDArray[np.bool_]
-    strange: NDArray[np.bool_]
+    unlisted: NDArray[np.bool_]
     content: Distinct | None = None
 
     def unseen(self, gaps: bool) -> NDArray[np.bool_]:
-        """Cells that training did not have; ``gaps`` says whether it had gaps."""
-        return self.strange if gaps else self.strange | self.gaps
+        """Return which cells are unlike all training rows.
+
+        ``gaps`` says whether the variable had missing values in training.
+        """
+        return self.unlisted if gaps else self.unlisted | self.gaps
 
     def part(self, rows: NDArray[Any]) -> Cells:
-        """Some of the rows."""
+        """Return the cells of ``rows``."""
         content = None if self.content is None else (self.content[0][rows], self.content[1])
-        return Cells(self.numbers[rows], self.gaps[rows], self.strange[rows], content)
+        return Cells(self.numbers[rows], self.gaps[rows], self.unlisted[rows], content)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its kind, and all that coding its values takes.
+    """A variable: its kind and the parameters of its coding.
 
     Attributes
     ----------
     name : str
     kind : {"number", "boolean", "ordered", "category", "date"}
     middle : float
-        What a gap counts as: a number, days since the origin, or the place of a level.
+        The value imputed for a missing one: a number, days since the origin, or the position of a
+        level.
     gaps : bool
-        Whether training had gaps, so that there is a column for them.
+        Whether the training table had missing values, so that there is an indicator of them.
     levels : tuple of str
     other : bool
-        Whether levels without a place have a column of their own.
+        Whether unlisted levels share an indicator of their own.
     whole : bool
-        Whether a category has a column for every level; if not, the first has none.
+        Whether a category has an indicator for every level; if not, the first has none.
     origin : float
-        Of a date: the day from which days are counted, from 1970-01-01.
+        For dates: the day from which days are counted, itself in days since 1970-01-01.
     form : str
-        How dates are written where it is not as in 2026-11-16.
+        The ``strptime`` format of dates that are not written as 2026-11-16.
     classes : tuple of str
-        Of a category with many levels: the classes whose shares stand for a level.
+        For a category of many levels: the classes whose shares encode a level.
     shares : tuple of tuple of float
-        Their shares among the rows of each level, shrunken; the last line is that of all rows.
+        Shrunken shares of ``classes`` among the rows of each level; the last line is that of all
+        rows.
     """
 
     name: str
@@ -115,14 +122,14 @@ class Variable:
 
     @property
     def shown_levels(self) -> tuple[str, ...]:
-        """Levels with a column of their own."""
+        """Levels with an indicator of their own."""
         if self.kind != CATEGORY or self.shares:
             return ()
         return self.levels if self.whole else self.levels[1:]
 
     @property
     def indicators(self) -> tuple[bool, ...]:
-        """Of every column, whether it is 1 where something holds and else 0."""
+        """For each column, whether it is a 0/1 indicator."""
         if self.kind != CATEGORY:
             first: tuple[bool, ...] = (self.kind == BOOLEAN,)
         elif self.shares:
@@ -137,7 +144,7 @@ class Variable:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """What each column says."""
+        """The name of each column, as shown to users."""
         if self.kind == NUMBER:
             names = [self.name]
         elif self.kind == BOOLEAN:
@@ -157,13 +164,13 @@ class Variable:
 
     @property
     def opposites(self) -> tuple[str, ...]:
-        """What holds where a column that is an indicator is 0; of others their names."""
+        """For each indicator, the statement that holds where it is 0; the name of other columns."""
         names = list(self.column_names)
         if self.kind == BOOLEAN:
             names[0] = f"{self.name} is false"
         elif self.kind == CATEGORY and not self.shares:
-            told = [*self.shown_levels, *([self.other_name] * self.other)]
-            names[: len(told)] = [f"{self.name} is not {level}" for level in told]
+            shown_names = [*self.shown_levels, *([self.other_name] * self.other)]
+            names[: len(shown_names)] = [f"{self.name} is not {level}" for level in shown_names]
             if not self.whole and len(self.levels) == 2:
                 names[0] = f"{self.name} is {self.levels[0]}"
         if self.gaps:
@@ -172,15 +179,15 @@ class Variable:
 
     @property
     def other_name(self) -> str:
-        """ "other", unless a level is called so."""
+        """The name of the merged levels: "other", unless a level has that name."""
         return "other" if "other" not in self.levels else "another level"
 
     # --- from tables to columns -------------------------------------------------------------------
 
     def cells(self, column: pd.Series) -> Cells:
-        """The cells of a column; one sentence if they are not what the variable needs."""
+        """Parse a column; raise ``ValueError`` with one sentence if its values do not fit."""
         if self.levels:
-            return self._placed(distinct(column))
+            return self._level_cells(distinct(column))
         readings: dict[str, tuple[Callable[[Any], float | None], str]] = {
             NUMBER: (number_of, "numbers are"),
             BOOLEAN: (truth_of, "true or false is"),
@@ -197,7 +204,7 @@ class Variable:
             raise ValueError(f"column {shown(self.name)} holds infinity; replace it.")
         return Cells(numbers - self.origin, np.isnan(numbers), np.zeros(len(numbers), dtype=bool))
 
-    def _placed(self, content: Distinct) -> Cells:
+    def _level_cells(self, content: Distinct) -> Cells:
         codes, values = content
         places = {level: float(i) for i, level in enumerate(self.levels)}
         texts = [text_of(value) for value in values]
@@ -206,7 +213,7 @@ class Variable:
         return Cells(numbers, gaps, np.isnan(numbers) & ~gaps, (codes, texts))
 
     def coded(self, cells: Cells) -> FloatArray:
-        """The columns of the variable, (n_rows, n_columns)."""
+        """Return the coded columns of the variable, shape (n_rows, n_columns)."""
         if self.kind != CATEGORY:
             parts = [np.where(np.isnan(cells.numbers), self.middle, cells.numbers)[:, None]]
         elif self.shares:
@@ -214,25 +221,25 @@ class Variable:
             last = len(table) - 1
             parts = [table[np.where(np.isnan(cells.numbers), last, cells.numbers).astype(int)]]
         else:
-            parts = [self._indicated(cells)]
+            parts = [self._level_indicators(cells)]
         if self.gaps:
             parts.append(cells.gaps[:, None].astype(float))
         return np.hstack(parts) if len(parts) > 1 else parts[0]
 
-    def _indicated(self, cells: Cells) -> FloatArray:
+    def _level_indicators(self, cells: Cells) -> FloatArray:
         numbers = cells.numbers
-        if not self.whole:  # there is no column for the first level: none is no answer
+        if not self.whole:  # all zeros would mean the first level, so a missing value is imputed
             numbers = np.where(np.isnan(numbers), self.middle, numbers)
         elif not self.gaps:
             numbers = np.where(cells.gaps, self.middle, numbers)
         first = 0 if self.whole else 1
         made = (numbers[:, None] == np.arange(first, len(self.levels))[None, :]).astype(float)
-        return np.hstack([made, cells.strange[:, None].astype(float)]) if self.other else made
+        return np.hstack([made, cells.unlisted[:, None].astype(float)]) if self.other else made
 
-    # --- for people -------------------------------------------------------------------------------
+    # --- display ----------------------------------------------------------------------------------
 
-    def told(self, number: float) -> float | str:
-        """A number of a cell as people write it."""
+    def display(self, number: float) -> float | str:
+        """Return the value of ``number``, an entry of ``Cells.numbers``, as shown to users."""
         if np.isnan(number):
             return UNKNOWN
         if self.kind == DATE:
@@ -243,40 +250,40 @@ class Variable:
 
     @property
     def own_gap_level(self) -> bool:
-        """Whether an unknown value is a level like others, with no other level in its place."""
+        """Whether a missing value is coded as a level of its own, without imputation."""
         return self.gaps and self.kind == CATEGORY and self.whole and not self.shares
 
     @property
-    def told_middle(self) -> str:
-        """What a gap counts as."""
+    def display_imputed(self) -> str:
+        """The value imputed for a missing one, as shown to users."""
         if self.shares:
             return "the class shares of all rows"
-        middle = self.told(self.middle)
+        middle = self.display(self.middle)
         return middle if isinstance(middle, str) else f"{middle:.6g}"
 
-    def told_cell(self, cells: Cells, row: int) -> float | str:
-        """The value of one row."""
-        if cells.strange[row] and cells.content is not None:
+    def display_cell(self, cells: Cells, row: int) -> float | str:
+        """Return the value of one row as shown to users."""
+        if cells.unlisted[row] and cells.content is not None:
             codes, texts = cells.content
             return texts[codes[row]]
-        return self.told(float(cells.numbers[row]))
+        return self.display(float(cells.numbers[row]))
 
     def remark(self, cells: Cells, row: int) -> str:
-        """What a reader must be told about the value of one row; mostly nothing."""
-        taken = f"it counts as {self.told_middle}"
+        """Return a note on how an imputed or unlisted value of one row is coded, or ""."""
+        taken = f"it counts as {self.display_imputed}"
         if cells.gaps[row]:
             return "" if self.gaps else f"{self.name} is unknown, as in no training row: {taken}"
-        if not cells.strange[row]:
+        if not cells.unlisted[row]:
             return ""
-        said = f"{self.name} {shown(str(self.told_cell(cells, row)))}"
+        value = f"{self.name} {shown(str(self.display_cell(cells, row)))}"
         if self.other:
-            return f"{said} is rare or new: it counts as {self.other_name}"
+            return f"{value} is rare or new: it counts as {self.other_name}"
         if self.kind == CATEGORY and self.whole and not self.shares:
-            return f"{said} is rare or new: it counts as none of the levels"
-        return f"{said} is rare or new: {taken}"
+            return f"{value} is rare or new: it counts as none of the levels"
+        return f"{value} is rare or new: {taken}"
 
 
 def _plain(value: Any) -> Any:
-    """Times without the name of their class."""
+    """Return dates and times as text, other values unchanged (for error messages)."""
     days = day_of(value)
     return value if days is None or isinstance(value, str) else day_text(days)
