@@ -18,6 +18,7 @@ from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.solvers import Budget, EliminationSolver, Status
 from softsplit.solvers.basin_hopping import solver as native
+from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import multistart
@@ -150,15 +151,14 @@ def likely(X, y):
     return prepare(settings, Rows(X, y, np.ones(len(y)), np.arange(3))).problem
 
 
-def test_samples_grow_up_to_the_rows_on_which_features_are_looked_for(monkeypatch):
+def test_samples_grow_up_to_the_rows_on_which_features_are_selected():
     X, y = gumbel_rows(9_000)
     problem = likely(X, y)
     few, more = (problem.on_sample(n) for n in (2_000, 5_000))
     assert EliminationSolver().sample_sizes(few) == ()
     assert EliminationSolver().sample_sizes(more) == (1_800, more.rows.n_rows)
-    monkeypatch.setattr(native, "SUPPORT_ROWS", 8_000)
-    monkeypatch.setattr(native, "LARGER", 2)
-    assert EliminationSolver().sample_sizes(problem) == (1_800, 3_600, 8_000)
+    options = EliminationOptions(rows=SampleSizes(support=8_000, growth=2))
+    assert EliminationSolver(options=options).sample_sizes(problem) == (1_800, 3_600, 8_000)
 
 
 def test_starts_on_few_rows_end_in_a_tree_of_all_rows():

@@ -29,7 +29,7 @@ from softsplit.training.observer import Observer
 
 
 @dataclass(frozen=True)
-class PathOptions:
+class PathFinishOptions:
     """How much work the trees of a path get after they were compared."""
 
     late_seconds: float = 0.3
@@ -39,7 +39,7 @@ class PathOptions:
     """For each strength the best path is finished, and one more for each so many paths."""
 
 
-OPTIONS = PathOptions()
+OPTIONS = PathFinishOptions()
 
 
 def solve_path(
