@@ -17,11 +17,10 @@ from softsplit import (
 )
 from softsplit.estimators.base import training_run
 from softsplit.ipopt.solver import IpoptSolver
-from softsplit.problem.penalties import counting
 from softsplit.solvers import BasinHoppingSolver, EliminationSolver
 from softsplit.training import precompile
 from softsplit.training import run as running
-from softsplit.training.precompile import make_ready, tiny_likelihood, tiny_problem
+from softsplit.training.precompile import make_ready
 
 # Whatever is called has been called by a unit before: no function gets a new signature.
 NOTHING_IS_LEFT = """
@@ -116,16 +115,15 @@ def calls(monkeypatch):
     ],
 )
 def test_what_a_solver_needs_is_made_ready(calls, solver, timed, expected):
-    make_ready(solver, tiny_problem(2, 1), timed=timed)
+    make_ready(solver, timed=timed)
     assert calls == expected
 
 
 def test_a_fit_by_likelihood_compiles_nothing_for_the_cost(monkeypatch):
-    problem = tiny_likelihood(2, 1, counting())
     asked: list[str] = []
     for name in ("compile_together", "warm_up"):
         monkeypatch.setattr(precompile, name, asked.append)
-    make_ready(EliminationSolver(), problem, timed=True)
+    make_ready(EliminationSolver(), timed=True)
     assert asked == ["log", "log"]
 
 
@@ -133,9 +131,9 @@ def test_the_clock_does_not_count_compiling(monkeypatch):
     tree = SoftTreeClassifier(time_limit=5.0)
     run = training_run(tree)
     hands = iter([10.0, 17.0])
-    monkeypatch.setattr(running, "make_ready", lambda solver, problem, timed: None)
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed: None)
     monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(hands)))
-    ready = run.ready(tiny_problem(2, 1))
+    ready = run.ready()
     assert ready.budget.began == run.budget.began + 7.0
     assert ready.budget.cancel is run.budget.cancel and ready.budget.time_limit == 5.0
 
@@ -147,7 +145,7 @@ X, Y = np.linspace(0, 1, 40)[:, None], np.arange(40) % 2
 @pytest.mark.parametrize("timed", [True, False])
 def test_every_run_is_made_ready(kind, timed, monkeypatch):
     seen = []
-    monkeypatch.setattr(running, "make_ready", lambda solver, problem, timed: seen.append(timed))
+    monkeypatch.setattr(running, "make_ready", lambda solver, timed: seen.append(timed))
     kind(time_limit=60.0 if timed else None, n_starts=1, random_state=0).fit(X, Y)
     assert seen and set(seen) == {timed}
     seen.clear()

@@ -58,11 +58,12 @@ def path(
         table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
     )
     from softsplit.estimators.classifier import SoftTreeClassifier
+    from softsplit.formulations import formulation_of
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.selection.strengths import SHARES, shared
 
-    usual = options.Scope.size if loss is options.LossName.log else options.Scope.global_
-    local, global_ = shared(SHARES[(scope or usual).value], 1.0)
+    usual = formulation_of(loss.value).choice.axes["scopes"][0]
+    local, global_ = shared(SHARES[scope.value if scope else usual], 1.0)
     settings = SoftTreeClassifier(
         depth="auto" if depth is None else depth,
         scale=scale.value if scale else "auto",

@@ -209,7 +209,7 @@ class SoftTreeClassifier(SoftTreeBase):
             run = training_run(self)
             rows = self._rows(X, y, sample_weight)[1]
             prepared = prepare(model_settings(self, X), rows)
-            run = run.adapted(prepared, partial(validated_rows, self)).ready(prepared.problem)
+            run = run.adapted(prepared, partial(validated_rows, self)).ready()
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
                 prepared, best, screening = widened(rows, prepared, outcome.best, run)

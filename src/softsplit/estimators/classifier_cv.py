@@ -238,7 +238,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         fractions = make_fractions(*given, unit, loss, formulation)
         axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, formulation.choice)
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
-        run, n_all = run.ready(whole.problem), whole.n_rows if self.strengths is None else 0
+        run, n_all = run.ready(), whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
         self.n_splits_ = len(trainer.splits)

@@ -165,7 +165,7 @@ def strength_path(
     given = given_grid(strengths)
     n_points = positive_integer("n_points", n_points, MOST_RUNS)
     keep = positive_integer("keep", keep, MOST_RUNS)
-    run = run.ready(prepared.problem)
+    run = run.ready()
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
     counts = prepared.problem.penalties.counts

@@ -37,7 +37,7 @@ from softsplit.solvers.base import UnsupportedProblem, refuse_unsupported
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
-from softsplit.training.precompile import tiny_likelihoods, tiny_problems
+from softsplit.training.precompile import TINY_PROBLEMS
 from softsplit.tree.parameters import (
     TreeParameters,
     global_sparsity,
@@ -242,7 +242,7 @@ def warm_up(name: str, loss: str) -> None:
     """Solve a tiny problem first: machine code is loaded on first use, which is no training."""
     rng = np.random.default_rng(0)
     solver = solver_named(name, loss)
-    for problem in tiny_problems() if loss == "cost" else tiny_likelihoods():
+    for problem in TINY_PROBLEMS[loss]():
         with suppress(UnsupportedProblem):
             refuse_unsupported(solver, problem)
             start = draw_start(solver.start_rule(problem, 0), problem, rng, solver.rivals)

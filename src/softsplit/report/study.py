@@ -307,8 +307,8 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    usual = "one_se" if search.loss == "cost" else "sparse"
-    judged = search.loss != "cost" and search.scoring is None
+    choice = formulation_of(search.loss).choice
+    usual, judged = choice.selection, choice.scores_rows and search.scoring is None
     most = f" and {MOST_LOST:g} of its score" if judged else ""
     fewest = "the one with the fewest features, at most"
     words = {
@@ -321,9 +321,7 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
 
 
 def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
-    steepness = f"ridge {tree.ridge:g}"
-    if options.loss == "cost":
-        steepness = f"steepness {tree.tree_.steepness:g}"
+    steepness = formulation_of(options.loss).label(tree.tree_.steepness, tree.ridge)
     search = tree.solution_.search
     return [
         (

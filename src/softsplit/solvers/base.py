@@ -310,6 +310,9 @@ class Solver(ABC):
     eliminates: ClassVar[bool] = False
     """Whether the solver can minimise the "count" penalty, which has no slope."""
 
+    compiled_code: ClassVar[str | None] = None
+    """Name of the compiled code that the solver needs (training/precompile.py); None for none."""
+
     searches: ClassVar[bool] = False
     """Whether ``improve`` searches around the trees of the starts."""
 

@@ -98,21 +98,20 @@ OPTIONS = PrecompileOptions(expected={"log": 15, "cost": 45})
 # --- before a fit -----------------------------------------------------------------------------
 
 
-def make_ready(solver: Solver, problem: TrainingProblem, *, timed: bool) -> None:
-    """Compile the code that trains ``problem``; load it too if the run has a time limit.
+def make_ready(solver: Solver, *, timed: bool) -> None:
+    """Compile the code that ``solver`` needs; load it too if the run is ``timed``.
 
     Compiling takes many seconds on a new installation, and loading about one in a new process.
     Neither counts as training.
     """
-    parts, native = solver.parts(), (BasinHoppingSolver, EliminationSolver)
-    if not any(isinstance(part, native) for part in parts or (solver,)):
-        return
-    loss = "log" if problem.by_likelihood else "cost"
-    compile_together(loss)
-    if timed:
-        warm_up(loss)
-        if parts and loss == "cost":
-            warm_up_blocks()
+    parts = solver.parts()
+    needed = {part.compiled_code for part in parts or (solver,)}
+    for code in (code for code in needed if code is not None):
+        compile_together(code)
+        if timed:
+            warm_up(code)
+    if timed and any(part.compiled_code for part in parts):
+        warm_up_blocks()
 
 
 @cache
@@ -121,7 +120,7 @@ def warm_up(loss: str) -> None:
     compile_together(loss)
     warm_up_samples()
     UNITS["importances"]()
-    train_tiny(tiny_problems() if loss == "cost" else tiny_likelihoods())
+    train_tiny(TINY_PROBLEMS[loss]())
 
 
 @cache
@@ -389,6 +388,10 @@ def tiny_problem(n_classes: int, depth: int) -> TrainingProblem:
 def tiny_likelihoods() -> list[TrainingProblem]:
     """Return the same by likelihood, one with a smooth penalty and one that counts."""
     return [tiny_likelihood(2, 1, exponential()), tiny_likelihood(3, 2, counting())]
+
+
+TINY_PROBLEMS = {"log": tiny_likelihoods, "cost": tiny_problems}
+"""Small problems by the compiled code that they need."""
 
 
 def tiny_likelihood(n_classes: int, depth: int, surrogate: Surrogate) -> TrainingProblem:

@@ -70,13 +70,13 @@ class Run:
 
         return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
 
-    def ready(self, problem: TrainingProblem) -> Run:
-        """Compile the code for such problems and return the run with its clock set back.
+    def ready(self) -> Run:
+        """Compile the code of the solver and return the run with its clock set back.
 
         Called after all input was checked: on a new installation compiling takes seconds.
         """
         began = time.perf_counter()
-        make_ready(self.solver, problem, timed=self.budget.time_limit is not None)
+        make_ready(self.solver, timed=self.budget.time_limit is not None)
         spent = time.perf_counter() - began
         return replace(self, budget=replace(self.budget, began=self.budget.began + spent))
 

@@ -110,6 +110,7 @@ class BasinHoppingSolver(Solver):
     releases_gil: bool = True
     zero_threshold: float = 0.0
     searches: ClassVar[bool] = True
+    compiled_code: ClassVar[str | None] = "cost"
 
     def supports(self, problem: TrainingProblem) -> str | None:
         """Descents move inside the bounds of the coefficients."""

@@ -56,6 +56,7 @@ class EliminationSolver(Solver):
     releases_gil: bool = True
     zero_threshold: float = 0.0
     eliminates: ClassVar[bool] = True
+    compiled_code: ClassVar[str | None] = "log"
 
     def supports(self, problem: TrainingProblem) -> str | None:
         """The log-loss of a whole tree, without bounds on its thresholds."""
