@@ -1,12 +1,13 @@
 """Progressive sampling: starts compete on samples that grow, and the best are finished on all rows.
 
-This is successive halving (Jamieson and Talwalkar 2016) with rows as the resource. All starts are
-made on the first sample, the best few of them again on the next, larger one, and so on; a search
-follows on the last sample, which may be all rows, and the best tree, or the best few, descend on
-all rows to their last digits. Each of these phases gets an even part of the time that is left; a
-start that it cuts short is compared with its tree of the sample before, on the rows of this one.
-Samples are the first rows of each class in canonical order, which are as good as random, and their
-weights add up to those of all rows, so that objectives are comparable.
+Samples grow as in Provost, Jensen and Oates (1999), and the starts that go on to the next one are
+chosen as in successive halving (Jamieson and Talwalkar 2016): all starts are made on the first
+sample, the best few of them again on the next, and so on. A search follows on the last sample,
+which may be all rows, and the best tree, or the best few, descend on all rows to their last digits.
+Each of these phases gets an even part of the time that is left; a start that it cuts short is
+compared with its tree of the sample before, on the rows of this one. Samples are the first rows of
+each class in canonical order, which are as good as random, and their weights add up to those of all
+rows, so that objectives are comparable.
 """
 
 from __future__ import annotations
