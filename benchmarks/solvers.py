@@ -35,17 +35,17 @@ from threadpoolctl import threadpool_limits
 from softsplit import SoftTreeClassifier, load_dataset, strength_path
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, make_solver
-from softsplit.solvers.active_set.descent import NEVER
+from softsplit.solvers.active_set.descent import NEVER, POLISH, ROUGH
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
+    Redraw,
     Regrow,
     Relabel,
-    Replant,
     Reweigh,
     Warmed,
 )
-from softsplit.solvers.basin_hopping.stages import CLOSE, ROUGH, Approach, Polish, Race
+from softsplit.solvers.basin_hopping.stages import Approach, Polish, Race
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, hop, multistart
 
@@ -133,8 +133,8 @@ def known(args: argparse.Namespace) -> None:
 def ablation(args: argparse.Namespace) -> None:
     """Geometric means over the rows of best_known.csv, ratios to the best known objective."""
     full = BasinHoppingSolver()
-    first_order = CLOSE._replace(newton_from=NEVER, max_iter=300)
-    moves = full.search.moves
+    first_order = POLISH._replace(newton_from=NEVER, max_iter=300)
+    moves = full.search.perturbations
     variants = {
         "everything": full,
         "no rivals": replace(full, rivals=0),
@@ -152,9 +152,9 @@ def ablation(args: argparse.Namespace) -> None:
         "starts through points": replace(full, start_rules=("points",), rivals=0),
         "uniform starts": replace(full, start_rules=("uniform",), rivals=0),
     }
-    for kind in (Reweigh, Replant, Relabel, Regrow, OtherStrength, Warmed, Fresh):
+    for kind in (Reweigh, Redraw, Relabel, Regrow, OtherStrength, Warmed, Fresh):
         rest = tuple(move for move in moves if not isinstance(move, kind))
-        without = replace(full, search=replace(full.search, moves=rest))
+        without = replace(full, search=replace(full.search, perturbations=rest))
         variants[f"search without {kind.__name__}"] = without
     heads = ("best", "with hops", "median", "ms/start", "within 1.001")
     print(f"{'variant':26}" + "".join(f"{head:>13}" for head in heads))

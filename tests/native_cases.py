@@ -9,9 +9,8 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget
-from softsplit.solvers.active_set.program import LOOK
-from softsplit.solvers.basin_hopping.meter import Meter
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.solvers.starts.rules import draw_hops, draw_start
 from softsplit.solvers.stopping import EndPoints
 from softsplit.tree.parameters import Topology
@@ -41,7 +40,7 @@ def make_problem(
 
 
 def make_engine(problem):
-    return DescentRun(problem, Meter(Budget(), 10_000))
+    return DescentRun(problem, IterationBudget(Budget(), 10_000))
 
 
 def solve(problem, seed=0, rule="groups", **budget):
@@ -52,7 +51,7 @@ def solve(problem, seed=0, rule="groups", **budget):
 def cheapest_leaves(problem, theta, leaf_classes):
     """The cheapest leaf classes with every class covered, whatever the class rates."""
     engine = make_engine(problem)
-    engine.descend(theta, leaf_classes, LOOK)
+    engine.descend(theta, leaf_classes, EVALUATE_ONLY)
     return engine.cheapest_leaves(leaf_classes)
 
 

@@ -20,9 +20,8 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.leaves import ClassDistributions
 from softsplit.problem.loss import LogLoss
 from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.solvers.active_set.descent import Limits
-from softsplit.solvers.basin_hopping.meter import Meter
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.active_set.descent import DescentLimits
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
 from softsplit.solvers.starts.rules import draw_start
 from two_halves import SOME, TwoHalves
@@ -59,9 +58,9 @@ def test_a_descent_over_two_halves_takes_the_steps_of_a_compiled_one(loss, rate)
     leaves = ClassDistributions().soften(start.leaf_classes)
     ends = []
     for rows in (problem.rows, TwoHalves.of(problem.samples)):
-        run = DescentRun(replace(problem, rows=rows), Meter(Budget(), 10_000))
+        run = DescentRun(replace(problem, rows=rows), IterationBudget(Budget(), 10_000))
         theta = start.splits
-        run.descend(theta, leaves, Limits(6, 0.0, 0.0, 1000, 0, 0.0))
+        run.descend(theta, leaves, DescentLimits(6, 0.0, 0.0, 1000, 0, 0.0))
         ends.append(theta)
     assert np.max(np.abs(ends[0] - start.splits)) > 1e-2
     assert_allclose(ends[1], ends[0], rtol=1e-4, atol=1e-5)

@@ -13,10 +13,9 @@ from softsplit.engines.block import CollapsedRows, GateCache
 from softsplit.engines.block_pass import block_pass
 from softsplit.engines.compiled import tree_shape
 from softsplit.problem.penalties import PenaltyPair, linear
-from softsplit.solvers.active_set.descent import Limits
+from softsplit.solvers.active_set.descent import DescentLimits
 from softsplit.solvers.base import Budget, Solution, Status
-from softsplit.solvers.basin_hopping.meter import Meter
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.tree.parameters import Block
 
 LEAVES = tuple(range(8))
@@ -181,7 +180,7 @@ def engines(block, rates=0.0, proximal=0.0):
     anchor = case.tree
     fast = case.problem.restrict(block, anchor, proximal=proximal, cache=cache)
     plain = case.problem.restrict(block, anchor, proximal=proximal)
-    return (DescentRun(p, Meter(Budget(), 1000)) for p in (fast, plain))
+    return (DescentRun(p, IterationBudget(Budget(), 1000)) for p in (fast, plain))
 
 
 @pytest.mark.parametrize("block", BLOCKS[:5], ids=lambda b: str(b.branches))
@@ -196,7 +195,7 @@ def test_descents_with_and_without_the_cache_agree(block, rates, proximal):
     ends = []
     for engine in (fast, plain):
         theta = tree.splits
-        limits = Limits(3, 1e-9, 0.0, 9, 0)
+        limits = DescentLimits(3, 1e-9, 0.0, 9, 0)
         engine.forget(20.0)
         before = engine.descend(theta.copy(), tree.leaf_classes, limits._replace(max_iter=0))
         engine.forget(20.0)
@@ -213,4 +212,4 @@ def test_a_stage_with_its_own_steepness_is_refused():
     fast, _ = engines(BLOCKS[0])
     tree = fast.problem.anchor
     with pytest.raises(ValueError, match="at the steepness of the cache only"):
-        fast.descend(tree.splits, tree.leaf_classes, Limits(1, 0, 0, 1, 0), steepness=3.0)
+        fast.descend(tree.splits, tree.leaf_classes, DescentLimits(1, 0, 0, 1, 0), steepness=3.0)

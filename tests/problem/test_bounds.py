@@ -80,7 +80,8 @@ def test_impossible_bounds_are_refused_in_one_sentence(given):
 def test_bounds_of_another_shape_are_refused():
     problem = native_cases.make_problem(features=4, depth=2)
     with pytest.raises(ValueError, match=r"shape \(4, 1\)"):
-        replace(problem, bounds=Bounds.box(4, 1))
+        replace(problem, bounds=sign_bounds(4, 1, 0))
+    assert replace(problem, bounds=Bounds.box(4, 1, 0.5)).bounds.high.shape == (4, 3)
 
 
 def test_projection_and_sizes_and_signs():

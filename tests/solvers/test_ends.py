@@ -46,7 +46,7 @@ def test_the_estimates_hold_for_independent_draws():
 
 def test_close_objectives_are_one_tree_and_descents_given_up_have_no_end():
     ends = counted([2.0, 2.00001, 1.99999, 3.0, GIVEN_UP, GIVEN_UP, 1e-9, 0.0], resolution=1e-6)
-    told = ends.told()
+    told = ends.summary()
     assert (told.n_hops, told.n_ends, told.n_given_up, told.n_best) == (8, 3, 2, 2)
     assert ends.chance == pytest.approx(3 / (8 * 5))
     assert "2 were given up" in str(told)
@@ -62,7 +62,7 @@ def test_the_search_is_told_in_a_sentence():
         ends.hop_ended(1.0)
     assert ends.unlikely
     ends.stop = Stop.UNLIKELY
-    assert str(ends.told()) == (
+    assert str(ends.summary()) == (
         "3 starts and 7 hops ended in 2 different trees, 8 of them in the best; a further descent "
         "would hardly lead lower (estimated chance 2.2 %)"
     )
@@ -132,5 +132,5 @@ def test_a_start_that_follows_another_is_no_descent_but_its_tree_is_known():
     assert ends.chance == other.chance
     ends.follower_ended(1.0)
     assert ends.chance == pytest.approx(other.chance * 3 / 2)  # one tree more
-    told = ends.told()
+    told = ends.summary()
     assert (told.n_starts, told.n_ends, told.n_given_up) == (10, 3, 1)

@@ -14,11 +14,9 @@ from softsplit.engines import compiled
 from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power, linear
 from softsplit.solvers import Budget, Status
-from softsplit.solvers.active_set.descent import NEVER, Limits
-from softsplit.solvers.active_set.program import LOOK
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, DescentLimits
 from softsplit.solvers.base import Cancel
-from softsplit.solvers.basin_hopping.meter import Guess, Meter, OutOfBudget
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget, OutOfBudget, StepTimes
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, TreeParameters
 from softsplit.tree.routing import split_scores
@@ -39,7 +37,7 @@ def test_a_look_evaluates_objective_rates_and_leaves_of_the_problem(depth):
     case = random_case(3, depth)
     problem, tree = case.problem, case.tree
     engine = make_engine(problem)
-    value = engine.descend(tree.splits, tree.leaf_classes, LOOK)
+    value = engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
     assert value == pytest.approx(problem.objective(tree), rel=1e-12)
     assert_describes(engine, tree.splits, tree.leaf_classes)
     leaves = engine.cheapest_leaves(tree.leaf_classes)
@@ -54,13 +52,13 @@ def test_cheapest_leaves_leave_the_rates_out_and_fixed_leaves_alone():
     problem = make_problem(rate=0.3)
     tree = draw_start("points", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
-    engine.descend(tree.splits, tree.leaf_classes, LOOK)
+    engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
     leaves = engine.cheapest_leaves(tree.leaf_classes)
     free = problem.cost(TreeParameters.from_splits(tree.splits, leaves))
     assert free <= problem.cost(problem.best_leaves(tree)) + 1e-12
     part = problem.restrict(Block((0, 1, 2), (1, 2)), tree)
     engine = make_engine(part)
-    engine.descend(tree.splits, tree.leaf_classes, LOOK)
+    engine.descend(tree.splits, tree.leaf_classes, EVALUATE_ONLY)
     some = engine.cheapest_leaves(tree.leaf_classes)
     np.testing.assert_array_equal(some[:, [0, 3]], tree.leaf_classes[:, [0, 3]])
 
@@ -76,9 +74,9 @@ def test_masses_describe_theta_after_every_iteration(surrogate, newton_from):
     engine.forget(problem.steepness)
     for step in range(60):
         # Nothing is ever small enough: the descent goes on until searches fail.
-        engine.descend(theta, leaves, Limits(1, 0.0, 0.0, 1000, newton_from, 0.0))
+        engine.descend(theta, leaves, DescentLimits(1, 0.0, 0.0, 1000, newton_from, 0.0))
         assert_describes(engine, theta, leaves, err_msg=f"step {step}")
-    engine.descend(theta, leaves, Limits(5000, 0.0, 0.0, 1000, newton_from, 0.0))
+    engine.descend(theta, leaves, DescentLimits(5000, 0.0, 0.0, 1000, newton_from, 0.0))
     assert_describes(engine, theta, leaves)
     assert engine.ended
 
@@ -92,11 +90,11 @@ def test_masses_describe_theta_when_a_stuck_point_is_put_on_a_kink():
         theta, leaves = start.splits, start.leaf_classes
         engine = make_engine(problem)
         engine.forget(problem.steepness)
-        engine.descend(theta, leaves, Limits(300, 0.0, 0.0, 1000, 0, 0.0))
+        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
         nonzero = np.abs(theta[:, :-1]) > 0
         theta[:, :-1] += np.where(nonzero, 0.0, 3e-7)  # off the kink at zero
         before = theta.copy()
-        engine.descend(theta, leaves, Limits(300, 0.0, 0.0, 1000, 0, 0.0))
+        engine.descend(theta, leaves, DescentLimits(300, 0.0, 0.0, 1000, 0, 0.0))
         tried += not np.array_equal(before, theta)
         assert_describes(engine, theta, leaves)
         sizes = np.abs(theta[:, :-1])
@@ -111,7 +109,7 @@ def test_masses_describe_theta_wherever_a_descent_is_cut(seed, iterations):
     start = draw_start("points", problem, np.random.default_rng(seed)).parameters
     theta, engine = start.splits, make_engine(problem)
     engine.forget(problem.steepness)
-    engine.descend(theta, start.leaf_classes, Limits(iterations, 1e-6, 1e-9, 5, seed % 9))
+    engine.descend(theta, start.leaf_classes, DescentLimits(iterations, 1e-6, 1e-9, 5, seed % 9))
     assert_describes(engine, theta, start.leaf_classes)
 
 
@@ -120,13 +118,13 @@ def test_row_weights_of_one_descent_do_not_stay():
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     theta, leaves = start.splits, start.leaf_classes
     engine = make_engine(problem)
-    before = engine.descend(theta, leaves, LOOK)
+    before = engine.descend(theta, leaves, EVALUATE_ONLY)
     samples = problem.samples
     doubled = CompiledRows(samples.with_weights(2.0 * samples.weights))
-    with_doubled = engine.descend(theta, leaves, LOOK, rows=doubled)
+    with_doubled = engine.descend(theta, leaves, EVALUATE_ONLY, rows=doubled)
     sparse = problem.penalties.value(start.weights)
     assert with_doubled - sparse == pytest.approx(2 * (before - sparse))
-    assert engine.descend(theta, leaves, LOOK) == before
+    assert engine.descend(theta, leaves, EVALUATE_ONLY) == before
 
 
 def test_strength_multiplies_the_penalties_alone():
@@ -134,36 +132,37 @@ def test_strength_multiplies_the_penalties_alone():
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
     engine = make_engine(problem)
     values = [
-        engine.descend(start.splits, start.leaf_classes, LOOK, strength=s) for s in (0.0, 1.0, 3.0)
+        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY, strength=s)
+        for s in (0.0, 1.0, 3.0)
     ]
     assert values[1] - values[0] == pytest.approx(problem.penalties.value(start.weights))
     assert values[2] - values[0] == pytest.approx(3 * (values[1] - values[0]))
 
 
 def test_a_meter_stops_at_its_iterations_its_time_and_on_request(clock):
-    assert Meter(Budget(), 10).allowance(50, Guess(1, 1), NEVER) == 10
-    spent = Meter(Budget(), 10, iterations=10)
-    late = Meter(Budget(time_limit=0.0), 10)
-    cancelled = Meter(Budget(cancel=Cancel(True)), 10)
-    for meter in (spent, late, cancelled):
+    assert IterationBudget(Budget(), 10).allowance(50, StepTimes(1, 1), NEVER) == 10
+    spent = IterationBudget(Budget(), 10, iterations=10)
+    late = IterationBudget(Budget(time_limit=0.0), 10)
+    cancelled = IterationBudget(Budget(cancel=Cancel(True)), 10)
+    for work in (spent, late, cancelled):
         with pytest.raises(OutOfBudget):
-            meter.allowance(5, Guess(1, 1), NEVER)
+            work.allowance(5, StepTimes(1, 1), NEVER)
     assert late.budget.verdict is Status.TIME_LIMIT
     assert cancelled.budget.verdict is Status.INTERRUPTED
     assert spent.budget.verdict is Status.MAX_ITER
-    slow = Meter(Budget(), 1000)
+    slow = IterationBudget(Budget(), 1000)
     slow.record(10, 12, clock() - 5.0)  # half a second an iteration: look at the clock after each
-    assert slow.allowance(100, Guess(1, 1), NEVER) == 1
+    assert slow.allowance(100, StepTimes(1, 1), NEVER) == 1
     assert (slow.iterations, slow.calls) == (10, 12)
 
 
 def test_a_look_costs_no_budget():
     problem = make_problem()
     start = draw_start("groups", problem, np.random.default_rng(0)).parameters
-    engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 0))
-    assert np.isfinite(engine.descend(start.splits, start.leaf_classes, LOOK))
+    engine = DescentRun(problem, IterationBudget(Budget(time_limit=0.0), 0))
+    assert np.isfinite(engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY))
     with pytest.raises(OutOfBudget):
-        engine.descend(start.splits, start.leaf_classes, LOOK._replace(max_iter=1))
+        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY._replace(max_iter=1))
 
 
 @pytest.mark.parametrize(
@@ -178,4 +177,4 @@ def test_an_interruption_inside_numba_is_one(cause, raised, monkeypatch):
     engine = make_engine(problem)
     monkeypatch.setattr(compiled, "_passes_reference", broken)
     with pytest.raises(raised):
-        engine.descend(start.splits, start.leaf_classes, LOOK)
+        engine.descend(start.splits, start.leaf_classes, EVALUATE_ONLY)

@@ -12,15 +12,21 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.penalties import inverse_power
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Budget, Solver, Status
-from softsplit.solvers.active_set.descent import NEVER
-from softsplit.solvers.active_set.program import LOOK
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY, NEVER, POLISH
 from softsplit.solvers.base import Draw
-from softsplit.solvers.basin_hopping.choice import Choice
-from softsplit.solvers.basin_hopping.meter import Meter, OutOfBudget
-from softsplit.solvers.basin_hopping.perturbations import Moved
-from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.search import AT_ONCE, Descents, Hops
-from softsplit.solvers.basin_hopping.stages import CLOSE
+from softsplit.solvers.basin_hopping.perturbations import Perturbed
+from softsplit.solvers.basin_hopping.run import (
+    ClockOptions,
+    DescentRun,
+    IterationBudget,
+    OutOfBudget,
+)
+from softsplit.solvers.basin_hopping.search import (
+    POLISH_NEWTON,
+    BasinHopping,
+    DescentPair,
+    PerturbationSchedule,
+)
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import Stop
 from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
@@ -49,7 +55,7 @@ class Watched:
 def better_tree(problem, point, engine):
     """A point from which a descent ends well below ``point``."""
     found = solve(problem, 3)
-    assert found.objective < engine.descend(*point, LOOK) - 0.1
+    assert found.objective < engine.descend(*point, EVALUATE_ONLY) - 0.1
     return found
 
 
@@ -69,10 +75,10 @@ def test_the_search_is_never_worse_and_deterministic(seed):
     ends = []
     for _ in range(2):
         engine = make_engine(problem)
-        lowest = min(engine.descend(*point, LOOK) for point in points)
+        lowest = min(engine.descend(*point, EVALUATE_ONLY) for point in points)
         given = copied(points)
-        end = Hops().improve(engine, given, make_draws(), SoMany(24))
-        assert engine.descend(*end, LOOK) <= lowest
+        end = BasinHopping().improve(engine, given, make_draws(), SoMany(24))
+        assert engine.descend(*end, EVALUATE_ONLY) <= lowest
         for point, old in zip(given, points, strict=True):
             np.testing.assert_array_equal(point[0], old[0])
             np.testing.assert_array_equal(point[1], old[1])
@@ -85,33 +91,40 @@ def test_nothing_lower_returns_the_very_point():
     problem = make_problem(global_=0.2)
     points = sorted(
         (solved_point(problem, s) for s in range(2)),
-        key=lambda point: make_engine(problem).descend(*point, LOOK),
+        key=lambda point: make_engine(problem).descend(*point, EVALUATE_ONLY),
     )
     nowhere = Watched(lambda *_: None)
-    same = Watched(lambda engine, point, number: Moved(point[0].copy(), point[1]))
+    same = Watched(lambda engine, point, number: Perturbed(point[0].copy(), point[1]))
     for move, calls, stop in ((nowhere, 1, Stop.NO_MOVE), (same, 4, Stop.UNLIKELY)):
         # A second descent would lower the last digits: leave it at none.
-        still, ends = Hops(moves=(move,), few=Descents(LOOK, LOOK)), SoMany(4)
+        still, ends = (
+            BasinHopping(perturbations=(move,), few=DescentPair(EVALUATE_ONLY, EVALUATE_ONLY)),
+            SoMany(4),
+        )
         assert still.improve(make_engine(problem), points, make_draws(), ends) is points[0]
         assert len(move.seen) == calls
         assert ends.stop is stop
-    assert Hops().improve(make_engine(problem), points, make_draws(), SoMany(0)) is points[0]
+    assert (
+        BasinHopping().improve(make_engine(problem), points, make_draws(), SoMany(0)) is points[0]
+    )
 
 
 def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes():
     problem = make_problem(global_=0.2)
     points = bad_points(problem, 3)
     engine = make_engine(problem)
-    order = sorted(points, key=lambda point: engine.descend(*point, LOOK))
+    order = sorted(points, key=lambda point: engine.descend(*point, EVALUATE_ONLY))
     good = better_tree(problem, order[0], engine)
 
     def improve_first(engine, point, number):
         if number == 0:
-            return Moved(good.parameters.splits, good.parameters.leaf_classes)
-        return Moved(point[0].copy(), point[1])
+            return Perturbed(good.parameters.splits, good.parameters.leaf_classes)
+        return Perturbed(point[0].copy(), point[1])
 
     move = Watched(improve_first)
-    hops = Hops(moves=(move,), few=Descents(LOOK, LOOK))  # nothing else moves
+    hops = BasinHopping(
+        perturbations=(move,), few=DescentPair(EVALUATE_ONLY, EVALUATE_ONLY)
+    )  # nothing else moves
     end = hops.improve(engine, order, make_draws(), SoMany(6))
     assert [turn for *_, turn in move.seen] == list(range(6))
     seen = [point for point, *_ in move.seen]
@@ -119,7 +132,7 @@ def test_the_best_tree_has_every_other_turn_and_is_replaced_by_what_it_becomes()
     assert seen[2] is seen[4] is end
     assert seen[1] is seen[5] is order[1]
     assert seen[3] is order[2]
-    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+    assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
 
 
 def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
@@ -127,17 +140,17 @@ def test_a_tree_that_becomes_as_good_as_the_best_is_hopped_from_no_more():
     points = bad_points(problem, 2)
     engine = make_engine(problem)
     good = better_tree(problem, points[0], engine)
-    move = Watched(lambda *_: Moved(good.parameters.splits, good.parameters.leaf_classes))
+    move = Watched(lambda *_: Perturbed(good.parameters.splits, good.parameters.leaf_classes))
     ends = SoMany(5)
-    end = Hops(moves=(move,)).improve(engine, points, make_draws(), ends)
+    end = BasinHopping(perturbations=(move,)).improve(engine, points, make_draws(), ends)
     later = [point for point, *_ in move.seen[2:]]
     assert all(point is later[0] for point in later)
-    assert ends.told().n_ends == 1
-    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+    assert ends.summary().n_ends == 1
+    assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
 
 
 def test_moves_that_succeed_come_more_often_and_none_is_forgotten():
-    choice = Choice([1.0, 1.0, 1.0])
+    choice = PerturbationSchedule([1.0, 1.0, 1.0])
     seen = []
     for _ in range(300):
         move = choice.next()
@@ -158,34 +171,36 @@ def test_a_hopeless_hop_is_given_up_after_the_first_descent():
     problem = make_problem(global_=0.2)
     point = solved_point(problem)
     engine = make_engine(problem)
-    lowest = engine.descend(*point, LOOK)
+    lowest = engine.descend(*point, EVALUATE_ONLY)
     bad = bad_points(problem, 1)[0]
-    hops = Hops(few=Descents(LOOK, AT_ONCE), hopeless=0.0)
-    assert hops.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] == np.inf
+    hops = BasinHopping(few=DescentPair(EVALUATE_ONLY, POLISH_NEWTON), hopeless=0.0)
+    assert hops.descend(engine, Perturbed(bad[0].copy(), bad[1]), lowest)[0] == np.inf
     generous = replace(hops, hopeless=1e9, slow=1e9)
-    assert generous.descend(engine, Moved(bad[0].copy(), bad[1]), lowest)[0] < np.inf
+    assert generous.descend(engine, Perturbed(bad[0].copy(), bad[1]), lowest)[0] < np.inf
     # And one that comes down too slowly for what is left, after some steps of the second.
-    tight = CLOSE._replace(max_iter=40, tol=0.0, decrease=0.0)
-    slow = Hops(few=Descents(LOOK, tight), hopeless=1e9, slow=0.0)
-    assert slow.descend(engine, Moved(bad[0].copy(), bad[1]), -1e9)[0] == np.inf
+    tight = POLISH._replace(max_iter=40, tol=0.0, decrease=0.0)
+    slow = BasinHopping(few=DescentPair(EVALUATE_ONLY, tight), hopeless=1e9, slow=0.0)
+    assert slow.descend(engine, Perturbed(bad[0].copy(), bad[1]), -1e9)[0] == np.inf
 
 
-@pytest.mark.parametrize("move", Hops().moves[:-2], ids=lambda move: type(move).__name__)
-def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move, monkeypatch):
+@pytest.mark.parametrize(
+    "move", BasinHopping().perturbations[:-2], ids=lambda move: type(move).__name__
+)
+def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move):
     problem = make_problem(global_=0.2, rows=150, rate=0.3)
     point, ends = solved_point(problem), []
     for seconds in (1e9, 0.0):
-        monkeypatch.setattr("softsplit.solvers.basin_hopping.meter.SLICE_SECONDS", seconds)
+        clock = ClockOptions(slice_seconds=seconds)
         for hops in (
-            Hops(hopeless=1e9, slow=1e9),
-            Hops(hopeless=1e9, slow=0.5),
-            Hops(),
+            BasinHopping(hopeless=1e9, slow=1e9),
+            BasinHopping(hopeless=1e9, slow=0.5),
+            BasinHopping(),
         ):
-            run = make_engine(problem)
+            run = DescentRun(problem, IterationBudget(Budget(), 10_000, clock=clock))
             moved = move.apply(run, point, Draw(7), 0)
-            began = run.meter.iterations
+            began = run.work.iterations
             value, end = hops.descend(run, moved, problem.objective(solve(problem).parameters))
-            ends.append((value, *end, run.meter.iterations - began))
+            ends.append((value, *end, run.work.iterations - began))
     for once, one_by_one in zip(ends[:3], ends[3:], strict=True):
         assert once[0] == one_by_one[0]
         np.testing.assert_array_equal(once[1], one_by_one[1])
@@ -194,7 +209,7 @@ def test_a_hop_in_one_go_has_the_bits_of_its_descents_one_by_one(move, monkeypat
 
 
 def test_limits_in_two_parts_are_those_of_the_whole():
-    whole = CLOSE._replace(max_iter=60, newton_from=20)
+    whole = POLISH._replace(max_iter=60, newton_from=20)
     first, rest = whole.parted(15)
     assert (first.max_iter, first.newton_from) == (15, 20)
     assert (rest.max_iter, rest.newton_from) == (45, 5)
@@ -211,22 +226,22 @@ def test_a_search_that_is_stopped_keeps_the_best(error):
     def improve_then_stop(engine, point, number):
         if number == 1:
             raise error
-        return Moved(good.parameters.splits, good.parameters.leaf_classes)
+        return Perturbed(good.parameters.splits, good.parameters.leaf_classes)
 
     budget = Budget()
-    engine = DescentRun(problem, Meter(budget, 10_000))
-    ends, hops = SoMany(9), Hops(moves=(Watched(improve_then_stop),))
+    engine = DescentRun(problem, IterationBudget(budget, 10_000))
+    ends, hops = SoMany(9), BasinHopping(perturbations=(Watched(improve_then_stop),))
     end = hops.improve(engine, points, make_draws(), ends)
     assert ends.stop is (Stop.MAX_ITER if error is OutOfBudget else Stop.INTERRUPTED)
-    assert engine.descend(*end, LOOK) <= good.objective + 1e-6
+    assert engine.descend(*end, EVALUATE_ONLY) <= good.objective + 1e-6
     assert budget.stopped == (error is KeyboardInterrupt)
 
 
 def test_a_search_without_any_budget_returns_the_first_point():
     problem = make_problem(global_=0.2)
     points = [solved_point(problem)]
-    engine = DescentRun(problem, Meter(Budget(time_limit=0.0), 10_000))
-    assert Hops().improve(engine, points, make_draws(), SoMany(9)) is points[0]
+    engine = DescentRun(problem, IterationBudget(Budget(time_limit=0.0), 10_000))
+    assert BasinHopping().improve(engine, points, make_draws(), SoMany(9)) is points[0]
 
 
 # --- the solver's search --------------------------------------------------------------------

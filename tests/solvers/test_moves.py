@@ -11,30 +11,29 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.program import LOOK
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.perturbations import (
     Fresh,
     OtherStrength,
+    Redraw,
     Regrow,
     Relabel,
-    Replant,
     Reweigh,
     Warmed,
     fresh_tree,
     refit,
 )
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.solvers.basin_hopping.stages import LogWarmUp, carry_out
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 MOVES = [
     Fresh(),
-    Replant((0.05, 0.25)),
-    Replant(steepness=(128.0, 1024.0)),
-    Replant(other=True),
+    Redraw((0.05, 0.25)),
+    Redraw(steepness=(128.0, 1024.0)),
+    Redraw(other=True),
     Warmed(),
     Regrow(),
     Relabel(),
@@ -94,7 +93,7 @@ def test_a_move_is_a_function_of_point_draw_and_turn(move):
         np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("move", [Replant((0.05, 0.25)), Replant(steepness=(128.0,))], ids=move_id)
+@pytest.mark.parametrize("move", [Redraw((0.05, 0.25)), Redraw(steepness=(128.0,))], ids=move_id)
 def test_replant_keeps_the_leaves_and_lands_elsewhere(move):
     problem = make_problem(depth=2, global_=0.2)
     point = solved_point(problem)
@@ -109,9 +108,9 @@ def test_replant_leaves_fixed_branches_alone():
     problem = make_problem(depth=2, global_=0.2)
     tree = TreeParameters.from_splits(*solved_point(problem))
     free = problem.restrict(Block((1,), ()), tree)
-    engine = DescentRun(free, Meter(Budget(), 10_000))
+    engine = DescentRun(free, IterationBudget(Budget(), 10_000))
     point, draw = (tree.splits, tree.leaf_classes), Draw(7)
-    theta, _ = landed(Replant(), engine, point, draw, 0)
+    theta, _ = landed(Redraw(), engine, point, draw, 0)
     np.testing.assert_array_equal(theta[[0, 2]], tree.splits[[0, 2]])
 
 
@@ -134,9 +133,9 @@ def test_fresh_is_the_drawn_tree_and_warmed_has_a_lower_log_loss():
     warm = LogWarmUp((4.0,), rounds=3, max_iter=30)
     theta, leaves = landed(Warmed(warm), engine, None, draw, 0)
     plain = {"steepness": 4.0, "strength": 0.0, "rate_weight": 0.0, "loss": LogLoss()}
-    after = engine.descend(theta, leaves, LOOK, **plain)
+    after = engine.descend(theta, leaves, EVALUATE_ONLY, **plain)
     soft = 0.98 * classes + 0.02 / problem.n_classes
-    assert after < engine.descend(splits, soft, LOOK, **plain)
+    assert after < engine.descend(splits, soft, EVALUATE_ONLY, **plain)
 
 
 @pytest.mark.parametrize(("turn", "expected"), [(0, range(7)), (1, (1, 3, 4)), (2, (2, 5, 6))])
@@ -289,7 +288,7 @@ def test_a_refitted_stump_is_the_best_of_all_cuts_of_a_line():
     ]
     engine = make_engine(problem)
     theta = np.array([[0.5, 0.1]])  # sends nearly all rows to the left
-    engine.descend(theta, leaves, LOOK)
+    engine.descend(theta, leaves, EVALUATE_ONLY)
     found = refit(engine, theta, leaves, 0)
     assert found[0] < 0  # class 0 sits on the left leaf: small values go left
     assert 0.55 < found[1] / found[0] < 0.7
@@ -311,7 +310,7 @@ def test_refit_sends_rows_where_the_rest_of_the_tree_serves_them_better():
     leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
     theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
     engine = make_engine(problem)
-    engine.descend(theta, leaves, LOOK)
+    engine.descend(theta, leaves, EVALUATE_ONLY)
     found = refit(engine, theta, leaves, 2)
     assert found[0] < 0
     assert 0.65 < found[1] / found[0] < 0.85
@@ -326,10 +325,10 @@ def test_refit_returns_nothing_where_no_row_cares_or_all_want_one_side():
     engine = make_engine(problem)
     theta = np.array([[-1.0, -0.5], [1.0, 0.25], [1.0, 0.1]])
     same = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
-    engine.descend(theta, same, LOOK)
+    engine.descend(theta, same, EVALUATE_ONLY)
     assert refit(engine, theta, same, 1) is None  # both leaves are alike
     one_side = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
-    engine.descend(theta, one_side, LOOK)
+    engine.descend(theta, one_side, EVALUATE_ONLY)
     # The rows that reach branch 1 are of class 0; those of class 1 hardly count there.
     assert refit(engine, theta, one_side, 1) is None
 
@@ -349,7 +348,7 @@ def test_refit_is_finite_with_more_features_than_a_regression_takes():
     theta[0, 0], theta[0, -1] = 1.0, 0.5 / 400
     leaves = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
     engine = make_engine(problem)
-    engine.descend(theta, leaves, LOOK)
+    engine.descend(theta, leaves, EVALUATE_ONLY)
     for branch in range(3):
         found = refit(engine, theta, leaves, branch)
         assert found is None or np.all(np.isfinite(found))

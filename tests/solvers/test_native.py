@@ -17,10 +17,10 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Budget, Start, Status
-from softsplit.solvers.active_set.descent import NEVER, Limits
+from softsplit.solvers.active_set.descent import DONE, NEVER, DescentLimits
 from softsplit.solvers.active_set.program import ANEW, NEWTON_FROM
-from softsplit.solvers.active_set.state import DONE
 from softsplit.solvers.basin_hopping import run as engine_module
+from softsplit.solvers.basin_hopping.run import ClockOptions
 from softsplit.solvers.basin_hopping.stages import Approach, LogWarmUp, Polish, restore_rates
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.training.multistart import best_solution, multistart
@@ -38,7 +38,8 @@ def test_descent_never_rises_and_zeros_are_exact(surrogate, newton_from):
     engine = make_engine(problem)
     engine.forget(problem.steepness)
     values = [
-        engine.descend(theta, leaves, Limits(5, 0.0, 0.0, 100, newton_from)) for _ in range(30)
+        engine.descend(theta, leaves, DescentLimits(5, 0.0, 0.0, 100, newton_from))
+        for _ in range(30)
     ]
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[0]))
     sizes = np.abs(theta[:, :-1])
@@ -53,7 +54,7 @@ def test_a_descent_cut_into_slices_takes_the_same_steps():
         theta, engine = start.splits, make_engine(problem)
         engine.forget(problem.steepness)
         for size in slices:
-            engine.descend(theta, start.leaf_classes, Limits(size, 0.0, 0.0, 1000, NEVER))
+            engine.descend(theta, start.leaf_classes, DescentLimits(size, 0.0, 0.0, 1000, NEVER))
         ends.append(theta)
     np.testing.assert_array_equal(ends[0], ends[1])
     np.testing.assert_array_equal(ends[0], ends[2])
@@ -266,12 +267,13 @@ def test_a_restricted_problem_moves_only_its_block():
 
 
 @pytest.mark.parametrize("seconds", [1e9, 1e-3, 1e-5])
-def test_the_clock_never_changes_a_bit(seconds, monkeypatch):
+def test_the_clock_never_changes_a_bit(seconds):
     """However long the slices are in which a run looks at its budget."""
     problem = make_problem(global_=0.1, rows=150)
     whole = solve(problem)
-    monkeypatch.setattr("softsplit.solvers.basin_hopping.meter.SLICE_SECONDS", seconds)
-    sliced = solve(problem)
+    solver = BasinHoppingSolver(clock=ClockOptions(slice_seconds=seconds))
+    start = draw_start("groups", problem, np.random.default_rng(0))
+    sliced = solver.solve(problem, start, Budget())
     np.testing.assert_array_equal(sliced.parameters.weights, whole.parameters.weights)
     assert sliced.n_iter == whole.n_iter
 
@@ -312,7 +314,7 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
     """Steps before it say nothing of what it costs; a slice of many would outlast a time limit."""
     problem = make_problem(rows=rows, depth=4, global_=0.05)
     engine = make_engine(problem)
-    limits = Limits(60, 0.0, 0.0, 60, 20)
+    limits = DescentLimits(60, 0.0, 0.0, 60, 20)
     slices = []
     plain = engine_module.follow
 
@@ -333,7 +335,9 @@ def test_the_first_newton_step_is_timed_by_itself_where_it_may_be_slow(rows, cut
 @pytest.mark.parametrize(("limit", "first_order"), [(0.05, True), (1000.0, False), (None, False)])
 def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, clock, monkeypatch):
     problem = make_problem(features=60, depth=5)  # one step takes about a second
-    engine = engine_module.DescentRun(problem, engine_module.Meter(Budget(time_limit=limit), 1))
+    engine = engine_module.DescentRun(
+        problem, engine_module.IterationBudget(Budget(time_limit=limit), 1)
+    )
     seen, real = [], engine_module.follow
 
     def spy(lines, *others):
@@ -344,5 +348,5 @@ def test_a_newton_step_that_would_end_late_is_not_begun(limit, first_order, cloc
     monkeypatch.setattr(engine_module, "follow", spy)
     shape = (problem.topology.n_branches, problem.n_features + 1)
     leaves = np.eye(problem.n_classes)[:, np.arange(problem.topology.n_leaves) % problem.n_classes]
-    engine.descend(np.zeros(shape), leaves, Limits(1, 1e-6, 1e-11, 8, 0))
+    engine.descend(np.zeros(shape), leaves, DescentLimits(1, 1e-6, 1e-11, 8, 0))
     assert seen == [NEVER if first_order else 0]

@@ -19,8 +19,7 @@ from softsplit.solvers.active_set.faces import FIXED, TIED, subgradient
 from softsplit.solvers.active_set.newton import newton_direction
 from softsplit.solvers.active_set.objective import smooth_derivative, smooth_value
 from softsplit.solvers.base import Budget
-from softsplit.solvers.basin_hopping.meter import Meter
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 
 TOLERANCE = 1e-6
 DEPTHS = [1, 2, 3, 4]
@@ -65,7 +64,7 @@ class Point:
             minimum_rates=rates,
             penalties=PenaltyPair.of(surrogate, self.local, self.global_),
         )
-        engine = DescentRun(problem, Meter(Budget(), 100))
+        engine = DescentRun(problem, IterationBudget(Budget(), 100))
         passes, terms, self.sparse, self.reference = engine.arguments(leaves)
         self.passes, self.work, self.surrogate = passes, engine.state, surrogate
         self.terms = terms._replace(multipliers=multipliers, rate_weight=10.0 if active else 0.0)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from native_cases import make_engine, make_problem, solve
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.solvers.base import Budget, Draw
-from softsplit.solvers.basin_hopping.meter import Meter
 from softsplit.solvers.basin_hopping.perturbations import Regrow, fresh_tree
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.solvers.basin_hopping.stages import Race
 from softsplit.solvers.starts.logistic import ridge_logistic
 from softsplit.solvers.starts.plans import (
@@ -110,7 +109,9 @@ def test_a_race_that_runs_out_of_budget_keeps_the_best_so_far():
     problem = make_problem(global_=0.2)
     start = draw_start("groups", problem, np.random.default_rng(0), rivals=4)
     trees = (start.parameters, *start.rivals)
-    engine = DescentRun(problem, Meter(Budget(), 25))  # the first tree and a part of the second
+    engine = DescentRun(
+        problem, IterationBudget(Budget(), 25)
+    )  # the first tree and a part of the second
     race = Race(steepness=())
     theta, leaves = race.winner(engine, trees)
     alone = problem.objective(

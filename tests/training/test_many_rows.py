@@ -16,8 +16,7 @@ from softsplit.engines.row_sums import PIECE
 from softsplit.engines.samples import Samples
 from softsplit.formulations.likelihood import share
 from softsplit.formulations.model_settings import ModelSettings
-from softsplit.solvers import Budget, EliminationSolver, Status
-from softsplit.solvers.basin_hopping import solver as native
+from softsplit.solvers import BasinHoppingSolver, Budget, EliminationSolver, Status
 from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes
 from softsplit.support.inputs import distinct_labels
 from softsplit.support.row_budgets import ROWS
@@ -182,13 +181,12 @@ def test_a_feature_of_many_rows_may_give_less():
     assert_allclose(shares / share(1), [1, 1, 0.5, 1000**-0.5])
 
 
-def test_few_rows_first_by_cost(monkeypatch):
+def test_few_rows_first_by_cost():
     """The last descents go through sums in threads, and end feasible and hardly higher."""
     X, y = gumbel_rows(3000, 4)
     known = {"loss": "cost", "depth": 2, "n_starts": 4, "random_state": 0, "global_strength": 5.0}
     every = SoftTreeClassifier(**known).fit(X, y)
-    monkeypatch.setattr(native, "MANY_ROWS", 1000)
-    monkeypatch.setattr(native, "SAMPLES", (500, 1000))
-    few = SoftTreeClassifier(**known, n_jobs=2).fit(X, y)
+    solver = BasinHoppingSolver(samples=(500, 1000), many_rows=1000)
+    few = SoftTreeClassifier(**known, n_jobs=2, solver=solver).fit(X, y)
     assert few.objective_ <= 1.02 * every.objective_
     assert few.solution_.violation <= 1e-6

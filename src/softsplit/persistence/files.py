@@ -146,7 +146,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Solution",
-    "softsplit.solvers.stopping.Search",
+    "softsplit.solvers.stopping.SearchSummary",
     "softsplit.training.wide.Screening",
     "softsplit.tree.parameters.TreeParameters",
     "softsplit.variables.coding.Coding",

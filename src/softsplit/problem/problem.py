@@ -95,7 +95,7 @@ class TrainingProblem:
     proximal : Proximal, optional
         A term that solvers add to the objective; see ``merit``.
     bounds : Bounds, optional
-        Those of the weights and thresholds; [-1, 1] if not given.
+        Those of the weights and thresholds; [-1, 1] if not given. One box fits trees of any shape.
     ridge : float
         Factor of half the squared weights.
     """
@@ -117,8 +117,9 @@ class TrainingProblem:
         if self.block is not None and self.anchor is None:
             raise ValueError("a problem restricted to a block needs the anchor outside it.")
         shape = (self.n_features, self.topology.n_branches)
-        if self.bounds is None:
-            object.__setattr__(self, "bounds", Bounds.box(*shape))
+        size = 1.0 if self.bounds is None else self.bounds.size
+        if self.bounds is None or (self.bounds.shape != shape and size is not None):
+            object.__setattr__(self, "bounds", Bounds.box(*shape, 1.0 if size is None else size))
         if self.bounds.shape != shape:
             raise ValueError(
                 f"bounds have the shape {self.bounds.shape}, a tree of this problem has {shape}."

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import KKT, kkt
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.stopping import EndPoints, Search
+from softsplit.solvers.stopping import EndPoints, SearchSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.interruption import is_interruption, raise_again, seen
 from softsplit.tree.parameters import TreeParameters
@@ -72,7 +72,7 @@ class Solution:
     child_cpu_seconds : float
         Processor time of other processes that worked on this run; the clock of the calling
         thread does not see it.
-    search : Search or None
+    search : SearchSummary or None
         Of the tree that a fit keeps: how many different trees were found, how often this one, and
         why no more were looked for.
     """
@@ -89,7 +89,7 @@ class Solution:
     solver: str
     message: str = ""
     child_cpu_seconds: float = 0.0
-    search: Search | None = None
+    search: SearchSummary | None = None
 
     @classmethod
     def measure(

@@ -2,7 +2,8 @@
 
 A descent, from a start or after a hop, ends in one of few or many trees. If n of them have ended in
 w different trees, and all numbers of trees and all shares of the descents that lead to each were
-equally likely beforehand, then (Boender and Rinnooy Kan)
+equally likely beforehand, then (Boender and Rinnooy Kan, 1987, "Bayesian stopping rules for
+multistart global optimization methods")
 
     unseen = w (w + 1) / (n (n - 1))     share of the descents that lead to trees not seen yet
     total  = w (n - 1) / (n - w - 2)     expected number of trees, seen or not; no end if n <= w + 2
@@ -30,9 +31,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-SAME = 1e-4
-"""Trees whose objectives differ by no more than this part count as one."""
-
 GIVEN_UP = float("inf")
 """The objective of a descent that was given up, high above the best tree."""
 
@@ -49,7 +47,7 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchSummary:
     """What the descents of a fit have found, as counts of trees of different objective.
 
     Attributes
@@ -116,10 +114,12 @@ class EndPoints:
         The chance of a better tree below which a further descent is not worth its time.
     resolution : float
         Objectives this close to one another count as equal, however small they are.
+    same : float
+        So do those that differ by no more than this part.
     """
 
-    def __init__(self, least: float = 0.0, resolution: float = 0.0) -> None:
-        self.least, self.resolution = least, resolution
+    def __init__(self, least: float = 0.0, resolution: float = 0.0, same: float = 1e-4) -> None:
+        self.least, self.resolution, self.same = least, resolution, same
         self.n_starts = self.n_hops = self.n_given_up = self.n_following = 0
         self.stop = Stop.NO_SEARCH
         self._objectives: list[float] = []  # in ascending order, those of different trees
@@ -156,7 +156,7 @@ class EndPoints:
 
     def alike(self, one: float, other: float) -> bool:
         """Whether trees of these objectives count as one."""
-        return one == other or abs(one - other) <= SAME * abs(one) + self.resolution
+        return one == other or abs(one - other) <= self.same * abs(one) + self.resolution
 
     @property
     def unseen(self) -> float:
@@ -176,9 +176,9 @@ class EndPoints:
         """Whether a better tree is too unlikely for a further descent."""
         return self.chance < self.least
 
-    def told(self) -> Search:
-        """All of this in numbers."""
-        return Search(
+    def summary(self) -> SearchSummary:
+        """Return all of this in numbers."""
+        return SearchSummary(
             self.n_starts,
             self.n_hops,
             len(self._counts),

@@ -306,7 +306,7 @@ def hop(
     if not budget.exhausted and solver.searches:
         ends.least = solver.least_chance(problem) / len(solutions)
         best = _searched(problem, solver, solutions, best, ends, seed, budget, observer)
-    return replace(best, search=ends.told())
+    return replace(best, search=ends.summary())
 
 
 def _searched(
@@ -335,7 +335,7 @@ def _searched(
             found = solver.improve(problem, front, draw_hops(rng), ends, budget, told.hopped)
         if found.objective < best.objective - budget.tol * problem.cost_unit:
             best = found
-        told.search_ended(replace(best, search=ends.told()))
+        told.search_ended(replace(best, search=ends.summary()))
         return best
     ends.stop = Stop.INTERRUPTED
     return best

@@ -46,9 +46,8 @@ from softsplit.solvers import (
     Start,
     make_solver,
 )
-from softsplit.solvers.active_set.program import LOOK
-from softsplit.solvers.basin_hopping.meter import Meter
-from softsplit.solvers.basin_hopping.run import DescentRun
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY
+from softsplit.solvers.basin_hopping.run import DescentRun, IterationBudget
 from softsplit.solvers.elimination.descents import EngineFunction, RowDescents, class_shares
 from softsplit.solvers.elimination.lbfgs import shorter
 from softsplit.solvers.elimination.objective import Shrinkage
@@ -488,8 +487,8 @@ def _likelihood() -> None:
 
 def _cost_descent() -> None:
     problem = tiny_problem(2, 1)
-    run, theta = DescentRun(problem, Meter(Budget(), 1)), np.zeros((1, problem.n_features + 1))
-    run.descend(theta, np.eye(2), LOOK)
+    run = DescentRun(problem, IterationBudget(Budget(), 1))
+    run.descend(np.zeros((1, problem.n_features + 1)), np.eye(2), EVALUATE_ONLY)
 
 
 def _cost_starts() -> None:

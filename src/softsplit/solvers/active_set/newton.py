@@ -13,9 +13,12 @@ import numpy as np
 
 from softsplit.engines.curvature import add_bends, add_branch, least_slope, rate_gradient
 from softsplit.solvers.active_set.faces import FIXED, TIED, count_tied, curvature, outward
-from softsplit.solvers.active_set.state import MAX_VARIABLES, largest
+from softsplit.solvers.active_set.objective import largest
 from softsplit.support.compiling import compiled, compiled_uncounted
 from softsplit.support.linear_algebra import solve_damped, solve_damped_in
+
+MAX_VARIABLES = 300
+"""Coefficients that may move in a Newton step."""
 
 
 @compiled_uncounted

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine, Sums
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.passes import gather_gradient, pass_rows, score_rows
-from softsplit.solvers.active_set.state import largest
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_uncounted
 
@@ -36,6 +35,15 @@ class Terms(NamedTuple):
     proximal: float  # psi; 0 turns the proximal term off
     centre: FloatArray  # (n_branches, n_features + 1), or (0, 0) without a proximal term
     ridge: float = 0.0
+
+
+@compiled_uncounted
+def largest(values):  # type: ignore[no-untyped-def]
+    """The largest of some numbers, or 0 if that is more."""
+    found = 0.0
+    for k in range(values.size):
+        found = max(found, values[k])
+    return found
 
 
 @compiled_uncounted

@@ -29,28 +29,30 @@ import numpy as np
 
 from softsplit.engines.compiled import passes_of
 from softsplit.engines.outer import IDENTITY, LOGARITHM
-from softsplit.problem.leaves import cheapest_labels
+from softsplit.problem.leaves import SMOOTHING, TINY_SHARE, cheapest_labels
 from softsplit.solvers.active_set.descent import (
+    CALLS,
     CURVATURE,
     END,
-    NEVER,
+    ENDED,
+    EVALUATE_ONLY,
+    PAIRS,
+    PHASE,
+    STEPS,
     TURN,
-    Limits,
+    VALUE,
+    DescentLimits,
     propose,
     receive,
     receive_direction,
+    state_of,
     taken,
 )
 from softsplit.solvers.active_set.faces import Sparse
 from softsplit.solvers.active_set.newton import newton_direction
 from softsplit.solvers.active_set.objective import Terms, smooth_derivative, smooth_value
-from softsplit.solvers.active_set.soft_leaves import expect, soften
-from softsplit.solvers.active_set.state import CALLS, ENDED, PAIRS, PHASE, STEPS, VALUE, state_of
 from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled, compiled_uncounted
-
-LOOK = Limits(0, 0.0, 0.0, 1, NEVER)
-"""Evaluate only."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Descend:
     ``log`` on the log-loss, without the class rates.
     """
 
-    limits: Limits
+    limits: DescentLimits
     steepness: float | None = None
     strength: float = 1.0
     reweighed: bool = False
@@ -103,7 +105,7 @@ class Slow:
     times: float
 
 
-Step = Forget | Leaves | Soften | Expect | Descend | Far | Slow
+ProgramStep = Forget | Leaves | Soften | Expect | Descend | Far | Slow
 
 MOST_KEPT = 100
 """Encoded forms of a program that are kept."""
@@ -123,7 +125,7 @@ class Program:
     So that what is known of it is found at once: programs are made once and used for many hops.
     """
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps: ProgramStep) -> None:
         self.steps = steps
         self._lines: dict[tuple[float, float], Lines] = {}
 
@@ -162,13 +164,13 @@ OBJECTIVE, GIVEN_UP, ITERATIONS, EVALUATIONS = range(4)
 
 
 def line_of(
-    limits: Limits, steepness: float, strength: float = 1.0, outer: int = IDENTITY
+    limits: DescentLimits, steepness: float, strength: float = 1.0, outer: int = IDENTITY
 ) -> list[float]:
     """The line of one descent that begins."""
     return [1.0, 0.0, 0.0, 0.0, outer, 1.0, steepness, strength, NOTHING, 0.0, *limits]
 
 
-def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatArray:
+def encoded(program: tuple[ProgramStep, ...], steepness: float, unit: float) -> FloatArray:
     """The lines of a program on a problem of this steepness and cost unit."""
     lines: list[list[float]] = []
     forgets = softens = 0.0
@@ -199,7 +201,7 @@ def encoded(program: tuple[Step, ...], steepness: float, unit: float) -> FloatAr
 
 def _leaf_lines(steepness: float) -> list[list[float]]:
     """A look at the leaves as they are, and one at the cheapest."""
-    lines = [line_of(LOOK, steepness), line_of(LOOK, steepness)]
+    lines = [line_of(EVALUATE_ONLY, steepness), line_of(EVALUATE_ONLY, steepness)]
     lines[0][AFTER], lines[1][AFTER] = COMPARE, CHOOSE
     return lines
 
@@ -307,7 +309,7 @@ def forget(state, metric, steepness):  # type: ignore[no-untyped-def]
 
 @compiled
 def _limits_of(line):  # type: ignore[no-untyped-def]
-    return Limits(
+    return DescentLimits(
         int(line[MAX_ITER]), line[TOL], line[DECREASE], int(line[PATIENCE]),
         int(line[NEWTON_FROM]), line[LEAST],
     )  # fmt: skip
@@ -386,3 +388,32 @@ def _ask_for(costs, leaves, passes):  # type: ignore[no-untyped-def]
                 table[y, leaf] = 0.0
                 for k in range(leaves.shape[0]):
                     table[y, leaf] += costs[y, k] * leaves[k, leaf]
+
+
+@compiled
+def soften(leaves):  # type: ignore[no-untyped-def]
+    """Mix a little of every class into every leaf, in place.
+
+    c_kl <- (1 - s) c_kl + s / n_classes, with a small share s.
+    """
+    n_classes = leaves.shape[0]
+    for k in range(n_classes):
+        for leaf in range(leaves.shape[1]):
+            leaves[k, leaf] = (1.0 - SMOOTHING) * leaves[k, leaf] + SMOOTHING / n_classes
+
+
+@compiled
+def expect(by_table, leaves):  # type: ignore[no-untyped-def]
+    """An expectation step for the leaves, in place, from the derivative of the log-loss by them.
+
+    c_kl becomes proportional to c_kl times the responsibility of leaf l for the rows of class k,
+    which is minus the derivative of the log-loss by c_kl; then it is softened.
+    """
+    for leaf in range(leaves.shape[1]):
+        total = 0.0
+        for k in range(leaves.shape[0]):
+            leaves[k, leaf] *= -by_table[k, leaf]
+            total += leaves[k, leaf]
+        for k in range(leaves.shape[0]):
+            leaves[k, leaf] /= max(total, TINY_SHARE)
+    soften(leaves)

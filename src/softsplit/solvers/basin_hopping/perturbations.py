@@ -1,9 +1,9 @@
-"""Moves: ways to leave the basin of a tree.
+"""Perturbations: ways to leave the basin of a tree.
 
-What they share is that they change which features or which classes a branch is about, which no
-descent does by itself. A move takes the run, the point, what was drawn for it and the number of its
-turn, and returns another point with the descents that lead in from there, or None if there is
-nothing to move.
+A perturbation changes which features or which classes a branch is about, which no descent does by
+itself. It takes the run, the point, what was drawn for it and the number of its turn, and returns
+another point with the program of descents that leads in from there, or None if it cannot change
+the tree.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from softsplit.engines.base import RowEngine
-from softsplit.solvers.active_set.descent import Limits
-from softsplit.solvers.active_set.program import LOOK, Descend, Forget, Program, joined
+from softsplit.solvers.active_set.descent import (
+    EVALUATE_ONLY,
+    LEAD_IN,
+    ROUGH_FIRST_ORDER,
+    ROUGH_NEWTON,
+    DescentLimits,
+)
+from softsplit.solvers.active_set.program import Descend, Forget, Program, joined
 from softsplit.solvers.base import Draw
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.stages import LEAD_IN, ROUGH, LogWarmUp, lead_in
+from softsplit.solvers.basin_hopping.stages import LogWarmUp, lead_in
 from softsplit.solvers.starts.logistic import fitted_split
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities
@@ -28,59 +34,44 @@ Point = tuple[FloatArray, FloatArray]
 """theta and leaf classes."""
 
 
-NOWHERE = Program()
+NO_DESCENT = Program()
 """The program that leaves a point where it is."""
 
 
-class Moved(NamedTuple):
-    """A point that was moved, and the program that leads in from there.
+class Perturbed(NamedTuple):
+    """A perturbed point, and the program ``lead`` of descents that leads in from there.
 
     ``rows`` are for its reweighed descents.
     """
 
     theta: FloatArray
     leaf_classes: FloatArray
-    lead: Program = NOWHERE
+    lead: Program = NO_DESCENT
     rows: RowEngine | None = None
 
 
-BRIEF = ROUGH._replace(max_iter=15, newton_from=0)
-"""With Newton steps, enough to tell where a descent will end."""
-
-
-FIRST_ORDER = ROUGH._replace(max_iter=50, decrease=1e-4)
-"""The same as BRIEF without Newton steps."""
-
-
-REFIT_RIDGE = 1e-4
-
-
-REFIT_ROWS = 5000
-"""Most rows a split is refitted to."""
-
-
 def fresh_tree(run: DescentRun, draw: Draw) -> Point:
-    """A greedy tree of any structure."""
+    """Return a greedy tree of any structure."""
     return run.greedy.fresh(np.random.default_rng(draw.seed))
 
 
-class Move(Protocol):
+class Perturbation(Protocol):
     """A way to leave the basin of a tree."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
-        """Another point and how it is led in; ``point`` itself stays as it is."""
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+        """Return another point and how it is led in; ``point`` itself stays as it is."""
 
 
 @dataclass(frozen=True)
 class Fresh:
     """The freshly drawn tree itself."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
-        return Moved(*fresh_tree(run, draw))
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
+        return Perturbed(*fresh_tree(run, draw))
 
 
 @dataclass(frozen=True)
-class Replant:
+class Redraw:
     """A fresh tree, led in along weak penalties or gentle splits.
 
     Where a structure is right and its features are not, it has the classes on the same leaves. Led
@@ -93,7 +84,7 @@ class Replant:
     steepness: tuple[float, ...] = ()
     other: bool = False
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         problem, leaves = run.problem, point[1]
         if len(point[0]) == 1:
             return None
@@ -102,7 +93,7 @@ class Replant:
         else:
             theta, _ = run.greedy.like(leaves, np.random.default_rng(draw.seed))
         gentle = lead_in(self.steepness, problem.steepness)
-        return Moved(theta, leaves, joined(gentle, _weak(self.strengths)))
+        return Perturbed(theta, leaves, joined(gentle, _weak(self.strengths)))
 
 
 @dataclass(frozen=True)
@@ -114,16 +105,16 @@ class Warmed:
 
     warm_up: LogWarmUp = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         theta, leaves = fresh_tree(run, draw)
-        return Moved(theta, self.warm_up.apply(run, theta, leaves))
+        return Perturbed(theta, self.warm_up.apply(run, theta, leaves))
 
 
 @dataclass(frozen=True)
 class Regrow:
     """A subtree is replaced by that of the freshly drawn tree, another one each turn."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         if len(point[0]) == 1:
             return None
         theta, (other, _) = point[0].copy(), fresh_tree(run, draw)
@@ -132,7 +123,7 @@ class Regrow:
             if branch < len(theta):
                 theta[branch] = other[branch]
                 below += [2 * branch + 1, 2 * branch + 2]
-        return Moved(theta, point[1])
+        return Perturbed(theta, point[1])
 
 
 @dataclass(frozen=True)
@@ -143,13 +134,18 @@ class Relabel:
     """
 
     choices: int = 4
+    ridge: float = 1e-4
+    """Of the regression; that of the sharper greedy starts."""
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    rows: int = 5000
+    """Most rows of the regression."""
+
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         theta, leaves = point
         n_branches = len(theta)
         if n_branches == 1:
             return None
-        run.descend(theta, leaves, LOOK)
+        run.descend(theta, leaves, EVALUATE_ONLY)
         costs = run.problem.loss.leaf_gradient(run.by_table)
         regret = costs - np.sum(costs * leaves, axis=0)
         # Without the leaf every class must still have one.
@@ -168,11 +164,11 @@ class Relabel:
         labels[k, leaf] = 1.0
         above = int(n_branches + leaf - 1) // 2
         moved = theta.copy()
-        refitted = refit(run, theta, labels, above)
+        refitted = refit(run, theta, labels, above, self.ridge, self.rows)
         if refitted is not None and run.problem.free_branches[above]:
             moved[above] = refitted
             moved = run.problem.bounds.project_splits(moved)
-        return Moved(moved, labels)
+        return Perturbed(moved, labels)
 
 
 @dataclass(frozen=True)
@@ -186,9 +182,11 @@ class Reweigh:
     strength: float = 1.0
     power: float = 1.0
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         rows = run.rows.reweighed(draw.seed, self.power)
-        return Moved(point[0].copy(), point[1], _astray(BRIEF, self.strength, True), rows)
+        return Perturbed(
+            point[0].copy(), point[1], _on_other_function(ROUGH_NEWTON, self.strength, True), rows
+        )
 
 
 @dataclass(frozen=True)
@@ -199,36 +197,43 @@ class OtherStrength:
     """
 
     factors: tuple[float, ...]
-    limits: Limits = BRIEF
+    limits: DescentLimits = ROUGH_NEWTON
 
-    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Moved | None:
+    def apply(self, run: DescentRun, point: Point, draw: Draw, turn: int) -> Perturbed | None:
         strength = self.factors[turn % len(self.factors)]
-        return Moved(point[0].copy(), point[1], _astray(self.limits, strength, False))
+        return Perturbed(
+            point[0].copy(), point[1], _on_other_function(self.limits, strength, False)
+        )
 
 
 @cache
 def _weak(strengths: tuple[float, ...]) -> Program:
     """Short descents at growing strengths, and one at full strength."""
     weak = (Descend(LEAD_IN, strength=strength) for strength in strengths)
-    return Program(Forget(), *weak, Descend(FIRST_ORDER))
+    return Program(Forget(), *weak, Descend(ROUGH_FIRST_ORDER))
 
 
 @cache
-def _astray(limits: Limits, strength: float, reweighed: bool) -> Program:
-    """A descent on another function."""
+def _on_other_function(limits: DescentLimits, strength: float, reweighed: bool) -> Program:
+    """A descent on another function: other penalties, or other row weights."""
     return Program(Forget(), Descend(limits, strength=strength, reweighed=reweighed))
 
 
 def refit(
-    run: DescentRun, theta: FloatArray, leaf_classes: FloatArray, branch: int
+    run: DescentRun,
+    theta: FloatArray,
+    leaf_classes: FloatArray,
+    branch: int,
+    ridge: float = 1e-4,
+    most_rows: int = 5000,
 ) -> FloatArray | None:
-    """A new split for one branch: rows go where the rest of the tree serves them better.
+    """Return a new split for one branch: rows go where the rest of the tree serves them better.
 
     With the other branches fixed the loss of a row is affine in the gate of this one, or nearly so;
     its weight in a ridge logistic regression is what the choice of the side is worth to it. None if
     no row cares, or all want the same side.
     """
-    samples, n_branches = run.rows.sample(REFIT_ROWS), len(theta)
+    samples, n_branches = run.rows.sample(most_rows), len(theta)
     scores = np.dot(np.ascontiguousarray(theta[:, :-1]) / samples.n_features, samples.features)
     scores -= theta[:, -1:]
     left, right = gate_probabilities(scores, run.problem.steepness)
@@ -247,5 +252,5 @@ def refit(
     target = (worth > 0).astype(float)
     if not np.any(weight * target) or not np.any(weight * (1.0 - target)):
         return None
-    features = samples.features
-    return fitted_split(features, target, weight / weight.sum(), REFIT_RIDGE, run.problem.steepness)
+    share, steepness = weight / weight.sum(), run.problem.steepness
+    return fitted_split(samples.features, target, share, ridge, steepness)

@@ -1,12 +1,12 @@
-"""Descents on one problem: they ask the engine of its rows, and a clock is looked at in between.
+"""Descents on one problem: the engine of its rows answers, and a clock is looked at in between.
 
-Whole programs of descents (program.py) run in one go where they surely end before the clock has to
-be looked at; the bits are those of their descents one by one.
+Whole programs of descents (program.py) run in one call where they surely end before the clock has
+to be looked at; the bits are those of their descents one by one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,7 +26,20 @@ from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import ExpectedCost, Loss
 from softsplit.problem.penalties import of_single_features
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.descent import NEVER, Limits, descend_elsewhere
+from softsplit.solvers.active_set.descent import (
+    CALLS,
+    DONE,
+    ENDED,
+    NEVER,
+    PAIRS,
+    STEPS,
+    VALUE,
+    DescentLimits,
+    DescentState,
+    descend_elsewhere,
+    new_state,
+    state_reference,
+)
 from softsplit.solvers.active_set.faces import Sparse
 from softsplit.solvers.active_set.objective import RemoteObjective, Terms, rate_terms
 from softsplit.solvers.active_set.program import (
@@ -40,23 +53,107 @@ from softsplit.solvers.active_set.program import (
     forget,
     line_of,
 )
-from softsplit.solvers.active_set.state import (
-    CALLS,
-    DONE,
-    ENDED,
-    PAIRS,
-    STEPS,
-    VALUE,
-    State,
-    new_state,
-    state_reference,
-)
-from softsplit.solvers.basin_hopping.meter import Guess, Meter
+from softsplit.solvers.base import Budget, OutOfBudget
 from softsplit.solvers.starts.grouping import GreedyTrees
 from softsplit.support.arrays import FloatArray
 
 
-class Outcome(NamedTuple):
+@dataclass(frozen=True)
+class ClockOptions:
+    """How often compiled code, which cannot look at the clock, comes back to Python for it.
+
+    Times are of one core of the machines on which the library was measured, and rough.
+    """
+
+    slice_seconds: float = 0.2
+    """Long descents return to Python this often."""
+
+    first_order_seconds: float = 1e-8
+    """Time of a first-order step for each row and coefficient, before one was measured."""
+
+    newton_seconds: float = 3e-9
+    """Time of a Newton step for each product in it, on a slow machine."""
+
+    usual_part: float = 0.25
+    """Part of that which it takes on others."""
+
+    late_seconds: float = 0.3
+    """A step may end so much after the time limit."""
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Estimated seconds of steps over ``n_rows`` rows and ``size`` coefficients."""
+
+    size: int
+    n_rows: int
+    clock: ClockOptions = ClockOptions()
+
+    @property
+    def first_order(self) -> float:
+        """Of a first-order step."""
+        return self.clock.first_order_seconds * self.n_rows * self.size
+
+    @property
+    def newton(self) -> float:
+        """Of a Newton step, on a slow machine."""
+        return self.clock.newton_seconds * self.size**2 * (self.n_rows + self.size)
+
+    def within_a_slice(self, steps: int, newton: int) -> bool:
+        """Return whether so many steps and Newton steps will usually end within a slice."""
+        seconds = steps * self.first_order + newton * self.clock.usual_part * self.newton
+        return seconds <= self.clock.slice_seconds
+
+
+@dataclass
+class IterationBudget:
+    """Iterations and calls of one run against its budget."""
+
+    budget: Budget
+    max_iter: int
+    iterations: int = 0
+    calls: int = 0
+    seconds_per_iteration: float = 0.0
+    clock: ClockOptions = ClockOptions()
+
+    @property
+    def left(self) -> int:
+        """Iterations that may still be made."""
+        return self.max_iter - self.iterations
+
+    def check(self) -> None:
+        """Raise ``OutOfBudget`` if nothing is left."""
+        if self.left <= 0 or self.budget.exhausted:
+            raise OutOfBudget
+
+    def allowance(self, wanted: int, times: StepTimes, before_newton: int) -> int:
+        """Return the iterations that may be run before the clock is looked at again.
+
+        ``times`` are used until an iteration has been measured; ``before_newton`` of them come
+        before the first Newton step. That may cost far more than others: it is then timed by
+        itself.
+        """
+        self.check()
+        seconds = self.clock.slice_seconds
+        pace = max(self.seconds_per_iteration or times.first_order, 1e-9)
+        allowed = max(1, min(wanted, self.left, int(seconds / pace)))
+        if before_newton >= 0 and times.newton * allowed > seconds:
+            return min(allowed, max(1, before_newton))
+        return allowed
+
+    def too_late(self, times: StepTimes) -> bool:
+        """Return whether a Newton step would end too long after the time limit."""
+        late = self.budget.remaining + self.clock.late_seconds
+        return self.clock.usual_part * times.newton > late
+
+    def record(self, iterations: int, calls: int, began: float) -> None:
+        """Record that so much was done since ``began`` of the clock."""
+        self.iterations += iterations
+        self.calls += calls
+        self.seconds_per_iteration = (self.budget.now() - began) / max(iterations, 1)
+
+
+class ProgramEnd(NamedTuple):
     """Where a program has ended: F, the leaves, and whether it was given up."""
 
     value: float
@@ -76,10 +173,10 @@ class DescentRun:
     """
 
     def __init__(
-        self, problem: TrainingProblem, meter: Meter, rows: RowEngine | None = None
+        self, problem: TrainingProblem, work: IterationBudget, rows: RowEngine | None = None
     ) -> None:
         self.problem = problem
-        self.meter = meter
+        self.work = work
         self.rows = problem.rows if rows is None else rows
         self.ended = False
         self.rate_weight = 20.0 * problem.rows.n_rows * problem.cost_unit
@@ -111,7 +208,7 @@ class DescentRun:
         self.passes: Passes | None = None
         self._last: tuple[Passes, PassesReference] | None = None
         self._penalties: dict[float, Sparse] = {}
-        self._scaled: dict[Limits, Limits] = {}
+        self._scaled: dict[DescentLimits, DescentLimits] = {}
         self._others: tuple[Passes, FloatArray, PassesReference] | None = None
         self._told = np.zeros(4)
         self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
@@ -132,7 +229,7 @@ class DescentRun:
         if isinstance(self.rows, CompiledRows) and few is self.rows.samples:
             return self
         double = replace(few, features=few.features.astype(float, copy=False))
-        return DescentRun(self.problem, self.meter, CompiledRows(double))
+        return DescentRun(self.problem, self.work, CompiledRows(double))
 
     def forget(self, steepness: float) -> None:
         """Drop the curvature pairs; set the preconditioner for gates of this steepness."""
@@ -168,7 +265,7 @@ class DescentRun:
         self,
         theta: FloatArray,
         leaf_classes: FloatArray,
-        limits: Limits,
+        limits: DescentLimits,
         *,
         steepness: float | None = None,
         strength: float = 1.0,
@@ -218,7 +315,7 @@ class DescentRun:
         leaf_classes: FloatArray,
         aim: float,
         rows: RowEngine | None = None,
-    ) -> Outcome | None:
+    ) -> ProgramEnd | None:
         """Where a program leads from ``theta``, which moves in place; see ``program.Descend``.
 
         None if it has to go through its descents one by one: it may take longer than a slice or
@@ -226,10 +323,12 @@ class DescentRun:
         """
         problem, leaves = self.problem, np.array(leaf_classes, dtype=float)
         lines = program.lines(problem.steepness, problem.cost_unit)
-        short = Guess(theta.size, self.rows.n_rows).within_a_slice(lines.iterations, lines.newton)
-        if not self._whole or not short or not 0 < lines.iterations <= self.meter.left:
+        short = StepTimes(theta.size, self.rows.n_rows).within_a_slice(
+            lines.iterations, lines.newton
+        )
+        if not self._whole or not short or not 0 < lines.iterations <= self.work.left:
             return None
-        self.meter.check()
+        self.work.check()
         assert isinstance(self.rows, CompiledRows)
         self.passes = self.rows.asked(
             self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
@@ -237,13 +336,13 @@ class DescentRun:
         )  # fmt: skip
         reference = self._referenced(self.passes)
         others = reference if rows is None else self._reweighed(self.passes, rows)
-        told, began = self._told, self.meter.budget.now()
+        told, began = self._told, self.work.budget.now()
         follow(
             lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
             self._terms, self._sparse(1.0), self._reference, told,
         )  # fmt: skip
-        self.meter.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
-        return Outcome(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
+        self.work.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
+        return ProgramEnd(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
 
     def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
         """``passes`` with the row weights of another engine."""
@@ -255,7 +354,7 @@ class DescentRun:
         self._others[1][...] = rows.samples.weights
         return self._others[2]
 
-    def arguments(self, leaf_classes: FloatArray) -> tuple[Passes, Terms, Sparse, State]:
+    def arguments(self, leaf_classes: FloatArray) -> tuple[Passes, Terms, Sparse, DescentState]:
         """What the parts of a descent over rows in memory take, with these leaf classes."""
         assert self._machine is not None
         problem = self.problem
@@ -296,7 +395,7 @@ class DescentRun:
             )  # fmt: skip
         return self._penalties[fraction]
 
-    def _in_cost_units(self, limits: Limits) -> Limits:
+    def _in_cost_units(self, limits: DescentLimits) -> DescentLimits:
         """Limits whose tolerances are those of this problem; made once for each."""
         if limits not in self._scaled:
             self._scaled[limits] = limits.in_units(self.problem.cost_unit)
@@ -314,7 +413,7 @@ class DescentRun:
         passes: Passes | None,
         terms: Terms,
         sparse: Sparse,
-        limits: Limits,
+        limits: DescentLimits,
     ) -> float:
         """A descent in slices, with a look at the clock between them."""
         left, limits = limits.max_iter, self._in_cost_units(limits)
@@ -326,28 +425,28 @@ class DescentRun:
             self.ended = False
             return float(self.state.numbers[VALUE])
         n_rows = self.rows.n_rows if passes is None else passes.scores.shape[1]
-        guess, anew = Guess(theta.size, n_rows), True
+        times, anew = StepTimes(theta.size, n_rows, self.work.clock), True
         while True:
             part = limits
             if left > 0:
                 before_newton = limits.newton_from - (0 if anew else int(counters[DONE]))
-                part = limits._replace(max_iter=self.meter.allowance(left, guess, before_newton))
-                if self.meter.too_late(guess):
+                part = limits._replace(max_iter=self.work.allowance(left, times, before_newton))
+                if self.work.too_late(times):
                     part = part._replace(newton_from=NEVER)
-            began = self.meter.budget.now()
+            began = self.work.budget.now()
             if passes is None:
                 assert self._remote is not None
                 counters[STEPS] = counters[CALLS] = 0
                 descend_elsewhere(
                     theta, self._remote, sparse, part, self.state,
-                    lambda: self.meter.budget.exhausted,
+                    lambda: self.work.budget.exhausted,
                 )  # fmt: skip
             else:
                 self._descend(theta, passes, terms, sparse, part, anew)
             if limits.max_iter == 0:
                 return float(self.state.numbers[VALUE])
             anew = False
-            self.meter.record(int(counters[STEPS]), int(counters[CALLS]), began)
+            self.work.record(int(counters[STEPS]), int(counters[CALLS]), began)
             left -= int(counters[STEPS])
             if counters[ENDED] or left <= 0:
                 self.ended = bool(counters[ENDED])
@@ -359,7 +458,7 @@ class DescentRun:
         passes: Passes,
         terms: Terms,
         sparse: Sparse,
-        limits: Limits,
+        limits: DescentLimits,
         anew: bool,
     ) -> None:
         """A descent, or more of the last one: a program of one line."""

@@ -1,7 +1,18 @@
-"""The search around the best trees: hops from a tree to a nearby basin and down again.
+"""Basin hopping (Wales and Doye, 1997): perturb a tree, descend, accept it if it is lower.
 
-Each hop moves a copy of the tree (moves.py), descends, and is kept if the objective is lower. The
-search stops by itself when a further hop is unlikely to lead lower (solvers/stopping.py).
+Each hop perturbs a copy of a tree (perturbations.py), descends, and is accepted if the objective is
+lower than that of the tree; a hop that will not lead lower is rejected before its descent has
+ended. The search stops when a further hop is unlikely to lead lower (solvers/stopping.py).
+
+Perturbations that have improved trees of this problem come more often. One that improved s trees in
+hops of W iterations altogether is credited with the rate
+
+    (s + weight) / (W + prior x mean)
+
+where the mean is the number of iterations of a hop so far: before the first hop the rates are in
+the ratio of the weights, which served well on other problems. Every turn each perturbation gains a
+part of one turn in proportion to its rate, and the one that has gained most has it. This needs no
+random numbers, and leaves none out for good.
 """
 
 from __future__ import annotations
@@ -9,13 +20,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
-from softsplit.solvers.active_set.descent import Limits
+from softsplit.solvers.active_set.descent import (
+    EVALUATE_ONLY,
+    POLISH,
+    POLISH_NEWTON,
+    ROUGH_FIRST_ORDER,
+    ROUGH_NEWTON,
+    DescentLimits,
+)
 from softsplit.solvers.active_set.program import (
-    LOOK,
     Descend,
     Far,
     Forget,
@@ -24,81 +42,118 @@ from softsplit.solvers.active_set.program import (
     Slow,
     joined,
 )
-from softsplit.solvers.base import Draw, Report, silent
-from softsplit.solvers.basin_hopping.choice import Choice
-from softsplit.solvers.basin_hopping.meter import OutOfBudget
+from softsplit.solvers.base import Draw, OutOfBudget, Report, silent
 from softsplit.solvers.basin_hopping.perturbations import (
-    BRIEF,
-    FIRST_ORDER,
     Fresh,
-    Move,
-    Moved,
     OtherStrength,
+    Perturbation,
+    Perturbed,
     Point,
+    Redraw,
     Regrow,
     Relabel,
-    Replant,
     Reweigh,
     Warmed,
 )
 from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.stages import CLOSE, LogWarmUp, carry_out
+from softsplit.solvers.basin_hopping.stages import LogWarmUp, carry_out
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 
-AT_ONCE = CLOSE._replace(newton_from=0)
-"""The same end with Newton steps from the beginning."""
+
+class DescentPair(NamedTuple):
+    """The descent after which a hop may be rejected, and the one to the end."""
+
+    first: DescentLimits
+    second: DescentLimits
 
 
-class Descents(NamedTuple):
-    """The descent after which a hop may be given up, and the one to the end."""
-
-    first: Limits
-    second: Limits
+WITH_NEWTON = DescentPair(ROUGH_NEWTON, POLISH_NEWTON)
+FIRST_ORDER_FIRST = DescentPair(ROUGH_FIRST_ORDER, POLISH)
 
 
-WITH_NEWTON = Descents(BRIEF, AT_ONCE)
-WITHOUT_AT_FIRST = Descents(FIRST_ORDER, CLOSE)
+class PerturbationSchedule:
+    """The order of the perturbations of a search, from their ``weights``.
 
-GLIMPSE = 15
-"""Steps of the second descent after which it may be given up."""
+    ``prior`` is the number of hops for which a weight stands.
+    """
 
-MANY = 100
-"""Coefficients from which on fifty first-order steps cost less than fifteen Newton steps."""
+    def __init__(self, weights: Sequence[float], prior: float = 30.0) -> None:
+        self._successes = [float(weight) for weight in weights]
+        self._work = [0.0] * len(self._successes)
+        self._gained = [0.0] * len(self._successes)
+        self._hops, self._prior = 0, prior
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all perturbations were left out."""
+        return max(self._successes) <= 0
+
+    def next(self) -> int:
+        """Return the number of the perturbation whose turn it is."""
+        added = self._prior * (sum(self._work) / max(self._hops, 1) or 1.0)
+        pairs = zip(self._successes, self._work, strict=True)
+        rates = [successes / (work + added) for successes, work in pairs]
+        whole = sum(rates)
+        for number, rate in enumerate(rates):
+            self._gained[number] += rate / whole
+        chosen = self._gained.index(max(self._gained))
+        self._gained[chosen] -= 1.0
+        return chosen
+
+    def learn(self, number: int, improved: bool, work: int) -> None:
+        """Record that a hop with this perturbation took ``work`` iterations."""
+        self._hops += 1
+        self._work[number] += work
+        self._successes[number] += improved
+
+    def leave_out(self, number: int) -> None:
+        """Leave out a perturbation that does nothing on the trees of this problem."""
+        self._successes[number], self._gained[number] = 0.0, -inf
 
 
 @dataclass(frozen=True)
-class Hops:
-    """Hops from one of several trees, each by the move whose turn it is (choice.py).
+class BasinHopping:
+    """Hops from one of several trees, each by the perturbation whose turn it is.
 
     Every other hop is from the best tree; the others take turns. A tree is replaced by what it is
     improved to, and left out when that is as good as the best: it would be the best once more.
     """
 
-    moves: tuple[Move, ...] = (
-        Replant(steepness=(128.0, 256.0)),
+    perturbations: tuple[Perturbation, ...] = (
+        Redraw(steepness=(128.0, 256.0)),
         Reweigh(),
-        Replant(steepness=(128.0, 256.0), other=True),
+        Redraw(steepness=(128.0, 256.0), other=True),
         Relabel(),
         Reweigh(strength=3.0),
-        Replant(strengths=(0.05, 0.25)),
+        Redraw(strengths=(0.05, 0.25)),
         Regrow(),
-        Replant(steepness=(128.0, 256.0)),
+        Redraw(steepness=(128.0, 256.0)),
         Reweigh(power=2.0),
         OtherStrength((4.0, 2.0, 8.0)),
-        Replant(steepness=(128.0, 256.0), other=True),
+        Redraw(steepness=(128.0, 256.0), other=True),
         OtherStrength((0.2,)),
         Fresh(),
         Warmed(LogWarmUp((4.0, 16.0, 64.0), max_iter=15)),
     )
-    """One that stands here twice comes twice as often, as long as no move has proved better."""
+    """The weight of a perturbation is how often it stands here."""
 
-    few: Descents = WITH_NEWTON
-    many: Descents = WITHOUT_AT_FIRST
+    few: DescentPair = WITH_NEWTON
+    many: DescentPair = FIRST_ORDER_FIRST
+    many_coefficients: int = 100
+    """Trees with more coefficients take ``many``: fifty first-order steps then cost less than
+    fifteen Newton steps."""
+
     hopeless: float = 0.1
-    """A hop that is still this part above its tree after the first descent is given up."""
+    """A hop that is still this part above its tree after the first descent is rejected."""
 
     slow: float = 3.0
     """So is one that has so many times as far to go as it came in the first steps of the second."""
+
+    slow_steps: int = 15
+    """Those first steps."""
+
+    prior: float = 30.0
+    """Hops for which the weight of a perturbation stands."""
 
     def improve(
         self,
@@ -108,63 +163,66 @@ class Hops:
         ends: EndPoints,
         report: Report = silent,
     ) -> Point:
-        """The lowest point when a better one has become unlikely, or the budget ends.
+        """Return the lowest point when a better one has become unlikely, or the budget ends.
 
         It is the first of ``points`` itself if none was lower.
         """
         front = list(points)
         values = [np.inf] * len(front)
-        moves = [move for n, move in enumerate(self.moves) if move not in self.moves[:n]]
-        choice, turns = Choice([self.moves.count(move) for move in moves]), [0] * len(moves)
+        every = self.perturbations
+        kinds = [one for n, one in enumerate(every) if one not in every[:n]]
+        schedule = PerturbationSchedule([every.count(one) for one in kinds], self.prior)
+        turns = [0] * len(kinds)
         lowest = 0
         try:
-            values = [run.descend(*point, LOOK) for point in front]
+            values = [run.descend(*point, EVALUATE_ONLY) for point in front]
             lowest = int(np.argmin(values))
-            while not ends.unlikely and not choice.exhausted:
+            while not ends.unlikely and not schedule.exhausted:
                 report(ends.n_hops, values[lowest])
-                at, kind = _whence(ends.n_hops, lowest, len(front)), choice.next()
-                made, draw = run.meter.iterations, next(draws)
-                moved = moves[kind].apply(run, front[at], draw, turns[kind])
+                at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
+                made, draw = run.work.iterations, next(draws)
+                perturbed = kinds[kind].apply(run, front[at], draw, turns[kind])
                 turns[kind] += 1
-                if moved is None:
-                    choice.leave_out(kind)
+                if perturbed is None:
+                    schedule.leave_out(kind)
                     continue
-                value, point = self.descend(run, moved, values[at])
-                better = value < values[at] - run.meter.budget.tol * run.problem.cost_unit
+                value, point = self.descend(run, perturbed, values[at])
+                accepted = value < values[at] - run.work.budget.tol * run.problem.cost_unit
                 ends.hop_ended(value)
-                choice.learn(kind, better, run.meter.iterations - made)
-                if better:
+                schedule.learn(kind, accepted, run.work.iterations - made)
+                if accepted:
                     values[at], front[at] = value, point
                     lowest = _without_twin(at, front, values, ends)
             report(ends.n_hops, values[lowest])
             ends.stop = Stop.UNLIKELY if ends.unlikely else Stop.NO_MOVE
         except OutOfBudget:  # the best so far is what was asked for
-            ends.stop = Stop[run.meter.budget.verdict.name]
+            ends.stop = Stop[run.work.budget.verdict.name]
         except KeyboardInterrupt:
-            run.meter.budget.stop()
+            run.work.budget.stop()
             ends.stop = Stop.INTERRUPTED
         return front[lowest]
 
-    def descend(self, run: DescentRun, moved: Moved, aim: float) -> tuple[float, Point]:
-        """Where ``moved`` leads; it is given up if that will not come near ``aim``."""
-        descents = self.many if moved.theta.size > MANY else self.few
-        onward = _onward(descents, self.hopeless, self.slow)
-        program = joined(moved.lead, onward)
-        end = carry_out(run, program, moved.theta, moved.leaf_classes, aim, moved.rows)
-        return GIVEN_UP if end.given_up else end.value, (moved.theta, end.leaf_classes)
+    def descend(self, run: DescentRun, perturbed: Perturbed, aim: float) -> tuple[float, Point]:
+        """Return where a perturbed tree leads; it is given up if that will not be below ``aim``."""
+        many = perturbed.theta.size > self.many_coefficients
+        onward = _onward(self.many if many else self.few, self.hopeless, self.slow, self.slow_steps)
+        program = joined(perturbed.lead, onward)
+        theta, leaves = perturbed.theta, perturbed.leaf_classes
+        end = carry_out(run, program, theta, leaves, aim, perturbed.rows)
+        return GIVEN_UP if end.given_up else end.value, (theta, end.leaf_classes)
 
 
 @cache
-def _onward(descents: Descents, hopeless: float, slow: float) -> Program:
-    """From where a move has led to the end, or until it is given up."""
-    begin, rest = descents.second.parted(GLIMPSE)
+def _onward(descents: DescentPair, hopeless: float, slow: float, slow_steps: int) -> Program:
+    """From where a perturbation has led to the end, or until it is given up."""
+    begin, rest = descents.second.parted(slow_steps)
     near = (Forget(), Leaves(), Descend(descents.first), Far(hopeless), Leaves())
     if rest.max_iter == 0:
         return Program(*near, Descend(begin))
     return Program(*near, Descend(begin), Slow(slow), Descend(rest))
 
 
-def _whence(number: int, lowest: int, count: int) -> int:
+def _origin(number: int, lowest: int, count: int) -> int:
     """The tree of a hop: every other time the best, else the others in turn."""
     turn, other = divmod(number, 2)
     if not other or count == 1:

@@ -19,25 +19,34 @@ import numpy as np
 from softsplit.problem.leaves import InfeasibleLeafStep
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
-from softsplit.solvers.active_set.program import LOOK
-from softsplit.solvers.base import Budget, Draw, Report, Solution, Solver, Start, Status, silent
-from softsplit.solvers.basin_hopping.meter import Meter, OutOfBudget
-from softsplit.solvers.basin_hopping.perturbations import Moved, Point
-from softsplit.solvers.basin_hopping.run import DescentRun
-from softsplit.solvers.basin_hopping.search import Hops
+from softsplit.solvers.active_set.descent import EVALUATE_ONLY
+from softsplit.solvers.base import (
+    Budget,
+    Draw,
+    OutOfBudget,
+    Report,
+    Solution,
+    Solver,
+    Start,
+    Status,
+    silent,
+)
+from softsplit.solvers.basin_hopping.perturbations import Perturbed, Point
+from softsplit.solvers.basin_hopping.run import ClockOptions, DescentRun, IterationBudget
+from softsplit.solvers.basin_hopping.search import BasinHopping
 from softsplit.solvers.basin_hopping.stages import (
     Approach,
     FixedLeaves,
     LogWarmUp,
     Polish,
     Race,
-    Stage,
+    RecipeStage,
 )
 from softsplit.solvers.stopping import EndPoints
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
-Recipe = tuple[Stage, ...]
+Recipe = tuple[RecipeStage, ...]
 COLD: Recipe = (LogWarmUp(max_iter=15), Approach())
 WARM: Recipe = (Approach(),)
 DEFAULT_RECIPES: dict[str, Recipe] = {
@@ -46,23 +55,6 @@ DEFAULT_RECIPES: dict[str, Recipe] = {
     "points": COLD,
     "uniform": COLD,
 }
-
-LEAST_CHANCE = 0.04
-"""The chance of a better tree that a hop is worth on a small problem, after a single start."""
-
-TWICE_THAT = 2e5
-"""Rows x branches x (features + 10) of a problem where it must be twice as large."""
-
-SAMPLES, MANY_ROWS = (5_000, 20_000), 50_000
-"""Rows on which trees are looked for by cost where there are more than MANY_ROWS."""
-
-LOOK_AGAIN = LogWarmUp(rounds=1, max_iter=15)
-LESS_STEEP = (4.0, 16.0, 64.0)
-"""How far trees of several branches are warmed up for another look."""
-
-LEAF_ROUNDS = 3
-SAME_LEAVES = 1e-6
-"""Leaf classes that differ by no more are the same."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +69,7 @@ class BasinHoppingSolver(Solver):
     look_again : LogWarmUp, optional
         Where a start leads to is compared with where it leads to after this; a tree of several
         branches is not warmed up to the steepest splits.
-    search : Hops
+    search : BasinHopping
         The search around the best trees after all starts.
     finish : Polish
         The last tight descent.
@@ -93,12 +85,26 @@ class BasinHoppingSolver(Solver):
         Length of the search as a multiple of the usual one; 0 for no search.
     max_iter : int
         Iterations of one start where the budget has no limit.
+    least_chance_of_better : float
+        The estimated chance of a better tree that a hop is worth on a small problem, after a
+        single start.
+    twice_that : float
+        Rows x branches x (features + 10) of a problem where that chance must be twice as large.
+    samples, many_rows : tuple of int, int
+        Rows on which trees are looked for where there are more than ``many_rows``.
+    gentle : tuple of float
+        Steepnesses at which trees of several branches are warmed up for another look.
+    leaf_rounds, same_leaves : int, float
+        Exact leaf steps at the end, and the difference of leaf classes below which one has changed
+        nothing.
+    clock : ClockOptions
+        When compiled code comes back to look at the clock.
     """
 
     recipes: dict[str, Recipe] = field(default_factory=lambda: dict(DEFAULT_RECIPES))
     race: Race = field(default_factory=Race)
-    look_again: LogWarmUp | None = LOOK_AGAIN
-    search: Hops = field(default_factory=Hops)
+    look_again: LogWarmUp | None = field(default_factory=lambda: LogWarmUp(rounds=1, max_iter=15))
+    search: BasinHopping = field(default_factory=BasinHopping)
     finish: Polish = field(default_factory=Polish)
     mixed: FixedLeaves = field(default_factory=FixedLeaves)
     start_rules: tuple[str, ...] = ("groups",)
@@ -106,6 +112,14 @@ class BasinHoppingSolver(Solver):
     exploring: int = 5
     effort: float = 1.0
     max_iter: int = 100_000
+    least_chance_of_better: float = 0.04
+    twice_that: float = 2e5
+    samples: tuple[int, ...] = (5_000, 20_000)
+    many_rows: int = 50_000
+    gentle: tuple[float, ...] = (4.0, 16.0, 64.0)
+    leaf_rounds: int = 3
+    same_leaves: float = 1e-6
+    clock: ClockOptions = field(default_factory=ClockOptions)
     name: str = "native"
     releases_gil: bool = True
     zero_threshold: float = 0.0
@@ -119,7 +133,7 @@ class BasinHoppingSolver(Solver):
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Best tree found from ``start`` or one of its rivals."""
         began = time.perf_counter()
-        run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
+        run = self._run(problem, budget)
         start = start.within(problem.bounds)
         point = (start.parameters.splits, start.parameters.leaf_classes)
         status = Status.ACCEPTABLE
@@ -140,7 +154,7 @@ class BasinHoppingSolver(Solver):
 
     def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
         """Two samples where rows are many."""
-        return SAMPLES if problem.rows.n_rows > MANY_ROWS else ()
+        return self.samples if problem.rows.n_rows > self.many_rows else ()
 
     def n_exploring(self, problem: TrainingProblem) -> int:
         """``exploring``, or 0 where trees have one structure only."""
@@ -156,7 +170,7 @@ class BasinHoppingSolver(Solver):
         if self.effort == 0:
             return np.inf
         size = problem.rows.n_rows * problem.topology.n_branches * (problem.n_features + 10)
-        return LEAST_CHANCE * (1.0 + size / TWICE_THAT) / self.effort
+        return self.least_chance_of_better * (1.0 + size / self.twice_that) / self.effort
 
     def improve(
         self,
@@ -173,7 +187,7 @@ class BasinHoppingSolver(Solver):
         """
         began = time.perf_counter()
         best = front[0]
-        run = DescentRun(problem, Meter(budget, budget.max_iter or self.max_iter))
+        run = self._run(problem, budget)
         points = [(s.parameters.splits, s.parameters.leaf_classes) for s in front]
         point = self.search.improve(run, points, draws, ends, report)
         if point is not points[0]:
@@ -187,12 +201,12 @@ class BasinHoppingSolver(Solver):
         """The end of the same start after a warm-up, if that is lower."""
         if self.look_again is None:
             return point
-        value, theta, warm_up = run.descend(*point, LOOK), start.splits, self.look_again
+        value, theta, warm_up = run.descend(*point, EVALUATE_ONLY), start.splits, self.look_again
         if run.problem.topology.depth > 1:
-            warm_up = replace(warm_up, steepness=LESS_STEEP)
+            warm_up = replace(warm_up, steepness=self.gentle)
         leaves = warm_up.apply(run, theta, start.leaf_classes)
-        other, end = self.search.descend(run, Moved(theta, leaves), value)
-        return end if other < value - run.meter.budget.tol * run.problem.cost_unit else point
+        other, end = self.search.descend(run, Perturbed(theta, leaves), value)
+        return end if other < value - run.work.budget.tol * run.problem.cost_unit else point
 
     def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:
         """The solution that ``point`` leads to, or ``best`` if that is no worse."""
@@ -200,9 +214,9 @@ class BasinHoppingSolver(Solver):
         try:
             point = (point[0], self.finish.apply(run, *point))
         except OutOfBudget:
-            status = run.meter.budget.verdict
+            status = run.work.budget.verdict
         except KeyboardInterrupt:
-            run.meter.budget.stop()
+            run.work.budget.stop()
             status = Status.INTERRUPTED
         found = self._measure(run, *point, status, began)
         better = found.status.usable and found.objective < best.objective
@@ -216,11 +230,11 @@ class BasinHoppingSolver(Solver):
             run.problem,
             tree,
             status,
-            tol=run.meter.budget.tol,
-            n_iter=run.meter.iterations,
+            tol=run.work.budget.tol,
+            n_iter=run.work.iterations,
             seconds=time.perf_counter() - began,
             solver=self.name,
-            message=f"{run.meter.calls} evaluations",
+            message=f"{run.work.calls} evaluations",
         )
 
     def _close(
@@ -236,8 +250,8 @@ class BasinHoppingSolver(Solver):
             best = problem.best_leaves(tree)
         except InfeasibleLeafStep:
             return tree, Status.INFEASIBLE
-        for _ in range(LEAF_ROUNDS):
-            if status is not Status.ACCEPTABLE or _same(best.leaf_classes, leaves):
+        for _ in range(self.leaf_rounds):
+            if status is not Status.ACCEPTABLE or self._same(best.leaf_classes, leaves):
                 break
             leaves = best.leaf_classes
             try:
@@ -251,9 +265,12 @@ class BasinHoppingSolver(Solver):
             best = tree
         return best, status
 
+    def _same(self, leaves: FloatArray, others: FloatArray) -> bool:
+        return float(np.abs(leaves - others).max()) <= self.same_leaves
 
-def _same(leaves: FloatArray, others: FloatArray) -> bool:
-    return float(np.abs(leaves - others).max()) <= SAME_LEAVES
+    def _run(self, problem: TrainingProblem, budget: Budget) -> DescentRun:
+        most = budget.max_iter or self.max_iter
+        return DescentRun(problem, IterationBudget(budget, most, clock=self.clock))
 
 
 def _all_zero(problem: TrainingProblem) -> TreeParameters | None:

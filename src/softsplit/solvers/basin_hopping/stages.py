@@ -1,7 +1,7 @@
-"""The stages a run of the native solver is made of.
+"""Stages of a run: warm-up on the log-loss, race of starts, approach, polish.
 
-Each stage takes a run and a point (theta, leaf classes), moves theta in place and returns
-the leaf classes it ends with. A recipe is a sequence of stages.
+A stage takes a run and a point (theta, leaf classes), moves theta in place and returns the leaf
+classes it ends with. A recipe is a sequence of stages; ``carry_out`` runs a program of descents.
 """
 
 from __future__ import annotations
@@ -18,50 +18,41 @@ from softsplit.engines.base import RowEngine
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.active_set.descent import NEVER, Limits
+from softsplit.solvers.active_set.descent import (
+    EVALUATE_ONLY,
+    LEAD_IN,
+    NEVER,
+    POLISH,
+    SCREEN,
+    DescentLimits,
+)
 from softsplit.solvers.active_set.program import (
-    LOOK,
     Descend,
     Expect,
     Far,
     Forget,
     Leaves,
     Program,
+    ProgramStep,
     Slow,
     Soften,
-    Step,
+    expect,
     joined,
+    soften,
 )
-from softsplit.solvers.active_set.soft_leaves import expect, soften
-from softsplit.solvers.basin_hopping.meter import OutOfBudget
-from softsplit.solvers.basin_hopping.run import DescentRun, Outcome
+from softsplit.solvers.base import OutOfBudget
+from softsplit.solvers.basin_hopping.run import DescentRun, ProgramEnd
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
-MOST_WEIGHT, MOST_MARGIN = 1e4, 1e-4
-"""Limits of the rate terms: beyond this weight descents crawl along the constraint."""
-
-RESTORING_STEPS, REPAIRABLE = 40, 1e-2
-
 LOG_LOSS = LogLoss()
-ROUGH = Limits(20, 1e-4, 1e-3, 2, NEVER)
-"""A short first-order descent: enough to tell which of several points leads further."""
-
-GLANCE = ROUGH._replace(max_iter=8)
-"""Enough to see a start that leads nowhere."""
-
-LEAD_IN = ROUGH._replace(max_iter=15)
-"""The descent at each of the strengths or steepnesses that lead a tree in."""
-
-CLOSE = Limits(60, 1e-5, 1e-5, 3, 20)
-"""Down to where the objective hardly falls any more: enough to compare trees."""
 
 
-class Stage(Protocol):
+class RecipeStage(Protocol):
     """One step of a recipe."""
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        """Move ``theta`` in place; the leaf classes at the end."""
+        """Perturbation ``theta`` in place; the leaf classes at the end."""
 
 
 def better_leaves(
@@ -72,11 +63,11 @@ def better_leaves(
     The cheapest leaves may starve a rare class, which the rate terms then cannot mend. The second
     result is the objective with these leaves.
     """
-    value = run.descend(theta, leaf_classes, LOOK)
+    value = run.descend(theta, leaf_classes, EVALUATE_ONLY)
     cheapest = run.cheapest_leaves(leaf_classes)
     if np.array_equal(cheapest, leaf_classes):
         return leaf_classes, value
-    other = run.descend(theta, cheapest, LOOK)
+    other = run.descend(theta, cheapest, EVALUATE_ONLY)
     return (cheapest, other) if other <= value else (leaf_classes, value)
 
 
@@ -87,8 +78,10 @@ def carry_out(
     leaf_classes: FloatArray,
     aim: float = np.inf,
     rows: RowEngine | None = None,
-) -> Outcome:
-    """Where a program leads from ``theta``, which moves in place; ``rows`` for reweighed descents.
+) -> ProgramEnd:
+    """Where a program leads from ``theta``, which moves in place.
+
+    ``rows`` are for reweighed descents.
 
     In one go where that is short, else descent by descent, with the same steps.
     """
@@ -122,22 +115,25 @@ def carry_out(
             else:
                 give_up = value - aim > step.times * (before - value)
             if give_up:
-                return Outcome(value, leaves, True)
-    return Outcome(value, leaves, False)
+                return ProgramEnd(value, leaves, True)
+    return ProgramEnd(value, leaves, False)
 
 
-def restore_rates(problem: TrainingProblem, tree: TreeParameters) -> TreeParameters:
-    """The tree moved as little as need be for its class rates to meet their minimum.
+def restore_rates(
+    problem: TrainingProblem, tree: TreeParameters, steps: int = 40, repairable: float = 1e-2
+) -> TreeParameters:
+    """Return the tree moved as little as need be for its class rates to meet their minimum.
 
     Least-norm Newton steps on the rates that fall short, over thresholds and nonzero weights. Meant
-    for the last hair that multiplier rounds leave; a tree that is far off is returned unchanged.
+    for the last hair that multiplier rounds leave: a tree that falls short by more than
+    ``repairable``, or still does after so many ``steps``, is returned unchanged.
     """
     moved = tree
-    for _ in range(RESTORING_STEPS):
+    for _ in range(steps):
         shortfall = problem.minimum_rates - problem.rates(moved)
         if np.max(shortfall) <= RATE_SLACK:
             return moved
-        if np.max(shortfall) > REPAIRABLE:
+        if np.max(shortfall) > repairable:
             return tree
         short = np.flatnonzero(shortfall > 0)
         base, used = problem.evaluate_cost(moved), moved.weights != 0
@@ -180,8 +176,8 @@ class LogWarmUp:
 @cache
 def _warming(warm_up: LogWarmUp, steepness: float) -> Program:
     """Descents on the log-loss alone: neither penalties nor class rates."""
-    steps: list[Step] = [Soften()]
-    limits = Limits(warm_up.max_iter, 1e-3, 1e-4, 2, NEVER)
+    steps: list[ProgramStep] = [Soften()]
+    limits = DescentLimits(warm_up.max_iter, 1e-3, 1e-4, 2, NEVER)
     for gentle in warm_up.steepness:
         if gentle > steepness:
             break
@@ -194,7 +190,7 @@ def _warming(warm_up: LogWarmUp, steepness: float) -> Program:
 @cache
 def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
     """Short descents at growing steepness: splits see rows far from them before they settle."""
-    steps: list[Step] = []
+    steps: list[ProgramStep] = []
     for low in gentle:
         if low < steepness:
             steps += [Forget(low), Descend(LEAD_IN, low)]
@@ -202,13 +198,13 @@ def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
 
 
 @cache
-def _lane(limits: Limits) -> Program:
+def _lane(limits: DescentLimits) -> Program:
     """A short descent of a race."""
     return Program(Leaves(), Forget(), Descend(limits))
 
 
 @cache
-def _approaching(limits: Limits) -> Program:
+def _approaching(limits: DescentLimits) -> Program:
     return Program(Forget(), Leaves(), Descend(limits))
 
 
@@ -219,7 +215,7 @@ class Race:
     With ``steepness`` a tree of several branches runs twice, as it is and led in at each of them.
     """
 
-    limits: Limits = GLANCE
+    limits: DescentLimits = SCREEN
     steepness: tuple[float, ...] = ()
 
     def winner(
@@ -245,7 +241,7 @@ class Race:
 class Approach:
     """A rough descent at full steepness and full strength: first-order, then Newton steps."""
 
-    limits: Limits = CLOSE
+    limits: DescentLimits = POLISH
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         return carry_out(run, _approaching(self.limits), theta, leaf_classes).leaf_classes
@@ -263,13 +259,17 @@ class Polish:
     rounds: int = 12
     newton_from: int = 0
     margin: float = 1e-7
+    most_margin: float = 1e-4
+    most_weight: float = 1e4
+    """Weight of the rate terms, as a multiple of the usual one, beyond which descents crawl along
+    the constraint."""
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
         problem, leaves = run.problem, leaf_classes
         margin = self.margin
         multipliers = np.zeros(problem.n_classes)
         weight, last_shortfall = run.rate_weight, np.inf
-        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, self.newton_from)
+        limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, self.newton_from)
         look = limits._replace(max_iter=0)
         for _ in range(self.rounds):
             value = run.descend(theta, leaves, limits, multipliers=multipliers, rate_weight=weight)
@@ -292,8 +292,8 @@ class Polish:
             multipliers = np.maximum(0.0, multipliers + weight * (target - rates))
             shortfall = float(np.max(target - rates))
             if shortfall > 0.1 * last_shortfall:
-                weight = min(10.0 * weight, MOST_WEIGHT * run.rate_weight)
-            last_shortfall, margin = shortfall, min(4.0 * margin, MOST_MARGIN)
+                weight = min(10.0 * weight, self.most_weight * run.rate_weight)
+            last_shortfall, margin = shortfall, min(4.0 * margin, self.most_margin)
         theta[:] = restore_rates(problem, TreeParameters.from_splits(theta, leaves)).splits
         return leaves
 
@@ -305,7 +305,7 @@ class FixedLeaves:
     max_iter: int = 100
 
     def apply(self, run: DescentRun, theta: FloatArray, leaf_classes: FloatArray) -> FloatArray:
-        limits = Limits(self.max_iter, run.meter.budget.tol, 1e-11, 8, 0)
+        limits = DescentLimits(self.max_iter, run.work.budget.tol, 1e-11, 8, 0)
         weight = 100.0 * run.rate_weight
         run.descend(theta, leaf_classes, limits, rate_weight=weight)
         return leaf_classes
