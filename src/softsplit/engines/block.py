@@ -309,8 +309,9 @@ class CollapsedRows(InMemory):
         return Passes(
             rows=self.block_rows(unset, unset), table=unset, leaf_classes=unset,
             steepness=self.steepness, outer=outer, scores=np.empty(each), slopes=np.empty(each),
-            rate_slopes=NO_ROWS, bends=NOTHING, mass=unset, right=np.empty(self.n_classes),
-            price=np.zeros(self.n_classes), priced=unset, gates=NO_GATES, room=NO_ROWS,
+            rate_slopes=NO_ROWS, outer_curvature=NOTHING, mass=unset,
+            correct_mass=np.empty(self.n_classes), price=np.zeros(self.n_classes), priced=unset,
+            gates=NO_GATES, room=NO_ROWS,
             **room_for_curvature(each[1], self.n_features),
         )  # fmt: skip
 

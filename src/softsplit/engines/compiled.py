@@ -68,9 +68,9 @@ class Passes(NamedTuple):
     scores: FloatArray  # (n_branches, n_rows)
     slopes: FloatArray  # (n_branches, n_rows): d value / d score
     rate_slopes: FloatArray  # the same for the class rates; (0, 0) under the identity
-    bends: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
+    outer_curvature: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
     mass: FloatArray  # (n_classes, n_leaves): d value / d table
-    right: FloatArray  # (n_classes,): mass that is classified correctly
+    correct_mass: FloatArray  # (n_classes,): mass that is classified correctly
     price: FloatArray  # (n_classes,): what a unit of that mass is worth
     priced: FloatArray  # (n_classes, n_leaves): the table less these prices
     gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
@@ -106,7 +106,7 @@ def passes_of(p):  # type: ignore[no-untyped-def]
     """The arrays of a ``PassesReference``, for functions that do not count references."""
     return Passes(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
-        p.bends, p.mass, p.right, p.price, p.priced, p.gates, p.room, p.chosen,
+        p.outer_curvature, p.mass, p.correct_mass, p.price, p.priced, p.gates, p.room, p.chosen,
         p.lines, p.chunk,
     )  # fmt: skip
 
@@ -244,9 +244,9 @@ class CompiledRows(OfSamples, InMemory):
             scores=np.empty(each),
             slopes=np.empty(each),
             rate_slopes=np.zeros(each) if bent else NO_ROWS,  # a price of zero takes nothing off
-            bends=np.empty(self.n_rows) if bent else NOTHING,
+            outer_curvature=np.empty(self.n_rows) if bent else NOTHING,
             mass=np.empty(shape),
-            right=np.empty(self.n_classes),
+            correct_mass=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
             priced=np.empty(shape),
             gates=np.empty((2, n_branches, self.n_rows if each[0] * each[1] <= KEPT else TILE)),

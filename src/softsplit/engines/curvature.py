@@ -223,9 +223,9 @@ def _design(index, signs, features, rows, t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_bends(index, signs, passes, matrix):  # type: ignore[no-untyped-def]
+def add_outer_curvature(index, signs, passes, matrix):  # type: ignore[no-untyped-def]
     """What an outer function that is not the identity adds: sum_i bend_i (g dz)(g dz)'."""
-    rows_of, bends = passes.rows, passes.bends
+    rows_of, outer_curvature = passes.rows, passes.outer_curvature
     n_branches, n_rows = passes.slopes.shape
     n_variables = matrix.shape[0]
     for begin in range(0, n_rows, CHUNK):
@@ -240,7 +240,7 @@ def add_bends(index, signs, passes, matrix):  # type: ignore[no-untyped-def]
         weighted = np.empty((n_variables, rows.size))
         for a in range(n_variables):
             for r in range(rows.size):
-                weighted[a, r] = moved[a, r] * bends[rows[r]]
+                weighted[a, r] = moved[a, r] * outer_curvature[rows[r]]
         block = np.empty((n_variables, n_variables))
         np.dot(weighted, moved.T, block)
         for a in range(n_variables):

@@ -50,10 +50,10 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
                 table[k, leaf] = passes.table[k, leaf] - price
     value = pass_tiles(
         passes.scores, passes.slopes, rows.starts, rows.weights, table, passes.steepness,
-        IDENTITY, mass, passes.bends, passes.gates, passes.room, priced,
+        IDENTITY, mass, passes.outer_curvature, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
-        _add_right(mass, leaf_classes, passes.right)
+        _add_correct_mass(mass, leaf_classes, passes.correct_mass)
     return value
 
 
@@ -64,7 +64,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
     value = pass_tiles(
         passes.scores, slopes, rows.starts, rows.weights, passes.table, passes.steepness,
-        passes.outer, passes.mass, passes.bends, passes.gates, passes.room, False,
+        passes.outer, passes.mass, passes.outer_curvature, passes.gates, passes.room, False,
     )  # fmt: skip
     if rated:
         mass = np.empty((n_classes, n_leaves))
@@ -73,25 +73,25 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
             passes.steepness, IDENTITY, mass, np.empty(0), passes.gates, passes.room,
             True,
         )  # fmt: skip
-        _add_right(mass, passes.leaf_classes, passes.right)
+        _add_correct_mass(mass, passes.leaf_classes, passes.correct_mass)
     if priced:
         for k in range(n_classes):
             price = passes.price[k]
             for t in range(slopes.shape[0]):
                 for i in range(rows.starts[k], rows.starts[k + 1]):
                     slopes[t, i] -= price * rate_slopes[t, i]
-            value -= price * passes.right[k]
+            value -= price * passes.correct_mass[k]
     return value
 
 
 @compiled_uncounted
-def _add_right(mass, leaf_classes, right):  # type: ignore[no-untyped-def]
-    """right[k] = sum_l mass[k, l] c[k, l]."""
+def _add_correct_mass(mass, leaf_classes, correct_mass):  # type: ignore[no-untyped-def]
+    """correct_mass[k] = sum_l mass[k, l] c[k, l]."""
     for k in range(mass.shape[0]):
         total = 0.0
         for leaf in range(mass.shape[1]):
             total += mass[k, leaf] * leaf_classes[k, leaf]
-        right[k] = total
+        correct_mass[k] = total
 
 
 @compiled
@@ -99,15 +99,15 @@ def _pass_block(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
     n_classes = rows.class_totals.size
     price = passes.price if priced else np.zeros(n_classes)
     return block_pass(
-        passes.scores, passes.slopes, rows, passes.steepness, 1.0, price, passes.right
+        passes.scores, passes.slopes, rows, passes.steepness, 1.0, price, passes.correct_mass
     )
 
 
 @compiled_by_type({TreeRows: _pass_tree, BlockRows: _pass_block})
 def pass_rows(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    """The value at ``passes.scores``; slopes and, if ``rated``, the right masses in ``passes``.
+    """The value at ``passes.scores``; slopes and, if ``rated``, the correct masses in ``passes``.
 
-    If ``priced``, ``passes.price`` times the right masses are taken off.
+    If ``priced``, ``passes.price`` times the correct masses are taken off.
     """
 
 

@@ -24,7 +24,7 @@ from softsplit.tree.routing import TILE, open_gates
 
 
 @shared
-def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, bends):  # type: ignore[no-untyped-def]
+def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature):  # type: ignore[no-untyped-def]
     """Value of all rows; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
 
     Parameters
@@ -40,20 +40,32 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, be
         The outer function.
     mass : array (n_classes, n_leaves)
         Overwritten with sum_i weight_i f'(V_i) P_il: the derivative of the value by the table.
-    bends : array (n_rows,), or of length 0 where it is not asked for
+    outer_curvature : array (n_rows,), or of length 0 where it is not asked for
         Overwritten with f'' / (weight f'^2), which turns products of slopes into the curvature
         that f adds; zero for the identity.
     """
     n_branches = scores.shape[0]
     gates, room = np.empty((2, n_branches, TILE)), np.empty((2 * n_branches + 1, TILE))
     return pass_tiles(
-        scores, slopes, starts, weights, table, steepness, outer, mass, bends, gates, room, False
+        scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature, gates,
+        room, False,
     )  # fmt: skip
 
 
 @compiled_uncounted
 def pass_tiles(  # type: ignore[no-untyped-def]
-    scores, slopes, starts, weights, table, steepness, outer, mass, bends, gates, room, opened
+    scores,
+    slopes,
+    starts,
+    weights,
+    table,
+    steepness,
+    outer,
+    mass,
+    outer_curvature,
+    gates,
+    room,
+    opened,
 ):
     """The pass, a tile of rows at a time, in ``room`` (2 n_branches + 1, TILE).
 
@@ -78,7 +90,9 @@ def pass_tiles(  # type: ignore[no-untyped-def]
                     scores[t], begin, size, steepness, left[t, at:], right[t, at:], powers, bits
                 )
         lift_values(left, right, at, table, starts, begin, size, values)
-        total += chain(values[0], weights, begin, size, outer, reach[0], bends, powers, bits)
+        total += chain(
+            values[0], weights, begin, size, outer, reach[0], outer_curvature, powers, bits
+        )
         _spread(
             left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
         )  # fmt: skip
@@ -120,7 +134,7 @@ def _lift_leaves(p, q, on_left, on_right, here):  # type: ignore[no-untyped-def]
 
 
 @compiled_sums
-def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):  # type: ignore[no-untyped-def]
+def chain(root_values, weights, begin, size, outer, factors, outer_curvature, logs, bits):  # type: ignore[no-untyped-def]
     """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
     total = 0.0
     weight = weights[begin : begin + size]
@@ -142,11 +156,11 @@ def chain(root_values, weights, begin, size, outer, factors, bends, logs, bits):
             value, slope, _ = outer_terms(outer, root_values[i])
             total += weight[i] * value
             factors[i] = weight[i] * slope
-    if bends.size > 0:
+    if outer_curvature.size > 0:
         for i in range(size):
             _, slope, curvature = outer_terms(outer, root_values[i])
             squared = weight[i] * slope * slope
-            bends[begin + i] = curvature / squared if squared > 0.0 else 0.0
+            outer_curvature[begin + i] = curvature / squared if squared > 0.0 else 0.0
     return total
 
 

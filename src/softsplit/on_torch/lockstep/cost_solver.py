@@ -1,10 +1,10 @@
 """Trees by cost for many problems at once: a race of starts, then descents in turns.
 
-As in solvers/native: of the trees that a task may start from, each as it is and led in at growing
-steepness, a short descent of all decides which one goes on. That one descends until it ends; then
-its leaves take the classes that are best for its routing, multipliers of class rates that are
-missed grow, and it goes on, until neither changes anything. Leaves and rates follow from the mass
-of each class in each leaf, which every step knows: they take no pass over the rows.
+As in solvers/basin_hopping, of the trees that a task may start from, each as it is and led in at
+growing steepness, a short descent of all decides which one goes on. That one descends until it
+ends; then its leaves take the classes that are best for its routing, multipliers of class rates
+that are missed grow, and it goes on, until neither changes anything. Leaves and rates follow from
+the mass of each class in each leaf, which every step knows: they take no pass over the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from scipy.optimize import linear_sum_assignment
 
 from softsplit.engines.base import samples_of
 from softsplit.on_torch.lockstep.cost import CostBatch, Rates
-from softsplit.on_torch.lockstep.face_descent import RECORDED, FaceLimits, FaceState, steps_of
+from softsplit.on_torch.lockstep.face_descent import OPTIONS as STEP_OPTIONS
+from softsplit.on_torch.lockstep.face_descent import FaceLimits, FaceState, steps_of
 from softsplit.on_torch.lockstep.penalty import BatchPenalty, common_surrogate
 from softsplit.on_torch.lockstep.tasks import Group, Task
 from softsplit.on_torch.pieces import Pieces
@@ -28,29 +29,49 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget
 from softsplit.support.arrays import FloatArray
 
-LEAD_IN, LEAD_STEPS = (128.0, 256.0), 20
-"""Steepnesses at which trees are led in, and steps at each."""
 
-RACE_STEPS = 20
-MAX_ITER = 1500
-"""Steps after the race; each is an evaluation, also one that was not taken."""
+@dataclass(frozen=True)
+class CostOptions:
+    """Numbers of the race and of the descents after it, by cost."""
 
-TURN = 25
-"""Steps after which leaves and multipliers are looked at, of trees whose descent has ended."""
+    lead_in: tuple[float, ...] = (128.0, 256.0)
+    """Steepnesses at which trees of several branches are led in."""
 
-MOST_TURNS = 15
-DECREASE, PATIENCE = 1e-6, 4
-RATE_WEIGHT = 20.0
-"""Weight of the rate terms, in rows times the unit of costs; as in solvers/basin_hopping."""
+    lead_steps: int = 20
+    """Steps at each of them."""
 
-MARGIN = 2e-5
-"""Rates aim this much above their minimum, since sums in single precision are not exact."""
+    race_steps: int = 20
+    """Steps after which the race of a task is decided."""
 
-MOST_WEIGHT = 1e4
-"""Beyond this weight of the rate terms, in total weight times costs, descents crawl."""
+    max_iter: int = 1500
+    """Steps after the race; each is an evaluation, also one that was not taken."""
 
-SMALLER = 0.5
-"""The batch is made anew where so few of its trees are left."""
+    turn: int = 25
+    """Steps after which leaves and multipliers are looked at, of trees whose descent has ended."""
+
+    most_turns: int = 15
+    """Turns of a tree."""
+
+    decrease: float = 1e-6
+    """A step that lowers the objective by less than this part counts as stalled."""
+
+    patience: int = 4
+    """Stalled steps in a row that end a descent."""
+
+    rate_weight: float = 20.0
+    """Weight of the rate terms, in rows times the unit of costs; as in solvers/basin_hopping."""
+
+    margin: float = 2e-5
+    """Rates aim this much above their minimum, since sums in single precision are not exact."""
+
+    most_weight: float = 1e4
+    """Beyond this weight of the rate terms, in total weight times costs, descents crawl."""
+
+    smaller: float = 0.5
+    """The batch is made anew where so few of its trees are left."""
+
+
+OPTIONS = CostOptions()
 
 
 def costs_alike(problem: TrainingProblem) -> bool:
@@ -87,7 +108,7 @@ class CostTrees:
     def run(self, steps: int) -> None:
         """So many steps of all of them."""
         play = steps_of(self.state, self.batch, self.penalty, self.metric, self.limits)
-        for _ in range(steps // RECORDED):
+        for _ in range(steps // STEP_OPTIONS.recorded):
             play()
 
 
@@ -132,7 +153,7 @@ class _Setup:
         units = [problem.cost_unit for problem in problems]
         rows = [problem.rows.n_rows for problem in problems]
         self.units = self._column(units)
-        self.weight = RATE_WEIGHT * self.units * self._column(rows)
+        self.weight = OPTIONS.rate_weight * self.units * self._column(rows)
 
     def _column(self, values: Any, kind: Any = torch.float64) -> torch.Tensor:
         return torch.as_tensor(np.array(values), dtype=kind, device=self.device)
@@ -149,7 +170,7 @@ class _Setup:
         batch = CostBatch(
             self.pieces, self.steepness, self.tables[of], self.costs[of],
             # What is aimed at lies a little above what is asked for.
-            torch.where(self.minimum > 0, (self.minimum + MARGIN).clamp(max=1.0), 0.0)[of],
+            torch.where(self.minimum > 0, (self.minimum + OPTIONS.margin).clamp(max=1.0), 0.0)[of],
             self.totals[of],
         )  # fmt: skip
         units = torch.ones((len(of), self.pieces.n_features), dtype=self.dtype, device=self.device)
@@ -160,7 +181,9 @@ class _Setup:
         rates = Rates(self._column(leaves, self.dtype).flatten(0, 1), zero, weight)
         point = self._column(theta, self.dtype).flatten(0, 1)
         state = FaceState.at(batch, penalty, point, rates)
-        limits = FaceLimits((budget.tol * self.units)[of].to(self.dtype), DECREASE, PATIENCE)
+        limits = FaceLimits(
+            (budget.tol * self.units)[of].to(self.dtype), OPTIONS.decrease, OPTIONS.patience
+        )
         return CostTrees(state, batch, penalty, self.metric(batch.tables, self.steepness), limits)
 
 
@@ -192,23 +215,23 @@ def _candidates(tasks: Sequence[Task]) -> tuple[FloatArray, FloatArray]:
 def _raced(racing: CostTrees, setup: _Setup, n_tasks: int) -> CostTrees:
     """The tree of each task that a short descent leads furthest.
 
-    Trees of several branches run twice, as they are and led in.
+    CostTrees of several branches run twice, as they are and led in.
     """
     sides = [racing]
     if racing.state.theta.shape[1] > 1:
         led = racing.of(torch.arange(len(racing.state.theta), device=setup.device))
-        for steepness in LEAD_IN:
+        for steepness in OPTIONS.lead_in:
             if steepness >= setup.steepness:
                 continue
             gentle = replace(led.batch, steepness=steepness)
             metric = setup.metric(led.batch.tables, steepness)
             state = FaceState.at(gentle, led.penalty, led.state.theta, led.state.rates)
-            CostTrees(state, gentle, led.penalty, metric, led.limits).run(LEAD_STEPS)
+            CostTrees(state, gentle, led.penalty, metric, led.limits).run(OPTIONS.lead_steps)
             led = replace(led, state=FaceState.at(led.batch, led.penalty, state.theta, state.rates))
         sides.append(led)
     for side in sides:
         _better_leaves(side, torch.ones_like(side.state.over))
-        side.run(RACE_STEPS)
+        side.run(OPTIONS.race_steps)
     values = torch.stack([side.state.value.view(n_tasks, -1) for side in sides], dim=1)
     each = values.shape[2]
     best = values.flatten(1).argmin(dim=1)
@@ -266,19 +289,19 @@ def _finished(trees: CostTrees, setup: _Setup, budget: Budget) -> torch.Tensor:
     _better_leaves(alive, ~done)
     alive.state.begin(~done)
     play = None
-    while made < (budget.max_iter or MAX_ITER) and not budget.exhausted:
+    while made < (budget.max_iter or OPTIONS.max_iter) and not budget.exhausted:
         if play is None:
             play = steps_of(alive.state, alive.batch, alive.penalty, alive.metric, alive.limits)
-        for _ in range(TURN // RECORDED):
+        for _ in range(OPTIONS.turn // STEP_OPTIONS.recorded):
             play()
-        made += TURN
+        made += OPTIONS.turn
         over = alive.state.over.clone()
         goes_on, missed[left] = _turn(alive, over, missed[left])
         turns[left] += over
-        done[left] = over & (~goes_on | (turns[left] >= MOST_TURNS))
+        done[left] = over & (~goes_on | (turns[left] >= OPTIONS.most_turns))
         alive.state.over.copy_(done[left])
         stay = torch.nonzero(~done[left]).flatten()
-        if len(stay) < SMALLER * len(left):
+        if len(stay) < OPTIONS.smaller * len(left):
             if alive is not trees:
                 trees.state.put(left, alive.state)
             left = left[stay]
@@ -302,11 +325,11 @@ def _turn(
     changed = _better_leaves(trees, over)
     lack = batch.minimum - batch.rates(state.mass, state.leaves)
     short = lack.amax(dim=1)
-    lacking = over & ~changed & (short > 0.5 * MARGIN) & (state.weight > 0)
+    lacking = over & ~changed & (short > 0.5 * OPTIONS.margin) & (state.weight > 0)
     raised = (state.multipliers + state.weight[:, None] * lack).clamp(min=0.0)
     state.multipliers.copy_(torch.where(lacking[:, None], raised, state.multipliers))
     slow = lacking & (short > 0.25 * before)
-    most = MOST_WEIGHT * batch.totals.sum(dim=1) * batch.costs.amax(dim=(1, 2))
+    most = OPTIONS.most_weight * batch.totals.sum(dim=1) * batch.costs.amax(dim=(1, 2))
     state.weight.copy_(torch.where(slow, torch.minimum(4.0 * state.weight, most), state.weight))
     if bool(lacking.any()):
         state.look(batch, trees.penalty)

@@ -22,22 +22,34 @@ from softsplit.on_torch.lockstep.faces import Faces
 from softsplit.on_torch.lockstep.penalty import BatchPenalty
 from softsplit.on_torch.sums import recordable
 
-MEMORY = 8
-"""Steps that are kept."""
 
-SUFFICIENT = 1e-4
-FIRST_MOVE = 0.1
-"""Largest change of a number while no curvature is known."""
+@dataclass(frozen=True)
+class StepOptions:
+    """Numbers of the steps of limited memory, as in solvers/active_set where not said otherwise."""
 
-MOST_CUTS = 10
+    memory: int = 8
+    """Steps that are kept."""
+
+    sufficient: float = 1e-4
+    """Part of the decrease by the slope that a step must reach (Armijo)."""
+
+    first_move: float = 0.1
+    """Largest change of a number while no curvature is known."""
+
+    most_cuts: int = 10
+    """How often a step is shortened; half as often as there, since all trees wait."""
+
+    curved: float = 1e-8
+    """Curvature of a step, relative to the sizes of step and change, from which it is kept."""
+
+    recorded: int = 5
+    """Steps of a recording, which is played again."""
+
+
+OPTIONS = StepOptions()
+
 INVISIBLE = {torch.float32: 1e-9, torch.float64: 1e-15}
 """A step that promises less than this part of the objective cannot be told from rounding."""
-
-CURVED = 1e-8
-"""Curvature of a step, relative to the sizes of step and change, from which it is kept."""
-
-RECORDED = 5
-"""Steps of a recording, which is played again."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +75,9 @@ class FaceState:
     leaves: torch.Tensor  # the same, in the precision of theta
     multipliers: torch.Tensor  # (n_trees, n_classes), double
     weight: torch.Tensor  # (n_trees,), double: that of the rate terms
-    steps: torch.Tensor  # (n_trees, MEMORY, n): the last one last
+    steps: torch.Tensor  # (n_trees, memory, n): the last one last
     changes: torch.Tensor  # the same
-    inverses: torch.Tensor  # (n_trees, MEMORY): 1 / (step . change), 0 where there is none
+    inverses: torch.Tensor  # (n_trees, memory): 1 / (step . change), 0 where there is none
     length: torch.Tensor  # (n_trees,): part of a whole step that is tried
     cuts: torch.Tensor  # (n_trees,)
     stalled: torch.Tensor  # (n_trees,)
@@ -76,7 +88,7 @@ class FaceState:
         cls, batch: CostBatch, penalty: BatchPenalty, theta: torch.Tensor, rates: Rates
     ) -> FaceState:
         n_trees, dtype, device = len(theta), theta.dtype, theta.device
-        pairs = torch.zeros((n_trees, MEMORY, theta[0].numel()), dtype=dtype, device=device)
+        pairs = torch.zeros((n_trees, OPTIONS.memory, theta[0].numel()), dtype=dtype, device=device)
         none = torch.zeros(n_trees, dtype=dtype, device=device)
         whole = none.to(torch.float64)
         made = cls(
@@ -121,7 +133,7 @@ def direction(state: FaceState, faces: Faces, metric: torch.Tensor) -> torch.Ten
     shape = state.theta.shape
     vector = faces.project(faces.slope).flatten(1)
     shares: list[torch.Tensor] = []
-    for k in range(MEMORY - 1, -1, -1):
+    for k in range(OPTIONS.memory - 1, -1, -1):
         share = (state.steps[:, k] * vector).sum(dim=1) * state.inverses[:, k]
         vector = torch.addcmul(vector, state.changes[:, k], share[:, None], value=-1.0)
         shares.append(share)
@@ -130,8 +142,8 @@ def direction(state: FaceState, faces: Faces, metric: torch.Tensor) -> torch.Ten
     known = state.inverses[:, -1]
     scale = torch.where(known > 0, 1.0 / (known * curved).clamp(min=1e-30), torch.ones_like(curved))
     found = -scale[:, None] * torch.matmul(vector.view(shape), metric).flatten(1)
-    for k in range(MEMORY):
-        share = shares[MEMORY - 1 - k]
+    for k in range(OPTIONS.memory):
+        share = shares[OPTIONS.memory - 1 - k]
         back = (state.changes[:, k] * found).sum(dim=1) * state.inverses[:, k]
         found = torch.addcmul(found, state.steps[:, k], (-share - back)[:, None])
     found = faces.project(found.view(shape))
@@ -154,7 +166,7 @@ def step(
     way = direction(state, faces, metric)
     flat = faces.slope.abs().amax(dim=(1, 2)) <= limits.tol
     known = state.inverses.amax(dim=1) > 0
-    first = (FIRST_MOVE / way.abs().amax(dim=(1, 2)).clamp(min=1e-30)).clamp(max=1.0)
+    first = (OPTIONS.first_move / way.abs().amax(dim=(1, 2)).clamp(min=1e-30)).clamp(max=1.0)
     length = state.length * torch.where(known, torch.ones_like(first), first)
     moved = faces.trial(theta, length[:, None, None] * way, penalty)
     change = moved - theta
@@ -162,13 +174,13 @@ def step(
     value, fresh, mass = batch.value_and_gradient(moved, state.rates)
     value = value + penalty.value(moved[..., :-1])
     fall = state.value - value
-    taken = (fall > 0) & (fall >= -SUFFICIENT * gain.clamp(max=0.0)) & ~state.over & ~flat
+    taken = (fall > 0) & (fall >= -OPTIONS.sufficient * gain.clamp(max=0.0)) & ~state.over & ~flat
     small = fall <= limits.decrease * value.abs()
     # The minimum of the parabola through both values and the slope, kept within sight.
     shorter = (0.5 * gain / (gain + fall).clamp(max=-1e-300)).clamp(0.1, 0.5)
     shorter = torch.where((gain < 0) & (fall <= 0), shorter, torch.full_like(shorter, 0.1))
     tiny = gain.abs() <= INVISIBLE[theta.dtype] * state.value.abs()
-    stuck = ~taken & (tiny | (gain >= 0) | (state.cuts >= MOST_CUTS))
+    stuck = ~taken & (tiny | (gain >= 0) | (state.cuts >= OPTIONS.most_cuts))
     _learn(state, taken, change, fresh - state.gradient)
     state.inverses.masked_fill_(stuck[:, None], 0.0)
     pick = taken[:, None, None]
@@ -193,7 +205,7 @@ def _learn(
     made, turn = change.flatten(1), turned.flatten(1)
     curvature = (made * turn).sum(dim=1)
     sizes = (made * made).sum(dim=1).sqrt() * (turn * turn).sum(dim=1).sqrt()
-    kept = taken & (curvature > CURVED * sizes) & (curvature > 1e-30)
+    kept = taken & (curvature > OPTIONS.curved * sizes) & (curvature > 1e-30)
     for held, new in ((state.steps, made), (state.changes, turn)):
         shifted = torch.cat([held[:, 1:], new[:, None]], dim=1)
         held.copy_(torch.where(kept[:, None, None], shifted, held))
@@ -208,14 +220,14 @@ def steps_of(
     metric: torch.Tensor,
     limits: FaceLimits,
 ) -> Callable[[], None]:
-    """RECORDED steps as a function; those of the kernel are recorded, and played without Python."""
+    """A few steps as a function; those of the kernel are recorded, and played without Python."""
 
     def steps(count: int) -> None:
         for _ in range(count):
             step(state, batch, penalty, metric, limits)
 
     if not recordable(batch.pieces, state.theta.shape[1]):
-        return partial(steps, RECORDED)
+        return partial(steps, OPTIONS.recorded)
     side: Any = torch.cuda.Stream(state.theta.device)
     side.wait_stream(torch.cuda.current_stream(state.theta.device))
     with torch.cuda.stream(side):
@@ -223,6 +235,6 @@ def steps_of(
     torch.cuda.current_stream(state.theta.device).wait_stream(side)
     graph: Any = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        steps(RECORDED)
+        steps(OPTIONS.recorded)
     play: Callable[[], None] = graph.replay
     return play

@@ -23,7 +23,7 @@ from softsplit.on_torch.backend import enough_memory, find_device
 from softsplit.on_torch.lockstep.batch import Batch
 from softsplit.on_torch.lockstep.cost_solver import costs_alike, descended_by_cost
 from softsplit.on_torch.lockstep.descent import descend
-from softsplit.on_torch.lockstep.face_descent import MEMORY
+from softsplit.on_torch.lockstep.face_descent import OPTIONS as STEP_OPTIONS
 from softsplit.on_torch.lockstep.penalty import BatchPenalty, common_surrogate
 from softsplit.on_torch.lockstep.tasks import Ends, Group, Task
 from softsplit.on_torch.pieces import Pieces, Units
@@ -38,7 +38,7 @@ MAX_ITER = 600
 DECREASE = 3e-6
 """A tree has ended where a round of steps lowers it by less than this part."""
 
-STEPS_KEPT = 2 * MEMORY + 10
+STEPS_KEPT = 2 * STEP_OPTIONS.memory + 10
 """Lines of the size of its splits that a tree has in memory."""
 
 SMALLEST = 0.01

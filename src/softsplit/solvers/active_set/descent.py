@@ -4,7 +4,8 @@ Minimises over theta = (weights, thresholds), one row of n_features + 1 numbers 
 
     F(theta) = smooth part (objective.py) + local penalty + global penalty,   low <= theta <= high
 
-with L-BFGS steps on the face of the non-smooth part that the point lies on:
+with L-BFGS steps (Nocedal, 1980) on the face of the non-smooth part that the point lies on, as
+OWL-QN does for an l1 penalty (Andrew and Gao, 2007); fixed entries are the active set:
 
 - the minimum-norm subgradient (faces.py) decides which coefficients are fixed, free or tied;
 - the direction is - P H P subgradient, where P keeps fixed entries fixed and ties tied and H is
@@ -302,13 +303,16 @@ def _recursion(  # type: ignore[no-untyped-def]
     diagonal,
 ):  # fmt: skip
     n_branches, width = theta.shape
+    # Two-loop recursion (Nocedal and Wright, Algorithm 7.4), q = P slope to begin with.
     copy(slope, vector)
     project(vector, theta, slope, faces, sparse)
     used = min(stored, MEMORY)
+    # From the newest pair (s, y) to the oldest: share = s . q / (s . y), q -= share y.
     for back in range(used):
         k = (stored - 1 - back) % MEMORY
         shares[k] = dot(steps[k], vector) / products[k]
         add_multiple(-shares[k], changes[k], vector)
+    # H0 = scale x preconditioner, with scale = (s . y) / (y . H y) of the newest pair.
     scale = 1.0
     if used > 0:
         last = (stored - 1) % MEMORY
@@ -318,6 +322,7 @@ def _recursion(  # type: ignore[no-untyped-def]
     for t in range(n_branches):
         for j in range(width):
             result[t, j] *= -scale
+    # From the oldest pair to the newest, of -r: r += (share - y . r / (s . y)) s.
     for back in range(used):
         k = (stored - used + back) % MEMORY
         add_multiple(-shares[k] - dot(changes[k], result) / products[k], steps[k], result)
@@ -347,6 +352,7 @@ def _keep(counters, moved, old, new, theta, steps, changes, products):  # type: 
         for j in range(theta.shape[1]):
             step[t, j] = moved[t, j] - theta[t, j]
             change[t, j] = new[t, j] - old[t, j]
+    # A pair counts only if s . y > 1e-10 |s| |y|: the estimate stays positive definite.
     curvature = dot(step, change)
     sizes = np.sqrt(dot(step, step) * dot(change, change))
     if curvature > max(1e-10 * sizes, 1e-200):
@@ -443,6 +449,7 @@ def taken(state, sparse, smooth):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _lowers_enough(numbers):  # type: ignore[no-untyped-def]
+    # Armijo's condition along the clipped step: F(moved) <= F + 1e-4 slope . (moved - theta).
     new, value = numbers[TRIED], numbers[VALUE]
     return new < value and new <= value + SUFFICIENT * min(numbers[GAIN], 0.0)
 

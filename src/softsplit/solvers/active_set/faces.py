@@ -1,4 +1,4 @@
-"""The non-smooth part of the native solver's objective: subgradients, faces, trial points.
+"""The non-smooth part of the objective: subgradients, faces (active sets), trial points.
 
 theta has one row per branch: n_features weights, then the threshold. For row j of the weights
 matrix (one coefficient per branch) with smooth slopes g_t, local slopes s_t = strength
@@ -91,6 +91,7 @@ def _water_level(values, count, total):  # type: ignore[no-untyped-def]
             values[k] = values[k - 1]
             k -= 1
         values[k] = value
+    # With the k + 1 lowest values under water, level = (total + their sum) / (k + 1).
     running, level = 0.0, 0.0
     for k in range(count):
         running += values[k]

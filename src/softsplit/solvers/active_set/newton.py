@@ -1,4 +1,4 @@
-"""Newton directions on the face of the penalties that the point lies on.
+"""Newton directions on the face of the penalties that the point lies on: the active set is kept.
 
 The matrix is that of engines/curvature.py for the coefficients that move, tied ones as one
 variable, plus the curvature of the penalties and psi of a proximal term. An active rate term adds
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softsplit.engines.curvature import add_bends, add_branch, least_slope, rate_gradient
+from softsplit.engines.curvature import add_branch, add_outer_curvature, least_slope, rate_gradient
 from softsplit.solvers.active_set.faces import FIXED, TIED, count_tied, curvature, outward
 from softsplit.solvers.active_set.objective import largest
 from softsplit.support.compiling import compiled, compiled_uncounted
@@ -37,6 +37,7 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
     room, squares = state.system, n * n
     matrix, upper = room[:squares].reshape(n, n), room[squares : 2 * squares].reshape(n, n)
     right, scale = room[2 * squares : 2 * squares + n], room[2 * squares + n :]
+    # (Hessian + damping scale) step = -slope over the variables of the face.
     for v in range(n):
         right[v] = scale[v] = 0.0
         for w in range(n):
@@ -52,8 +53,8 @@ def newton_direction(theta, passes, terms, sparse, state):  # type: ignore[no-un
                     matrix[v, v] += terms.ridge
                     matrix[v, v] += curvature(theta, sparse, state.faces, t, j, state.tied)
         add_branch(index, signs, passes, least, t, state.members, matrix)
-    if passes.bends.size > 0:
-        add_bends(index, signs, passes, matrix)
+    if passes.outer_curvature.size > 0:
+        add_outer_curvature(index, signs, passes, matrix)
     if terms.rate_weight > 0.0 and largest(state.active) > 0.0:
         _add_rates(index, signs, passes, terms, state.active, matrix)
     if not solve_damped_in(matrix, right, scale, state.damping, upper):
@@ -159,6 +160,6 @@ def _add_rates(index, signs, passes, terms, active, matrix):  # type: ignore[no-
                 if index[t, j] >= 0:
                     gradient[index[t, j]] += signs[t, j] * products[t, j]
         for a in range(matrix.shape[0]):
-            step = terms.rate_weight * gradient[a]
+            step = terms.rate_weight * gradient[a]  # weight (grad rate_k)(grad rate_k)'
             for b in range(matrix.shape[0]):
                 matrix[a, b] += step * gradient[b]

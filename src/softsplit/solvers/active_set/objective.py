@@ -1,12 +1,14 @@
 """The smooth part of what a descent lowers: loss, rate terms and proximal term, each written once.
 
-The minimum class rates enter as an augmented Lagrangian. With the mass right_k that is classified
-correctly, which every engine returns, the total n_k of the class and r_k = right_k / n_k,
+The minimum class rates enter as an augmented Lagrangian. With the mass correct_k that is
+classified correctly, which every engine returns, the total n_k of the class and the rate
+r_k = correct_k / n_k,
 
     multiplier_k = max(0, m_k + weight (rho_k - r_k))
     term_k       = (multiplier_k^2 - m_k^2) / (2 weight)
 
-whose derivative is that of the same sums with the price multiplier_k / n_k on a unit of right_k.
+whose derivative is that of the same sums with the price multiplier_k / n_k on a unit of
+correct_k.
 The proximal term is psi / 2 |theta - centre|^2 over the free branches, and the ridge term
 ridge / 2 |weights|^2, thresholds left out.
 """
@@ -57,7 +59,7 @@ def smooth_value(theta, passes, terms, free, active, scratch):  # type: ignore[n
     score_rows(theta, passes)
     value = pass_rows(passes.rows, passes, False, rated)
     if rated:
-        value += rate_terms(passes.right, terms, active, passes.price)
+        value += rate_terms(passes.correct_mass, terms, active, passes.price)
     return value + _other_terms(theta, terms, free, scratch)
 
 
@@ -97,12 +99,13 @@ def ridge_term(theta, ridge, free, gradient):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def rate_terms(right, terms, active, price):  # type: ignore[no-untyped-def]
-    """The rate terms; their multipliers go to ``active``, prices to ``price``."""
+def rate_terms(correct_mass, terms, active, price):  # type: ignore[no-untyped-def]
+    """Sum of the augmented Lagrangian terms; multipliers go to ``active``, prices to ``price``."""
     total, weight = 0.0, terms.rate_weight
-    for k in range(right.size):
+    for k in range(correct_mass.size):
         m, count = terms.multipliers[k], terms.class_totals[k]
-        multiplier = max(0.0, m + weight * (terms.minimum_rates[k] - right[k] / count))
+        # multiplier_k = max(0, m_k + weight (rho_k - r_k)), then term_k and its price per unit mass
+        multiplier = max(0.0, m + weight * (terms.minimum_rates[k] - correct_mass[k] / count))
         total += (multiplier * multiplier - m * m) / (2.0 * weight)
         active[k] = multiplier
         price[k] = multiplier / count
@@ -117,7 +120,7 @@ def proximal_term(theta, terms, free, gradient):  # type: ignore[no-untyped-def]
         if not free[t]:
             continue
         for j in range(theta.shape[1]):
-            gap = theta[t, j] - terms.centre[t, j]
+            gap = theta[t, j] - terms.centre[t, j]  # psi / 2 gap^2, derivative psi gap
             total += 0.5 * strength * gap * gap
             gradient[t, j] += strength * gap
     return total
@@ -159,8 +162,8 @@ class RemoteObjective:
         value, by_split, terms = found.value, found.splits, self.terms
         if terms.rate_weight > 0:
             price = np.zeros_like(terms.class_totals)
-            right = np.sum(found.mass * self.leaf_classes, axis=1)
-            value += rate_terms(right, terms, active, price)
+            correct_mass = np.sum(found.mass * self.leaf_classes, axis=1)
+            value += rate_terms(correct_mass, terms, active, price)
             prices = -price[:, None] * self.leaf_classes
             if np.any(price > 0) and self.outer == IDENTITY:
                 by_split = self._sums(theta, self.table + prices, IDENTITY).splits

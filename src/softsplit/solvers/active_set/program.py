@@ -1,7 +1,8 @@
 """Programs: short descents that follow one another on one tree, run by compiled code as a whole.
 
-A hop, or a lane of a race, is a sequence of descents with little to decide in between: whether
-other leaves are cheaper, and whether it is worth going on. A *program* says what is to happen:
+A hop of basin hopping, or a start in a race, is a sequence of descents with little to decide in
+between: whether other leaves are cheaper, and whether it is worth going on. A *program* says what
+is to happen:
 
     Forget    drop the curvature pairs, and precondition for gates of a steepness
     Leaves    take the cheapest leaves if they lower the objective

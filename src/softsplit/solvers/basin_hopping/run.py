@@ -249,7 +249,7 @@ class DescentRun:
             return np.sum(self.problem.shares(self._remote.last.mass) * leaf_classes, axis=1)
         assert self.passes is not None
         if self.passes.outer != IDENTITY:
-            return self.passes.right / self._terms.class_totals
+            return self.passes.correct_mass / self._terms.class_totals
         return np.sum(self.problem.shares(self.by_table) * leaf_classes, axis=1)
 
     def cheapest_leaves(self, leaf_classes: FloatArray) -> FloatArray:
@@ -370,7 +370,7 @@ class DescentRun:
         """
         bent = outer != IDENTITY and curved
         topology = self.problem.topology
-        if self.passes is None or (bent and len(self.passes.bends) == 0):
+        if self.passes is None or (bent and len(self.passes.outer_curvature) == 0):
             return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
         return self.passes if self.passes.outer == outer else self.passes._replace(outer=outer)
 

@@ -174,32 +174,31 @@ class BasinHopping:
         schedule = PerturbationSchedule([every.count(one) for one in kinds], self.prior)
         turns = [0] * len(kinds)
         lowest = 0
+        ends.stop = Stop.INTERRUPTED
         try:
-            values = [run.descend(*point, EVALUATE_ONLY) for point in front]
-            lowest = int(np.argmin(values))
-            while not ends.unlikely and not schedule.exhausted:
+            with run.work.budget.interruptible():
+                values = [run.descend(*point, EVALUATE_ONLY) for point in front]
+                lowest = int(np.argmin(values))
+                while not ends.unlikely and not schedule.exhausted:
+                    report(ends.n_hops, values[lowest])
+                    at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
+                    made, draw = run.work.iterations, next(draws)
+                    perturbed = kinds[kind].apply(run, front[at], draw, turns[kind])
+                    turns[kind] += 1
+                    if perturbed is None:
+                        schedule.leave_out(kind)
+                        continue
+                    value, point = self.descend(run, perturbed, values[at])
+                    accepted = value < values[at] - run.work.budget.tol * run.problem.cost_unit
+                    ends.hop_ended(value)
+                    schedule.learn(kind, accepted, run.work.iterations - made)
+                    if accepted:
+                        values[at], front[at] = value, point
+                        lowest = _without_twin(at, front, values, ends)
                 report(ends.n_hops, values[lowest])
-                at, kind = _origin(ends.n_hops, lowest, len(front)), schedule.next()
-                made, draw = run.work.iterations, next(draws)
-                perturbed = kinds[kind].apply(run, front[at], draw, turns[kind])
-                turns[kind] += 1
-                if perturbed is None:
-                    schedule.leave_out(kind)
-                    continue
-                value, point = self.descend(run, perturbed, values[at])
-                accepted = value < values[at] - run.work.budget.tol * run.problem.cost_unit
-                ends.hop_ended(value)
-                schedule.learn(kind, accepted, run.work.iterations - made)
-                if accepted:
-                    values[at], front[at] = value, point
-                    lowest = _without_twin(at, front, values, ends)
-            report(ends.n_hops, values[lowest])
-            ends.stop = Stop.UNLIKELY if ends.unlikely else Stop.NO_MOVE
+                ends.stop = Stop.UNLIKELY if ends.unlikely else Stop.NO_MOVE
         except OutOfBudget:  # the best so far is what was asked for
             ends.stop = Stop[run.work.budget.verdict.name]
-        except KeyboardInterrupt:
-            run.work.budget.stop()
-            ends.stop = Stop.INTERRUPTED
         return front[lowest]
 
     def descend(self, run: DescentRun, perturbed: Perturbed, aim: float) -> tuple[float, Point]:

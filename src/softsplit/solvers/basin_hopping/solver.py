@@ -136,20 +136,19 @@ class BasinHoppingSolver(Solver):
         run = self._run(problem, budget)
         start = start.within(problem.bounds)
         point = (start.parameters.splits, start.parameters.leaf_classes)
-        status = Status.ACCEPTABLE
+        status = Status.INTERRUPTED
         try:
-            if start.rivals:
-                point = self.race.winner(run, (start.parameters, *start.rivals))
-            for stage in self.recipes[start.rule]:
-                point = (point[0], stage.apply(run, *point))
-            if start.rule == "groups":
-                point = self._second_look(run, point, start.parameters)
-            point = (point[0], self.finish.apply(run, *point))
+            with budget.interruptible():
+                if start.rivals:
+                    point = self.race.winner(run, (start.parameters, *start.rivals))
+                for stage in self.recipes[start.rule]:
+                    point = (point[0], stage.apply(run, *point))
+                if start.rule == "groups":
+                    point = self._second_look(run, point, start.parameters)
+                point = (point[0], self.finish.apply(run, *point))
+                status = Status.ACCEPTABLE
         except OutOfBudget:
             status = budget.verdict
-        except KeyboardInterrupt:
-            budget.stop()
-            status = Status.INTERRUPTED
         return self._measure(run, *point, status, began)
 
     def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
@@ -210,14 +209,13 @@ class BasinHoppingSolver(Solver):
 
     def _finished(self, run: DescentRun, point: Point, best: Solution, began: float) -> Solution:
         """The solution that ``point`` leads to, or ``best`` if that is no worse."""
-        status = Status.ACCEPTABLE
+        status = Status.INTERRUPTED
         try:
-            point = (point[0], self.finish.apply(run, *point))
+            with run.work.budget.interruptible():
+                point = (point[0], self.finish.apply(run, *point))
+                status = Status.ACCEPTABLE
         except OutOfBudget:
             status = run.work.budget.verdict
-        except KeyboardInterrupt:
-            run.work.budget.stop()
-            status = Status.INTERRUPTED
         found = self._measure(run, *point, status, began)
         better = found.status.usable and found.objective < best.objective
         return found if better else best
