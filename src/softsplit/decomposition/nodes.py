@@ -51,8 +51,20 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 ACCEPTED = 0.1 * FEASIBLE
 """Largest violation of a tree that counts as feasible: interior points meet equations to this."""
 
-LEAST_DECREASE = 1e-9
-"""In cost units: a step that gains less is rounding."""
+
+@dataclass(frozen=True)
+class DecompositionOptions:
+    """Numbers of the macro iterations."""
+
+    least_decrease: float = 1e-9
+    """Decrease in cost units: a step that gains less is rounding."""
+
+    restoration: int = 100
+    """Iterations on the whole problem if the start is infeasible: one block alone rarely mends
+    that."""
+
+
+OPTIONS = DecompositionOptions()
 
 
 @dataclass
@@ -136,7 +148,7 @@ class DecompositionRun:
         """Feasibility first, and then the objective: an inner solver may return a worse tree."""
         if not self.feasible:
             return found.violation < self.violation
-        least = LEAST_DECREASE * self.problem.cost_unit
+        least = OPTIONS.least_decrease * self.problem.cost_unit
         return found.violation <= ACCEPTED and found.objective < self.objective - least
 
     def record(self, steps: int, accepted: int) -> None:
@@ -197,9 +209,6 @@ BLOCK_SOLVER = BasinHoppingSolver(
 )
 """The native solver for a block: it starts from a tree that is good already, so there is nothing
 to race, to warm up or to hop from, and has few variables, so that Newton steps are cheap."""
-
-RESTORATION = 100
-"""Iterations on the whole problem if the start is infeasible: one block alone rarely mends that."""
 
 
 class NodeDecomposition(Solver, BaseEstimator):
@@ -360,7 +369,7 @@ class NodeDecomposition(Solver, BaseEstimator):
             if self._initialised:
                 run.whole(self._whole_solver(), start.rule, int(self.initialisation))
             if not run.feasible:
-                run.whole(self._whole_solver(), start.rule, RESTORATION)
+                run.whole(self._whole_solver(), start.rule, OPTIONS.restoration)
             run.record(0, 0)
             message = self._macro_iterations(run, np.random.default_rng(start.seed))
         if run.exhausted:

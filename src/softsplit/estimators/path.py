@@ -18,9 +18,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifie
 from softsplit.estimators.fitted import validated_rows
 from softsplit.formulations import formulation_of, settings
 from softsplit.formulations.base import (
-    COUNT_FRACTIONS,
-    LOCAL_PART,
-    SLOPE_FRACTIONS,
+    STRENGTHS,
     fraction_grid,
     is_auto,
 )
@@ -169,7 +167,7 @@ def strength_path(
     grid = bound_grid(prepared.problem, scope, n_points) if given is None else given
     points: list[PathPoint] = []
     counts = prepared.problem.penalties.counts
-    follows = LOCAL_PART if counts and is_auto(base.local_strength) else 0.0
+    follows = STRENGTHS.local_part if counts and is_auto(base.local_strength) else 0.0
     pairs = grid_pairs(grid, scope, prepared.problem, follows)
     wanted = sum(map(len, pairs))
     on_device = prepared.settings.device
@@ -273,4 +271,8 @@ def usual_fractions(base: SoftTreeClassifier, count: int) -> list[float]:
     """Strengths from weak to strong for a path of an estimator's trees."""
     settings = model_settings(base)
     penalty = formulation_of(settings.loss).resolved(settings, n_classes=2).penalty
-    return [*fraction_grid(count, COUNT_FRACTIONS if penalty == "count" else SLOPE_FRACTIONS)]
+    return [
+        *fraction_grid(
+            count, STRENGTHS.count_fractions if penalty == "count" else STRENGTHS.slope_fractions
+        )
+    ]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -123,11 +124,18 @@ def _is_text(column: pd.Series) -> bool:
     return not pd.api.types.is_numeric_dtype(column.dtype)
 
 
-NEAR = 0.01
-"""Accuracies this close, one point, count as reached."""
+@dataclass(frozen=True)
+class TableTolerances:
+    """When figures of two methods count as alike."""
 
-EQUAL = 0.005
-"""Accuracies this close, half a point, count as equal where sparsities are compared."""
+    near: float = 0.01
+    """Accuracies this close, one point, count as reached."""
+
+    equal: float = 0.005
+    """Accuracies this close, half a point, count as equal where sparsities are compared."""
+
+
+TOLERANCES = TableTolerances()
 
 
 @cache
@@ -245,7 +253,7 @@ def paper_verdict(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
             continue
         theirs = known.loc[known.sort_values(["accuracy", "delta_local_pct"]).index[-1]]
         ours = part.loc[part.sort_values(["test_accuracy", "local_sparsity"]).index[-1]]
-        level = part[part["test_accuracy"] >= theirs["accuracy"] - EQUAL - 1e-9]
+        level = part[part["test_accuracy"] >= theirs["accuracy"] - TOLERANCES.equal - 1e-9]
         sparsest = level.loc[level["local_sparsity"].idxmax()] if len(level) else None
         gap = ours["test_accuracy"] - theirs["accuracy"]
         rows.append(
@@ -256,7 +264,7 @@ def paper_verdict(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
                 "model": ours["model"],
                 "accuracy": ours["test_accuracy"],
                 "gap": gap,
-                "reached": bool(gap >= -NEAR - 1e-9),
+                "reached": bool(gap >= -TOLERANCES.near - 1e-9),
                 "paper_local_sparsity": theirs["delta_local_pct"],
                 "level_model": None if sparsest is None else sparsest["model"],
                 "level_accuracy": None if sparsest is None else sparsest["test_accuracy"],

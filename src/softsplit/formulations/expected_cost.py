@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
-    SLOPE_FRACTIONS,
+    STRENGTHS,
     ChoiceRules,
     Formulation,
     ProblemUnits,
@@ -107,7 +107,7 @@ class ExpectedCostFormulation(Formulation):
         return replace(settings, local_strength=local, global_strength=global_)
 
     def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
-        return fraction_grid(count or self.choice.n_strengths, SLOPE_FRACTIONS)
+        return fraction_grid(count or self.choice.n_strengths, STRENGTHS.slope_fractions)
 
     def check_steepness(self, name: str, value: Any) -> Any:
         return value if is_auto(value) else parse.make_steepness(value)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from softsplit.formulations import settings as parse
 from softsplit.formulations.base import (
-    COUNT_FRACTIONS,
+    STRENGTHS,
     ChoiceRules,
     Formulation,
     ProblemUnits,
@@ -164,12 +164,12 @@ class LikelihoodFormulation(Formulation):
 
     def fractions(self, count: int | None, loss: float) -> tuple[float, ...]:
         if count is not None:
-            return fraction_grid(count, COUNT_FRACTIONS)
+            return fraction_grid(count, STRENGTHS.count_fractions)
         smallest = min(
-            COUNT_FRACTIONS[0], OPTIONS.least_strength / max(loss, OPTIONS.least_strength)
+            STRENGTHS.count_fractions[0], OPTIONS.least_strength / max(loss, OPTIONS.least_strength)
         )
-        more = ceil(np.log(COUNT_FRACTIONS[0] / smallest) / np.log(OPTIONS.grid_ratio))
-        return fraction_grid(self.choice.n_strengths + more, COUNT_FRACTIONS, smallest)
+        more = ceil(np.log(STRENGTHS.count_fractions[0] / smallest) / np.log(OPTIONS.grid_ratio))
+        return fraction_grid(self.choice.n_strengths + more, STRENGTHS.count_fractions, smallest)
 
     def check_steepness(self, name: str, value: Any) -> Any:
         if is_auto(value):

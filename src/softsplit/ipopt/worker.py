@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
@@ -57,10 +58,9 @@ def run_with_limit(
     worker = _Worker.idle_or_new()
     kind, content = "interrupt", None
     try:
-        worker.send((run, problem, start, budget.max_iter, budget.tol, deadline))
-        kind, content = worker.collect(deadline + GRACE, progress)
-    except KeyboardInterrupt:
-        pass
+        with suppress(KeyboardInterrupt):
+            worker.send((run, problem, start, budget.max_iter, budget.tol, deadline))
+            kind, content = worker.collect(deadline + GRACE, progress)
     finally:
         worker.release(clean=kind == "outcome")
     if kind == "outcome":

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,8 +29,28 @@ from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Coding, Variable
 from softsplit.variables.variable import CATEGORY
 
-STRANGE, GAP = -1.0, -2.0
-"""In the place of a level: one that has none, and no text at all."""
+
+@dataclass(frozen=True)
+class GraphCodes:
+    """Numbers of an ONNX graph."""
+
+    unknown_level: float = -1.0
+    """Code of a level that was not seen in training."""
+
+    missing: float = -2.0
+    """Code of a missing value."""
+
+    opset: int = 17
+    """Version of the operators."""
+
+    ir_version: int = 8
+    """Version of the format."""
+
+    saturated: float = 700.0
+    """exp overflows beyond; the gate is saturated long before."""
+
+
+CODES = GraphCodes()
 
 
 class Nodes(Protocol):
@@ -90,12 +111,12 @@ def _cells(graph: Nodes, variable: Variable) -> tuple[str, str, str | None]:
         variable.name,
         domain="ai.onnx.ml",
         keys_strings=[*variable.levels, ""],
-        values_floats=[*map(float, range(len(variable.levels))), GAP],
-        default_float=STRANGE,
+        values_floats=[*map(float, range(len(variable.levels))), CODES.missing],
+        default_float=CODES.unknown_level,
     )
     number = _as_double(graph, placed)
-    gap = graph.add("Equal", number, _double(graph, GAP))
-    return number, gap, graph.add("Equal", number, _double(graph, STRANGE))
+    gap = graph.add("Equal", number, _double(graph, CODES.missing))
+    return number, gap, graph.add("Equal", number, _double(graph, CODES.unknown_level))
 
 
 def _indicators(graph: Nodes, variable: Variable, number: str, gap: str, strange: str) -> list[str]:
@@ -126,11 +147,6 @@ def _type(name: str) -> int:
 
 
 # --- the graph of a tree -------------------------------------------------------------------------
-
-
-OPSET, IR_VERSION = 17, 8
-SHUT = 700.0
-"""exp overflows beyond; the gate is shut long before."""
 
 
 def export_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> Any:
@@ -218,8 +234,11 @@ class _Graph:
         return helper.make_model(
             graph,
             producer_name="softsplit",
-            opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 2)],
-            ir_version=IR_VERSION,
+            opset_imports=[
+                helper.make_opsetid("", CODES.opset),
+                helper.make_opsetid("ai.onnx.ml", 2),
+            ],
+            ir_version=CODES.ir_version,
         )
 
     def _inputs(self) -> list[Any]:
@@ -283,7 +302,7 @@ class _Graph:
 
     def _leaves(self, scores: str) -> str:
         """Leaf probabilities, (n, n_leaves), one level of the tree after the other."""
-        bounds = [self.constant(np.float64(end)) for end in (-SHUT, SHUT)]
+        bounds = [self.constant(np.float64(end)) for end in (-CODES.saturated, CODES.saturated)]
         shut = self.add("Clip", scores, *bounds)
         one = self.constant(np.float64(1.0))
         gates = []

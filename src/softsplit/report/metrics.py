@@ -31,9 +31,23 @@ from scipy.stats import rankdata
 from softsplit.selection.assessment import Judged
 from softsplit.support.arrays import FloatArray
 
-Z = 1.959963984540054
-SMALLEST = 1e-15
-"""Probabilities below count as this in the log-loss."""
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """Numbers of intervals and of the log-loss."""
+
+    z: float = 1.959963984540054
+    """Quantile of the normal distribution for intervals of 95 %."""
+
+    smallest: float = 1e-15
+    """Smaller probabilities count as this one in the log-loss."""
+
+    rare: float = 0.2
+    """A class below this part of an even share is rare: under 10 % of two classes."""
+
+
+OPTIONS = MetricOptions()
+
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -50,9 +64,9 @@ class Interval(NamedTuple):
 def share(hits: Bools) -> Interval:
     """Wilson's interval of a share of hits."""
     n, s = len(hits), float(np.mean(hits))
-    stretch = 1 + Z**2 / n
-    centre = (s + Z**2 / (2 * n)) / stretch
-    half = Z / stretch * np.sqrt(s * (1 - s) / n + Z**2 / (4 * n**2))
+    stretch = 1 + OPTIONS.z**2 / n
+    centre = (s + OPTIONS.z**2 / (2 * n)) / stretch
+    half = OPTIONS.z / stretch * np.sqrt(s * (1 - s) / n + OPTIONS.z**2 / (4 * n**2))
     return Interval(s, float(max(centre - half, 0.0)), float(min(centre + half, 1.0)))
 
 
@@ -92,7 +106,7 @@ def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = N
     ends = []
     for k, value in zip(asked, found, strict=True):
         a = min(max(value, 1e-6), 1 - 1e-6)
-        middle, half = np.log(a / (1 - a)), Z / np.sqrt(np.sum(labels == k) * a * (1 - a))
+        middle, half = np.log(a / (1 - a)), OPTIONS.z / np.sqrt(np.sum(labels == k) * a * (1 - a))
         ends.append([1 / (1 + np.exp(-(middle + side * half))) for side in (-1, 1)])
     low, high = np.mean(ends, axis=0)
     value = float(np.mean(found))
@@ -101,7 +115,7 @@ def precision_recall_area(proba: FloatArray, labels: Codes, only: int | None = N
 
 def log_loss(proba: FloatArray, labels: Codes) -> Interval:
     """Mean of minus the logarithm of the probability of the right class."""
-    losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], SMALLEST))
+    losses = -np.log(np.maximum(proba[np.arange(len(labels)), labels], OPTIONS.smallest))
     found = _around(float(losses.mean()), float(losses.std() / np.sqrt(len(labels))))
     return found._replace(low=max(found.low, 0.0))
 
@@ -148,7 +162,7 @@ def _mean_gap(hits: Bools, others: Bools) -> tuple[float, float]:
 
 
 def _around(mean: float, error: float) -> Interval:
-    return Interval(mean, mean - Z * error, mean + Z * error)
+    return Interval(mean, mean - OPTIONS.z * error, mean + OPTIONS.z * error)
 
 
 def _within_one(mean: float, error: float) -> Interval:
@@ -157,10 +171,6 @@ def _within_one(mean: float, error: float) -> Interval:
 
 
 # --- How good one method is on rows left out: the figures that matter, together -------------------
-
-
-RARE = 0.2
-"""Below this part of an even share a class is rare: under 10 % of two classes."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +242,7 @@ def rare_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
     """The rarest class if it is so rare that accuracy says little of it."""
     counts = np.bincount(labels, minlength=n_classes)
     rarest = int(np.argmin(counts))
-    return rarest if counts[rarest] < RARE * len(labels) / n_classes else None
+    return rarest if counts[rarest] < OPTIONS.rare * len(labels) / n_classes else None
 
 
 def positive_class(labels: NDArray[np.int64]) -> int:
