@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from likelihood_cases import random_problem
+from softsplit.problem.penalties import PenaltyPair, exponential, linear, logarithmic
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage, StandardisedRows
+from softsplit.solvers.elimination.penalised import Penalised, RateTerms
 from softsplit.solvers.elimination.second_order import (
     differenced_hessian,
     hessian,
@@ -36,3 +41,34 @@ def test_all_second_derivatives(depth):
     expected = differenced_hessian(function, tree.vector[tree.free], 1e-6)
     found = hessian(tree, rows, 0.7)
     assert_allclose(found, expected, atol=1e-7 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("rates", [False, True])
+@pytest.mark.parametrize("surrogate", [linear(), exponential(), logarithmic(0.1)], ids=str)
+def test_second_derivatives_on_a_face_of_the_penalties(surrogate, rates):
+    """With tied entries and zeros, class rates below their minimum, and one that is met."""
+    problem, tree = random_problem(4, depth=2, n_features=4, n_classes=3, n_rows=80)
+    descents = RowDescents(problem, Budget(), problem.samples)
+    start = SupportTree.of(tree, problem)
+    terms = RateTerms(descents.masses(start), np.array([0.9, 0.8, 0.0])) if rates else None
+    penalties = PenaltyPair.of(surrogate, 0.3, 0.7)
+    steps = Penalised(descents, start, penalties, 0.4, rates=terms)
+    x = start.vector
+    weights = steps.weights(x)
+    weights[0], weights[1] = 0.0, [-0.5, 0.5, 0.1]
+    owner, signs, _ = steps._face(x)
+    moving = owner >= 0
+    values = np.zeros(owner.max() + 1)
+    values[owner[moving]] = signs[moving] * x[moving]
+
+    def total(values):
+        point = x.copy()
+        point[moving] = signs[moving] * values[owner[moving]]
+        value, gradient = steps.smooth(point)
+        steps.weights(gradient)[...] += penalties.gradient(steps.weights(point))
+        return value, np.bincount(owner[moving], signs[moving] * gradient[moving])
+
+    expected = differenced_hessian(total, values, 1e-6)
+    found = steps._hessian(x, owner, signs)
+    assert len(values) == x.size - 3 - 1  # three zeros, and two entries that are tied
+    assert_allclose(found, expected, atol=1e-6 * np.max(np.abs(expected)))

@@ -85,6 +85,11 @@ class AllRows(Protocol):
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
 
+    def hessian(
+        self, tree: SupportTree, ridge: float, prices: FloatArray | None
+    ) -> FloatArray | None:
+        """As ``second_order.hessian`` on all rows; None where that is not known."""
+
     def masses(self, tree: SupportTree) -> ClassMasses:
         """The class masses of trees shaped like ``tree``."""
 
@@ -164,6 +169,12 @@ class RowDescents:
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
         return row_function(tree, self.on(tree), shrinkage, free)
+
+    def hessian(
+        self, tree: SupportTree, ridge: float, prices: FloatArray | None
+    ) -> FloatArray | None:
+        """As ``second_order.hessian`` on all rows."""
+        return hessian(tree, self.on(tree), ridge, prices)
 
     def masses(self, tree: SupportTree) -> ClassMasses:
         """The class masses of trees shaped like ``tree``."""
@@ -309,6 +320,12 @@ class EngineDescents:
     ) -> SmoothFunction:
         """The smooth log-loss of all parameters of trees shaped like ``tree``."""
         return self.masses(tree).smooth(shrinkage, free)
+
+    def hessian(
+        self, tree: SupportTree, ridge: float, prices: FloatArray | None
+    ) -> FloatArray | None:
+        """None: an engine gives no second derivatives of a support."""
+        return None
 
     def masses(self, tree: SupportTree) -> EngineFunction:
         """The class masses of trees shaped like ``tree``."""

@@ -258,7 +258,7 @@ class NewtonOptions:
     steps : int
         Most steps.
     difference : float
-        Relative step of the central differences from which the Hessian is taken.
+        Relative step of central differences, for the Hessian over rows of an engine.
     flat : float
         Curvature below this part of the largest counts as zero.
     """

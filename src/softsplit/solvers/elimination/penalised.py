@@ -24,6 +24,7 @@ and between descents m_k becomes max(0, m_k + weight (rho_k - rate_k)): an augme
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,11 @@ from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.descents import AllRows
 from softsplit.solvers.elimination.objective import ClassMasses, Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, RateOptions
-from softsplit.solvers.elimination.second_order import newton_descent, of_parameters
+from softsplit.solvers.elimination.second_order import (
+    differenced_hessian,
+    newton_descent,
+    of_parameters,
+)
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.support.arrays import FloatArray
 
@@ -65,17 +70,46 @@ class RateTerms:
     def add(self, x: FloatArray, gradient: FloatArray) -> float:
         """Return the terms at ``x``; add their derivative to ``gradient``."""
         leaves, mass = self.masses.at(x)
+        prices = self._prices(leaves, mass)
+        self._add_slopes(x, leaves, mass, -prices / self.masses.totals, gradient)
+        return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
+
+    def curvature(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the parts of the Hessian of the terms: prices and root.
+
+        It is that of - sum_i weight_i price_{y_i} V_i, plus root' root with root (n_classes, n).
+        """
+        leaves, mass = self.masses.at(x)
+        prices, root = self._prices(leaves, mass), np.zeros((len(self.minimum), len(x)))
+        for k in np.flatnonzero(prices > 0.0):
+            one = np.zeros(len(prices))
+            one[k] = np.sqrt(self._weight) / self.masses.totals[k]
+            self._add_slopes(x, leaves, mass, one, root[k])
+        return prices / self.masses.totals, root
+
+    def _prices(self, leaves: FloatArray, mass: FloatArray) -> FloatArray:
+        """max(0, m_k + weight (rho_k - rate_k)), the derivative of the terms by - rate_k.
+
+        It is zero for a class without a minimum: a rate is never below zero.
+        """
         short = self.minimum - np.sum(mass * leaves, axis=1) / self.masses.totals
-        # Without a minimum there is no multiplier either: a rate is never below zero.
-        prices = np.maximum(0.0, self.multipliers + self._weight * short)
-        per_row = -prices / self.masses.totals
-        n_leaves = leaves.shape[1]
-        by_split = gradient[: -leaves.size].reshape(n_leaves - 1, -1)
+        prices: FloatArray = np.maximum(0.0, self.multipliers + self._weight * short)
+        return prices
+
+    def _add_slopes(
+        self,
+        x: FloatArray,
+        leaves: FloatArray,
+        mass: FloatArray,
+        per_row: FloatArray,
+        gradient: FloatArray,
+    ) -> None:
+        """Add the derivative of sum_k per_row_k sum_l c_kl M_kl to ``gradient``."""
+        by_split = gradient[: -leaves.size].reshape(leaves.shape[1] - 1, -1)
         self.masses.add(x, per_row, by_split)
         by_share = per_row[:, None] * mass
         mean = np.sum(leaves * by_share, axis=0)
         gradient[by_split.size :] += (leaves * (by_share - mean)).ravel()
-        return float(np.sum(prices**2 - self.multipliers**2)) / (2.0 * self._weight)
 
     def update(self, x: FloatArray) -> None:
         """Update the multipliers at the end of a descent."""
@@ -277,12 +311,62 @@ class Penalised:
             return
         small = 0.5 * tol / max(self.rows.problem.steepness, 1.0)
         index = np.flatnonzero((start > least) & (start < most))  # others stay at their bounds
-        sharp = start.copy()
-        function = of_parameters(start, index, total)
-        sharp[index] = newton_descent(function, start[index], small, newton)
+        sharp, function = start.copy(), of_parameters(start, index, total)
+
+        def curvature(values: FloatArray) -> FloatArray:
+            sharp[index] = values
+            found = self._hessian(spread(sharp), owner, signs)
+            if found is None:
+                return differenced_hessian(function, values, newton.difference)
+            return found[np.ix_(index, index)]
+
+        sharp[index] = newton_descent(function, curvature, start[index], small, newton)
         within = np.all((sharp >= least) & (sharp <= most)) and np.all(sharp[index] > least[index])
         if within and total(sharp)[0] <= lowest + 1e-12 * abs(lowest):
             self.best = spread(sharp)
+
+    def _hessian(
+        self, x: FloatArray, owner: NDArray[np.int64], signs: FloatArray
+    ) -> FloatArray | None:
+        """Return the Hessian of f + g by the variables of a face; None where that of f is unknown.
+
+        ``owner`` and ``signs`` are those of ``_face``.
+        """
+        tree, moving = self.tree.moved_to(x), owner >= 0
+        splits = moving[: tree.splits.size].reshape(tree.splits.shape)
+        tree = replace(tree, support=splits[:, :-1], saturated=~splits[:, -1])
+        prices, root = None, None
+        if self.rates is not None:
+            prices, root = self.rates.curvature(x)
+        found = self.rows.hessian(tree, self.shrinkage.ridge, prices)
+        if found is None:
+            return None
+        if root is not None:
+            found = found + root[:, moving].T @ root[:, moving]
+        # by the variables: parameters that are tied move together, with their signs
+        matrix = np.zeros((owner.max() + 1, int(moving.sum())))
+        np.add.at(matrix, (owner[moving], np.arange(matrix.shape[1])), signs[moving])
+        found = matrix @ found @ matrix.T
+        found[np.diag_indices_from(found)] += self._penalty_curvature(x, owner)
+        return found
+
+    def _penalty_curvature(self, x: FloatArray, owner: NDArray[np.int64]) -> FloatArray:
+        """Return the second derivatives of g by the variables of a face: it is a sum over them."""
+        found = np.zeros(owner.max() + 2)  # the last entry for what is fixed
+        owners = owner[: self.tree.splits.size].reshape(self.tree.splits.shape)[:, :-1].T
+        local, global_ = self.penalties.local, self.penalties.global_
+        sizes = np.abs(self.weights(x))
+        if local.strength > 0:
+            np.add.at(found, owners, local.strength * local.surrogate.curvature(sizes))
+        if global_.strength > 0:  # of a group only the largest entry counts
+            group_of = np.arange(len(sizes)) if global_.groups is None else global_.groups.of
+            largest, lines = sizes.argmax(axis=1), np.zeros(group_of.max() + 1, dtype=np.intp)
+            order = np.argsort(sizes.max(axis=1), kind="stable")
+            lines[group_of[order]] = order
+            places = lines, largest[lines]
+            curvatures = global_.strength * global_.surrogate.curvature(sizes[places])
+            np.add.at(found, owners[places], curvatures)
+        return found[:-1]
 
     def _face(self, x: FloatArray) -> tuple[NDArray[np.int64], FloatArray, NDArray[np.bool_]]:
         """Return the variable that each parameter follows (-1: it is fixed), its sign, and whether

@@ -13,7 +13,8 @@ r_l = P_l c_yl / V,
     d2V / d v_kl d v_ml = V r_l (e_kl e_ml - c_kl ([k = m] - c_ml))
 
 where side is 1 - p_t for what lies on the left of t, and -p_t on its right. A parameter of a split
-is s_t times a column of the row or 1. Since e_kl is the same for all rows of a class, leaves take
+is s_t times a column of the row or 1. Terms of class rates add - price_y V (penalised.py), whose
+second derivatives are - price_y d2V. Since e_kl is the same for all rows of a class, leaves take
 one line each while a class is summed, and are spread over its log-odds afterwards.
 
 **Fisher information** (empirical): sum_i weight_i J_i J_i' with J_i the derivative of -log V_i,
@@ -34,6 +35,7 @@ rise.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -67,10 +69,13 @@ DAMPING = 1e-6
 # --- Hessian --------------------------------------------------------------------------------------
 
 
-def hessian(tree: SupportTree, rows: StandardisedRows, ridge: float) -> FloatArray:
+def hessian(
+    tree: SupportTree, rows: StandardisedRows, ridge: float, prices: FloatArray | None = None
+) -> FloatArray:
     """Return the Hessian of log-loss, prior and ridge by the free parameters of ``tree``.
 
-    ``rows`` has the columns of the tree.
+    ``rows`` has the columns of the tree. With ``prices`` (n_classes,) the Hessian is that of the
+    function less sum_i weight_i price_{y_i} V_i.
     """
     n_branches, n_classes = tree.shape
     leaves = np.empty(tree.log_odds.shape)
@@ -84,8 +89,8 @@ def hessian(tree: SupportTree, rows: StandardisedRows, ridge: float) -> FloatArr
         mass = np.zeros(n_branches + 1)
         for begin in range(rows.starts[k], rows.starts[k + 1], CHUNK):
             some = slice(begin, min(begin + CHUNK, rows.starts[k + 1]))
-            _add(tree.splits, rows.features[:, some], rows.weights[some], leaves[k], used, ends,
-                 part, mass)  # fmt: skip
+            _add(tree.splits, rows.features[:, some], rows.weights[some], leaves[k],
+                 0.0 if prices is None else float(prices[k]), used, ends, part, mass)  # fmt: skip
         total += _spread(part, mass, leaves, k, n_splits)
     curvature = leaves[:, None, :] * (np.eye(n_classes)[:, :, None] - leaves[None, :, :])
     _add_by_leaf(total, rows.pseudo.sum() * curvature, n_splits)
@@ -99,6 +104,7 @@ def _add(
     features: FloatArray,
     weights: FloatArray,
     shares: FloatArray,
+    price: float,
     used: NDArray[np.bool_],
     ends: NDArray[np.intp],
     part: FloatArray,
@@ -120,7 +126,9 @@ def _add(
     root = np.maximum(values[0], TINY_PROBABILITY)
     by_score = reach[:n_branches] * left * right * (values[1::2] - values[2::2]) / root
     held = reach[n_branches:] * shares[:, None] / root
-    mass += held @ weights
+    # f = - log V - price V: f'' = 1 / V^2 and f' = - (1 + price V) / V
+    scale = 1.0 + price * root
+    mass += (held * scale) @ weights
     n_splits = int(ends[-1])
     part[n_splits:, n_splits:] += (held * weights) @ held.T
     moving = [lines[used[t]] for t in range(n_branches)]
@@ -129,13 +137,13 @@ def _add(
             continue
         # dV dV' / V^2 - d2V / V = q_t q_u - q_u side_tu for the scores of t and u below it
         mine, q = slice(ends[t], ends[t + 1]), by_score[t]
-        sides = _sides(t, n_branches, left[t], right[t])
+        sides = scale * _sides(t, n_branches, left[t], right[t])
         along = held * (q - sides[n_branches:])  # by leaf
         part[mine, n_splits:] += moving[t] @ (along * weights).T
         for u in range(t, n_branches):
             if not len(moving[u]):
                 continue
-            outer = (right[t] - left[t]) if u == t else sides[u]
+            outer = scale * (right[t] - left[t]) if u == t else sides[u]
             factor = weights * by_score[u] * (q - outer)
             part[mine, ends[u] : ends[u + 1]] += (moving[t] * factor) @ moving[u].T
 
@@ -268,7 +276,14 @@ def sharpened(
     if not options.affordable(len(index), rows.features.shape[1], len(tree.splits)):
         return tree
     function = of_parameters(tree.vector, index, row_function(tree, rows, shrinkage, free))
-    moved[index] = newton_descent(function, moved[index], tol, options)
+    among_free = np.flatnonzero(free[tree.free])
+
+    def curvature(values: FloatArray) -> FloatArray:
+        moved[index] = values
+        found = hessian(tree.moved_to(moved), rows, shrinkage.ridge)
+        return found[np.ix_(among_free, among_free)]
+
+    moved[index] = newton_descent(function, curvature, moved[index], tol, options)
     if bounds.finite and not np.all((moved >= low) & (moved <= high)):
         return tree
     return tree.moved_to(moved)
@@ -296,16 +311,22 @@ def of_parameters(
 
 
 def newton_descent(
-    function: SmoothFunction, x: FloatArray, tol: float, options: NewtonOptions
+    function: SmoothFunction,
+    curvature: Callable[[FloatArray], FloatArray],
+    x: FloatArray,
+    tol: float,
+    options: NewtonOptions,
 ) -> FloatArray:
-    """Return ``x`` after Newton steps, taken until no derivative is larger than ``tol``."""
+    """Return ``x`` after Newton steps, taken until no derivative is larger than ``tol``.
+
+    ``curvature`` returns the Hessian of ``function`` at a point.
+    """
     value, gradient = function(x)
     for _ in range(options.steps):
         largest = float(np.max(np.abs(gradient), initial=0.0))
         if largest <= tol:
             break
-        here = differenced_hessian(function, x, options.difference)
-        moved = x - _solved(here, gradient, options.flat)
+        moved = x - _solved(curvature(x), gradient, options.flat)
         new, fresh = function(moved)
         rises = new > value + 1e-12 * abs(value)
         if rises or not float(np.max(np.abs(fresh))) < largest:
@@ -315,7 +336,10 @@ def newton_descent(
 
 
 def differenced_hessian(function: SmoothFunction, x: FloatArray, difference: float) -> FloatArray:
-    """Return the Hessian by central differences of the gradient, with relative steps."""
+    """Return the Hessian by central differences of the gradient, with relative steps.
+
+    For rows behind an engine, which gives no second derivatives of a support.
+    """
     found = np.empty((len(x), len(x)))
     for number in range(len(x)):
         moved = x.copy()
