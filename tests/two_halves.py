@@ -102,7 +102,7 @@ class TwoHalves:
     """Every second row is in the other half; only sums leave a half, and a small sample."""
 
     halves: tuple[Half, Half]
-    few: Samples
+    class_samples: Samples
     some: Samples
 
     @classmethod
@@ -110,7 +110,7 @@ class TwoHalves:
         rows = samples.features.T.copy()
         parts = [slice(0, None, 2), slice(1, None, 2)]
         halves = tuple(Half(rows[p], samples.labels[p], samples.weights[p]) for p in parts)
-        return cls(halves, samples.few, samples.stratified(SOME))
+        return cls(halves, samples.class_samples, samples.stratified(SOME))
 
     @property
     def n_rows(self):
@@ -122,7 +122,7 @@ class TwoHalves:
 
     @property
     def n_classes(self):
-        return self.few.n_classes
+        return self.class_samples.n_classes
 
     @cached_property
     def class_totals(self):

@@ -178,10 +178,10 @@ def test_few_rows_of_each_class_are_its_first():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [ROWS.class_centre + 50, 7, ROWS.class_centre])
     samples = Samples.from_arrays(rng.uniform(size=(len(y), 2)), y, 3, rng.uniform(1, 2, len(y)))
-    few = samples.few
+    few = samples.class_samples
     assert np.diff(few.starts).tolist() == [ROWS.class_centre, 7, ROWS.class_centre]
     kept = np.r_[: ROWS.class_centre, ROWS.class_centre + 50 : samples.n_rows]
     np.testing.assert_array_equal(few.features, samples.features[:, kept])
     np.testing.assert_array_equal(few.weights, samples.weights[kept])
     np.testing.assert_allclose(few.class_totals[1:], samples.class_totals[1:])
-    assert few.few is few
+    assert few.class_samples is few

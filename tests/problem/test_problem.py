@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers import random_case, random_tree, sensitive_case
+from softsplit.engines.compiled import PassOptions
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.tree.parameters import Block, Topology
 
@@ -157,13 +158,13 @@ def test_multipliers_do_not_change_the_masses():
     assert_array_equal(priced.mass, case.problem.evaluate_cost(case.tree).mass)
 
 
-def test_rows_may_be_evaluated_in_parts(monkeypatch):
+def test_rows_may_be_evaluated_in_parts():
     """Parts that cut through classes, and one that misses some, add up to the whole."""
     case = random_case(0, 3)
     problem, tree = case.problem, case.tree
     whole = problem.evaluate_cost(tree)
-    monkeypatch.setattr("softsplit.engines.compiled.ROWS", 11)
-    parts = problem.evaluate_cost(tree)
+    rows = replace(problem.rows, options=PassOptions(chunk_rows=11))
+    parts = replace(problem, rows=rows).evaluate_cost(tree)
     assert parts.value == pytest.approx(whole.value, rel=1e-13)
     for name in ("weights", "thresholds", "leaf_classes", "mass"):
         assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-10, atol=1e-11)

@@ -75,7 +75,7 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
-        help="Columns to leave out, parted by commas; this and the next may be repeated.",
+        help="Columns to leave out, separated by commas; this and the next may be repeated.",
         rich_help_panel=DATA,
     ),
 ]
@@ -107,7 +107,7 @@ Groups = Annotated[
     list[str] | None,
     typer.Option(
         "--groups",
-        help="Columns, parted by commas, that are selected together; once for each group.",
+        help="Columns, separated by commas, that are selected together; once for each group.",
         rich_help_panel=DATA,
     ),
 ]

@@ -40,31 +40,31 @@ def predict(
 ) -> None:
     """Predict the class of every row, in the order of the table.
 
-    Only the columns that the tree uses must be there; every row has an answer, also with gaps and
-    with texts that training did not have. It is a CSV with the number of the row (from 1, the line
-    of names not counted) and its class.
-    Labels are written as they are: a spreadsheet may take one that begins with "=" for a formula.
+    Only the columns that the tree uses must be there. Every row gets a prediction, also with
+    missing values and with texts that are absent from training. The output is a CSV with the number
+    of the row (from 1, the header not counted) and its class.
+    Labels are written unchanged: a spreadsheet may take one that begins with "=" for a formula.
     """
     check_files({"--out": out}, table=data, model=model)
     stored = load_stored(model)
     tree = stored.model
     table = read(data, encoding, quiet)
-    answers = _answers(tree, rows_for(stored, table))
-    _compare(table, tree, answers, quiet)
+    predictions = _predictions(tree, rows_for(stored, table))
+    _compare(table, tree, predictions, quiet)
     if as_json:
-        print_json([_as_object(row, proba) for row in answers])
+        print_json([_as_object(row, proba) for row in predictions])
         return
     classes = [str(c) for c in tree.classes]
     if out is None:  # labels are escaped on a terminal and left as they are in a pipe
         written = visible if sys.stdout.isatty() else str
-        typer.echo(_csv(answers, classes, proba, written), nl=False)
+        typer.echo(_csv(predictions, classes, proba, written), nl=False)
     else:
-        write_text(out, _csv(answers, classes, proba))
+        write_text(out, _csv(predictions, classes, proba))
         if not quiet:
-            say(f"{len(answers):,} rows are in {out}")
+            say(f"{len(predictions):,} rows are in {out}")
 
 
-def _answers(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
+def _predictions(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
     """Return for each row its number, its predicted class and its class probabilities."""
     if len(rows) == 0:
         return []
@@ -77,7 +77,7 @@ def _answers(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
     ]
 
 
-def _compare(table: Table, tree: TreeModel, answers: Any, quiet: bool) -> None:
+def _compare(table: Table, tree: TreeModel, predictions: Any, quiet: bool) -> None:
     """If the table has the target column, print how many predictions agree with it."""
     from softsplit.data.learning import class_texts
 
@@ -85,7 +85,7 @@ def _compare(table: Table, tree: TreeModel, answers: Any, quiet: bool) -> None:
     if quiet or target not in table.frame.columns:
         return
     known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
-    pairs = [(known[i - 1], label) for i, label, _ in answers if known[i - 1] in classes]
+    pairs = [(known[i - 1], label) for i, label, _ in predictions if known[i - 1] in classes]
     if pairs:
         correct = sum(true == label for true, label in pairs)
         share = 100 * correct / len(pairs)
@@ -100,12 +100,14 @@ def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:
     return made
 
 
-def _csv(answers: Any, classes: list[str], proba: bool, written: Callable[[str], str] = str) -> str:
+def _csv(
+    predictions: Any, classes: list[str], proba: bool, written: Callable[[str], str] = str
+) -> str:
     """Return the predictions as CSV; ``written`` converts a label to its text."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes if proba)])
-    for number, label, probabilities in answers:
+    for number, label, probabilities in predictions:
         values = [f"{probabilities[c]:.6g}" for c in classes] if proba else []
         writer.writerow([number, written(label), *values])
     return buffer.getvalue()

@@ -39,8 +39,8 @@ def report(
     """Write the report of a tree: one HTML file with an explorer along the strength path.
 
     DATA is the table that the tree was fitted to, with its target. A model file that was saved from
-    Python does not say which column that is: give --target. The report holds the tree, its figures
-    on rows left out beside plain methods, right and wrong answers, features, and a slider over
+    Python does not say which column that is: give --target. The report holds the tree, its metrics
+    on held-out rows beside baselines, correct and wrong predictions, features, and a slider over
     trees of other strengths. It needs no internet connection.
     """
     check_files({"--out": out}, table=data, model=model)

@@ -45,7 +45,7 @@ class FileLimits:
     """Bounds on what is read, against damaged and hostile files."""
 
     header_bytes: int = 1 << 20
-    """The separator and the column names are looked for in the first so many characters."""
+    """The separator and the column names are searched in this many leading characters."""
 
     expansion: int = 200
     """Largest ratio of the unpacked to the packed size of a compressed file."""

@@ -1,17 +1,17 @@
-"""What training asks of its rows, wherever they live.
+"""The protocol of row engines: the sums over training rows that solvers need.
 
-A solver hardly ever needs the rows themselves: it needs sums over rows. With the splits theta (one
-line of n_features weights and a threshold per branch), a table ``W[class, leaf]`` and the outer
-function f of a loss,
+Solvers need sums over rows rather than the rows themselves. With the splits theta (n_features
+weights and a threshold for each branch), a table ``W[class, leaf]`` and the outer function f of a
+loss, an engine returns
 
     value        sum_i weight_i f(V_i),   V_i = sum_l P_il W[class(i), l]
-    splits       its derivative by theta,                       (n_branches, n_features + 1)
+    splits       d value / d theta,                             (n_branches, n_features + 1)
     mass         sum of weight_i P_il over the rows of a class, (n_classes, n_leaves)
-    table        its derivative by the table: the same with weight_i f'(V_i)
+    table        d value / d W: the same with weight_i f'(V_i), (n_classes, n_leaves)
 
-An engine answers such questions. ``compiled.py`` holds rows in memory, ``block.py`` a part of the
-tree whose other part is fixed. Sums must be added in an order that does not depend on the number of
-workers, so that the same question gets the same bits.
+``compiled.py`` is the engine of rows in memory, ``block.py`` that of a restricted problem, in which
+a part of the tree is fixed. An engine must add its sums in an order that does not depend on the
+number of workers, so that the same call returns the same bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from softsplit.support.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over rows at one tree; for the identity ``table`` is ``mass`` itself."""
+    """The sums of the module at one tree; under the identity ``table`` equals ``mass``."""
 
     value: float
     splits: FloatArray
@@ -38,29 +38,37 @@ class Sums:
 
 
 class RowEngine(Protocol):
-    """Rows, and the sums over them that training needs.
+    """Training rows and the sums over them.
 
-    Six facts, and five questions. An engine may have ``curvature`` besides, with the arguments of
-    ``evaluate``: all second derivatives of the value by the splits, square, entries in the order of
-    the splits' lines; Newton steps are then made. One whose rows are arrays in this process has
-    them as ``samples``, and one that compiled descents can run on is ``InMemory`` (compiled.py).
-    With ``of_columns(columns)``, the same rows with some of their columns, a sparse tree reads no
-    others; ``rounding`` says how exact the value is, relative to it, where that is not 1e-12;
-    ``quick`` that an evaluation takes less time than one over a large sample in this process;
-    ``in_threads(n)``, the same rows whose passes n threads share, lets it use ``n_jobs``.
+    Six properties and five methods are required. Optional members:
+
+    curvature(splits, table, outer, steepness)
+        The Hessian of the value in the splits, square, entries in the order of the lines of
+        ``splits``; solvers then make Newton steps.
+    samples
+        The rows as arrays, if they are in this process. An engine that compiled descents can run on
+        is also an ``InMemory`` (compiled.py).
+    of_columns(columns)
+        The same rows with a subset of their columns, so that a sparse tree reads no others.
+    rounding
+        Relative accuracy of the value, if it is not 1e-12.
+    quick
+        True if an evaluation takes less time than one over a large sample in this process.
+    in_threads(n)
+        The same rows with passes shared by n threads, for ``n_jobs``.
     """
 
     @property
     def n_rows(self) -> int:
-        """Distinct rows."""
+        """Number of distinct rows."""
 
     @property
     def n_features(self) -> int:
-        """Columns of a row."""
+        """Number of columns."""
 
     @property
     def n_classes(self) -> int:
-        """Classes that have rows."""
+        """Number of classes."""
 
     @property
     def class_totals(self) -> FloatArray:
@@ -71,49 +79,48 @@ class RowEngine(Protocol):
         """Mean weight of a distinct row."""
 
     @property
-    def few(self) -> Samples:
-        """A small number of rows of each class, in this process: enough to tell where it lies."""
+    def class_samples(self) -> Samples:
+        """A small sample of each class in this process, from which class centres are computed."""
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        """The sums at the tree with these splits."""
+        """Return the sums at the tree with these splits."""
 
     def metric(self) -> Metric:
-        """The Gram matrix of the rows, inverted: how far a step in each direction leads."""
+        """Return the inverse of the Gram matrix of the rows, which preconditions descents."""
 
     def sample(self, limit: int | None = None) -> Samples:
-        """About ``limit`` rows in this process, each class by its share; all that fit if None.
+        """Return a stratified sample of about ``limit`` rows in this process; None: all that fit.
 
-        Their weights add up to those of all rows, class by class.
+        The weights of each class add up to its total weight over all rows.
         """
 
     def reweighed(self, seed: int, power: float) -> RowEngine:
-        """The same rows with weights multiplied by exponential random numbers to that power."""
+        """Return the same rows, weights multiplied by exponential variates to the ``power``."""
 
     def of_class(self, k: int) -> RowEngine:
-        """The rows of one class alone."""
+        """Return the rows of class ``k`` alone."""
 
 
 class SomeColumns(Protocol):
-    """What is asked of rows with some of their columns."""
+    """The interface of rows with a subset of their columns."""
 
     @property
     def n_features(self) -> int:
-        """Columns of a row."""
+        """Number of columns."""
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        """The sums at the tree with these splits."""
+        """Return the sums at the tree with these splits."""
 
     def sample(self, limit: int | None = None) -> Samples:
-        """About ``limit`` rows in this process."""
+        """Return about ``limit`` rows in this process."""
 
 
 def with_columns(
     rows: RowEngine, columns: NDArray[np.intp]
 ) -> tuple[SomeColumns, NDArray[np.intp]]:
-    """Rows that have these columns, and where they are in them.
+    """Return rows with at least ``columns``, and the positions of ``columns`` in them.
 
-    An engine may have ``of_columns(columns)``, the same rows with some of their columns; one that
-    has not is asked with all of them.
+    An engine without ``of_columns`` is returned itself, with all of its columns.
     """
     of_columns = getattr(rows, "of_columns", None)
     if of_columns is None or len(columns) in (0, rows.n_features):
@@ -122,16 +129,16 @@ def with_columns(
 
 
 class RowsElsewhere(ValueError):
-    """Something needs the rows as arrays in this process, and they are not there."""
+    """Raised if a method needs the rows as arrays in this process and the engine has none."""
 
 
 def samples_of(rows: RowEngine) -> Samples:
-    """The rows as arrays of this process.
+    """Return the rows as arrays of this process.
 
     Raises
     ------
     RowsElsewhere
-        If the engine keeps them somewhere else.
+        If the engine keeps its rows elsewhere.
     """
     found: Samples | None = getattr(rows, "samples", None)
     if found is None:

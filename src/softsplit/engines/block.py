@@ -1,17 +1,16 @@
-"""What is fixed in a restricted problem, worked out once: numbers per row for the free branches.
+"""The engine of a restricted problem: the fixed part of the tree is collapsed to numbers per row.
 
-``GateCache`` holds the gates of a tree and its leaf masses, and renews only what belongs to
-branches that have moved. ``CollapsedRows``, an engine, takes from it the quantities of
-block_pass.py for one block:
+``GateCache`` holds the gates and leaf masses of a tree and updates those of branches that have
+moved. ``CollapsedRows``, an engine, computes from it the quantities of block_pass.py for one block:
 
     factor[t]      product of the fixed gates above the free branch t
     share[leaf]    product of the fixed gates between a leaf and the next free branch above it;
-                   the leaf is said to belong to a side of that branch
+                   the leaf belongs to that side of the branch
 
 With a table ``W[class, leaf]`` the base of a side is the sum of share[leaf] W[class, leaf] over its
-leaves. Rows that reach no free branch are left out altogether: the lower a branch, the fewer rows
-matter to it. Building costs one multiplication per row for each fixed gate above or below the
-block; after that no row is routed through a fixed branch again.
+leaves. Rows that reach no free branch are dropped: the lower a branch, the fewer rows reach it.
+Construction costs one multiplication per row for each fixed gate above or below the block; after
+that no row is routed through a fixed branch again.
 """
 
 from __future__ import annotations
@@ -41,14 +40,24 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
 
-RECENT = 4
-UNREACHED = 1e-12
-"""A row that reaches the free branches with less than this part of its weight is left out."""
+
+@dataclass(frozen=True)
+class CollapseOptions:
+    """Options of collapsed rows."""
+
+    memoised: int = 4
+    """Results of ``evaluate`` that are kept: measuring a tree asks for the same one repeatedly."""
+
+    least_reach: float = 1e-12
+    """A row that reaches the free branches with a lower probability is dropped."""
+
+
+OPTIONS = CollapseOptions()
 
 
 @dataclass
 class GateCache:
-    """Gates and leaf masses of the current tree.
+    """The gates and leaf masses of the current tree.
 
     Attributes
     ----------
@@ -82,7 +91,7 @@ class GateCache:
     def renew(
         self, parameters: TreeParameters, branches: tuple[int, ...], mass: FloatArray
     ) -> None:
-        """Follow a tree in which only ``branches`` have moved; ``mass`` is that of the new tree."""
+        """Update to a tree that differs at ``branches`` only and has the leaf masses ``mass``."""
         if branches:
             columns = list(branches)
             scores = (parameters.weights[:, columns].T / parameters.n_features) @ (
@@ -94,7 +103,7 @@ class GateCache:
 
 
 class _Side(NamedTuple):
-    """The leaves that belong to one side of a free branch, with their shares."""
+    """The leaves of one side of a free branch, and their shares."""
 
     leaves: NDArray[np.int64]  # (n_leaves_here,)
     shares: FloatArray  # (n_leaves_here, n_rows)
@@ -102,7 +111,7 @@ class _Side(NamedTuple):
 
 @compiled
 def _add_up(side, table, starts, base):  # type: ignore[no-untyped-def]
-    """base = sum_l share_l table[class, l] of every row."""
+    """base_i = sum_l share_li table[class(i), l]."""
     base[:] = 0.0
     for position in range(side.leaves.size):
         share = side.shares[position]
@@ -114,7 +123,7 @@ def _add_up(side, table, starts, base):  # type: ignore[no-untyped-def]
 
 @compiled
 def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
-    """mass[class, l] = sum of share_l times what arrives at the side."""
+    """mass[k, l] = sum of share_li arriving_i over the rows i of class k."""
     for position in range(side.leaves.size):
         share = side.shares[position]
         for k in range(starts.size - 1):
@@ -126,10 +135,10 @@ def _deliver(side, arriving, starts, mass):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class CollapsedRows(InMemory):
-    """The rows of a block: everything fixed in the tree is reduced to numbers per row.
+    """The rows of a block, with the fixed part of the tree collapsed to numbers per row.
 
-    It takes trees that agree with that of the cache outside the block, and only the outer function
-    and the steepness that the numbers were worked out for. Facts are those of all rows.
+    Trees must agree with that of the cache outside the block; outer function and steepness must be
+    those of the construction. ``n_rows``, ``class_totals`` and the like are those of all rows.
 
     Attributes
     ----------
@@ -159,7 +168,7 @@ class CollapsedRows(InMemory):
 
     @classmethod
     def of(cls, cache: GateCache, block: Block) -> CollapsedRows:
-        """The block around the tree of the cache."""
+        """Return the rows of ``block`` around the tree of ``cache``."""
         topology, samples = cache.topology, cache.rows.samples
         branches = np.array(sorted(set(block.branches)), dtype=np.int64)
         place = {int(t): position for position, t in enumerate(branches)}
@@ -219,12 +228,12 @@ class CollapsedRows(InMemory):
         return self.whole.mean_weight
 
     @property
-    def few(self) -> Samples:
-        return self.whole.few
+    def class_samples(self) -> Samples:
+        return self.whole.class_samples
 
     def metric(self) -> Metric:
-        """Only the diagonal: Newton steps come first here, and a matrix for each block would cost
-        more than it saves."""
+        """Return the diagonal metric: blocks are solved by Newton steps, and inverting a matrix for
+        each block would cost more than it saves."""
         return Metric(NO_ROWS, self.whole.samples.gram.diagonal)
 
     def sample(self, limit: int | None = None) -> Samples:
@@ -241,7 +250,7 @@ class CollapsedRows(InMemory):
     def block_rows(
         self, cost_table: FloatArray, leaf_classes: FloatArray | None = None
     ) -> BlockRows:
-        """Bases for the table of a loss; with leaf classes, for the class rates too."""
+        """Return the rows with the bases of a loss table and, if given, of the leaf classes."""
         cost_left, cost_right = self.bases(cost_table)
         if leaf_classes is None:
             rate_left, rate_right = np.zeros_like(cost_left), np.zeros_like(cost_left)
@@ -256,7 +265,7 @@ class CollapsedRows(InMemory):
         )  # fmt: skip
 
     def bases(self, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bases of the left and right sides of the free branches, (n_free, n_rows) each."""
+        """Return the bases of the left and right sides, each of shape (n_free, n_rows)."""
         left, right = np.empty_like(self.factors), np.empty_like(self.factors)
         for position, (one, other) in enumerate(self.sides):
             _add_up(one, table, self.reaching.starts, left[position])
@@ -264,22 +273,21 @@ class CollapsedRows(InMemory):
         return left, right
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        """As for all rows; the derivative by a fixed branch is zero.
+        """Return the sums over all rows; the derivative by a fixed branch is zero.
 
-        The last few answers are kept: what measures a tree asks for the same numbers again and
-        again.
+        The latest results are memoised.
         """
         self._check(outer, steepness)
         key = splits[self.branches].tobytes() + np.ascontiguousarray(table).tobytes()
         found = self._recent.get(key)
         if found is None:
-            while len(self._recent) >= RECENT:
+            while len(self._recent) >= OPTIONS.memoised:
                 self._recent.pop(next(iter(self._recent)), None)
             found = self._recent[key] = self._evaluate(splits, table)
         return found
 
     def forget(self) -> None:
-        """Drop the answers that are kept."""
+        """Drop the memoised results."""
         self._recent.clear()
 
     def _evaluate(self, splits: FloatArray, table: FloatArray) -> Sums:
@@ -295,30 +303,30 @@ class CollapsedRows(InMemory):
         return Sums(float(value), by_split, mass, mass)
 
     def scores(self, splits: FloatArray) -> FloatArray:
-        """Scores of the free branches, (n_free, n_rows)."""
+        """Return the scores of the free branches, shape (n_free, n_rows)."""
         free = splits[self.branches]
-        # In this order in memory the products have the bits of those with (n_features, n_free).
+        # Fortran order gives the same bits as a product with an array of (n_features, n_free).
         scaled = np.asfortranarray(free[:, :-1]) / self.n_features
         scores: FloatArray = np.dot(scaled, self.reaching.features)
         scores -= free[:, -1:]
         return scores
 
-    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
+    def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
         self._check(outer, self.steepness)
         unset, each = np.zeros((self.n_classes, n_leaves)), self.factors.shape
         return Passes(
             rows=self.block_rows(unset, unset), table=unset, leaf_classes=unset,
             steepness=self.steepness, outer=outer, scores=np.empty(each), slopes=np.empty(each),
             rate_slopes=NO_ROWS, outer_curvature=NOTHING, mass=unset,
-            correct_mass=np.empty(self.n_classes), price=np.zeros(self.n_classes), priced=unset,
-            gates=NO_GATES, room=NO_ROWS,
+            correct_mass=np.empty(self.n_classes),
+            price=np.zeros(self.n_classes), priced=unset, gates=NO_GATES, room=NO_ROWS,
             **room_for_curvature(each[1], self.n_features),
         )  # fmt: skip
 
-    def asked(
+    def with_table(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
     ) -> Passes:
-        """Bases of the same leaves are kept, as stages ask for each several times."""
+        """Return ``passes`` for a table; bases of unchanged leaf classes are not computed again."""
         self._check(passes.outer, steepness)
         if np.array_equal(leaf_classes, passes.leaf_classes):
             return passes._replace(rows=passes.rows._replace(factors=self.factors))
@@ -336,28 +344,28 @@ class CollapsedRows(InMemory):
             )
 
     def leaf_mass(self, scores: FloatArray) -> FloatArray:
-        """Leaf masses for the given scores of the free branches, (n_classes, n_leaves)."""
+        """Return the leaf masses for scores of the free branches, shape (n_classes, n_leaves)."""
         left, right = gate_probabilities(scores, self.steepness)
-        gone: list[tuple[FloatArray, FloatArray]] = []
+        sides_reach: list[tuple[FloatArray, FloatArray]] = []  # (left, right) of each free branch
         mass = self.fixed_mass.copy()
         for position, pair in enumerate(self.sides):
             reach, above = self.factors[position], self.parents[position]
             if above >= 0:
-                reach = reach * gone[above][0 if self.on_left[position] else 1]
-            gone.append((reach * left[position], reach * right[position]))
-            for side, arriving in zip(pair, gone[-1], strict=True):
+                reach = reach * sides_reach[above][0 if self.on_left[position] else 1]
+            sides_reach.append((reach * left[position], reach * right[position]))
+            for side, arriving in zip(pair, sides_reach[-1], strict=True):
                 _deliver(side, arriving, self.reaching.starts, mass)
         return mass
 
 
 def _reaching(n_rows: int, paths: list[list[FloatArray]]) -> NDArray[np.intp] | None:
-    """Rows that reach a topmost free branch; None if all do."""
+    """Return the rows that reach a topmost free branch; None if all do."""
     if any(not gates for gates in paths):
         return None
     reach = np.zeros(n_rows)
     for gates in paths:
         reach += _product(gates, None, n_rows)
-    rows = np.flatnonzero(reach > UNREACHED)
+    rows = np.flatnonzero(reach > OPTIONS.least_reach)
     return None if len(rows) == n_rows else rows
 
 
@@ -375,20 +383,20 @@ def _side(
     rows: NDArray[np.intp] | None,
     n_rows: int,
 ) -> _Side:
-    """Leaves under ``node`` that no further free branch leads to, with their shares."""
+    """Return the leaves under ``node`` that no further free branch leads to, with their shares."""
     n_branches = len(cache.left)
     leaves: list[int] = []
     shares: list[FloatArray] = []
 
-    def walk(here: int, share: FloatArray) -> None:
+    def collect(here: int, share: FloatArray) -> None:
         if here >= n_branches:
             leaves.append(here - n_branches)
             shares.append(share)
         elif here not in place:
             left, right = cache.left[here], cache.right[here]
-            walk(2 * here + 1, share * (left if rows is None else left[rows]))
-            walk(2 * here + 2, share * (right if rows is None else right[rows]))
+            collect(2 * here + 1, share * (left if rows is None else left[rows]))
+            collect(2 * here + 2, share * (right if rows is None else right[rows]))
 
-    walk(node, np.ones(n_rows))
+    collect(node, np.ones(n_rows))
     stacked = np.array(shares) if shares else np.zeros((0, n_rows))
     return _Side(np.array(leaves, dtype=np.int64), stacked)

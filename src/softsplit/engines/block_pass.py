@@ -1,21 +1,20 @@
 """The compiled pass over the free branches of a restricted problem; fixed branches cost nothing.
 
-If only some branches may move, every sample's value is an affine function of what happens there.
-Between two free branches on one path, and above the topmost one, the gates of the fixed branches
-multiply to a number per sample; below a free branch, all leaves that no further free branch leads
-to add up to a number per sample and side. What is left is a forest of the free branches. With
-``factor`` the product of fixed gates above a branch (down from the next free branch above it, or
-from the root and then times the sample's weight), and ``base`` the value of the fixed part of a
-side,
+If only some branches are free, the value of a row is an affine function of the gates there. The
+gates of fixed branches between two free branches on one path, and above the topmost free one,
+multiply to one number per row; the leaves below a free branch that no further free branch leads to
+sum to one number per row and side. What is left is a forest of the free branches. With ``factor``
+the product of the fixed gates above a branch (from the next free branch above it, or from the root
+and then times the weight of the row), and ``base`` the value of the fixed part of a side,
 
     V[side of t]  = base[side of t] + sum of factor[u] V[u] over the free branches u next below
     V[t]          = p V[left] + (1 - p) V[right]
-    total         = sum over samples and topmost branches of factor[t] V[t]
+    total         = sum over rows and topmost branches of factor[t] V[t]
     reach[t]      = factor[t], times reach and gate of the next free branch above
     d total / dz  = reach[t] steepness p (1 - p) (V[left] - V[right])
 
-Bases come in two kinds, for the expected cost and for the class rates; a pass uses
-``cost_share * cost - price[class] * rate``. Shapes: everything per branch is (n_free, n_rows).
+There are two bases, for the expected cost and for the class rates; a pass uses
+``cost_share * cost - price[class] * rate``. Arrays per branch have shape (n_free, n_rows).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from softsplit.tree.routing import TILE, open_gates
 
 
 class BlockRows(NamedTuple):
-    """The free branches, in heap order (a parent before its children), and what is fixed."""
+    """The free branches, in heap order (a parent before its children), and the fixed part."""
 
     features: FloatArray  # (n_features, n_rows) of the rows that reach a free branch
     starts: NDArray[np.int64]  # (n_classes + 1,)
@@ -44,12 +43,12 @@ class BlockRows(NamedTuple):
     rate_left: FloatArray
     rate_right: FloatArray
     cost_constant: float  # of the leaves that no free branch leads to
-    rate_constants: FloatArray  # (n_classes,): the same in the mass that is classified correctly
+    rate_constants: FloatArray  # (n_classes,): the correct mass of those leaves
 
 
 @shared
-def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):  # type: ignore[no-untyped-def]
-    """Total of all samples; ``slopes`` becomes d total / d score.
+def block_pass(scores, slopes, block, steepness, cost_share, price, correct_mass):  # type: ignore[no-untyped-def]
+    """Return the total over all rows; write d total / d score to ``slopes``.
 
     Parameters
     ----------
@@ -58,8 +57,8 @@ def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):
     block : BlockRows
     steepness, cost_share : float
     price : array (n_classes,)
-    right_mass : array (n_classes,)
-        Overwritten with the total of the rate bases: the mass classified correctly.
+    correct_mass : array (n_classes,)
+        Overwritten with the total of the rate bases: the correctly classified mass.
     """
     n_free = scores.shape[0]
     left, right = np.empty((n_free, TILE)), np.empty((n_free, TILE))
@@ -70,12 +69,13 @@ def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):
     starts = block.starts
     total = block.cost_constant
     for group in range(len(starts) - 1):
-        right_mass[group] = block.rate_constants[group]
+        correct_mass[group] = block.rate_constants[group]
         for begin in range(starts[group], starts[group + 1], TILE):
             size = min(TILE, starts[group + 1] - begin)
             for t in range(n_free):
                 open_gates(scores[t], begin, size, steepness, left[t], right[t], powers, bits)
-            right_mass[group] += _lift(
+            # The correct mass first: the second pass upwards leaves the V that the slopes need.
+            correct_mass[group] += _lift(
                 block, left, right, begin, size, 0.0, -1.0, on_left, on_right, reach
             )
             total += _lift(
@@ -87,9 +87,10 @@ def block_pass(scores, slopes, block, steepness, cost_share, price, right_mass):
 
 @compiled
 def _lift(block, left, right, begin, size, cost_share, price, on_left, on_right, values):  # type: ignore[no-untyped-def]
-    """V of both sides of every branch, from the lowest up; the total of the tile."""
+    """Write V of both sides of every branch, from the lowest up; return the total of the tile."""
     n_free = left.shape[0]
     total = 0.0
+    # Base of each side.
     for t in range(n_free):
         for i in range(size):
             row = begin + i
@@ -97,6 +98,7 @@ def _lift(block, left, right, begin, size, cost_share, price, on_left, on_right,
             on_right[t, i] = (
                 cost_share * block.cost_right[t, row] - price * block.rate_right[t, row]
             )
+    # factor[t] V[t] is added to the side of the next free branch above, or to the total.
     for t in range(n_free - 1, -1, -1):
         factor = block.factors[t]
         for i in range(size):
@@ -115,10 +117,11 @@ def _lift(block, left, right, begin, size, cost_share, price, on_left, on_right,
 
 @compiled
 def _spread(block, left, right, begin, size, on_left, on_right, reach, steepness, slopes):  # type: ignore[no-untyped-def]
-    """Reach and slopes from the topmost branches down."""
+    """Write reach and slopes from the topmost branches down."""
     for t in range(left.shape[0]):
         factor, here, slope = block.factors[t], reach[t], slopes[t]
         above = block.parents[t]
+        # reach[t] = factor[t], times reach and gate of the next free branch above.
         if above < 0:
             for i in range(size):
                 here[i] = factor[begin + i]
@@ -126,6 +129,7 @@ def _spread(block, left, right, begin, size, on_left, on_right, reach, steepness
             gate = left[above] if block.on_left[t] else right[above]
             for i in range(size):
                 here[i] = factor[begin + i] * reach[above, i] * gate[i]
+        # d total / dz = gamma reach p (1 - p) (V[left] - V[right]).
         for i in range(size):
             gates = left[t, i] * right[t, i]
             slope[begin + i] = steepness * here[i] * gates * (on_left[t, i] - on_right[t, i])

@@ -1,12 +1,12 @@
-"""Rows in memory: the engine that most fits use, compiled and without copies.
+"""The engines of rows in memory: ``CompiledRows``, the default, and ``ThreadedRows``.
 
-``CompiledRows`` answers the questions of base.py, a piece of rows at a time. Compiled descents do
-not go through it: they take its arrays (``Passes``) and call the same pass themselves, since on a
-small problem a call from Python costs more than the pass.
+``CompiledRows`` computes the sums of base.py, a chunk of rows at a time. Compiled descents do not
+call ``evaluate``: they take the arrays (``Passes``) and call the compiled pass themselves, since on
+a small problem a call from Python costs more than the pass.
 
-``ThreadedRows`` are many rows whose passes threads share: all goes through ``evaluate``. Compiled
-descents hold arrays of branches x rows and run on one thread; on many rows a descent in Python over
-these sums (row_sums.py) is faster, and takes no more memory than the rows.
+``ThreadedRows`` shares the passes over many rows among threads (row_sums.py). Compiled descents
+hold arrays of branches x rows and run on one thread; on many rows a descent in Python over these
+sums is faster and needs no memory beyond the rows.
 """
 
 from __future__ import annotations
@@ -32,14 +32,22 @@ from softsplit.support.compiling import compiled, from_python
 from softsplit.support.row_budgets import ROWS as BUDGETS
 from softsplit.tree.routing import TILE
 
-ROWS = 16_384
-"""Rows evaluated at a time."""
-
 CHUNK = 256
-"""Rows whose part of a Newton matrix is added up at a time."""
+"""Rows summed at a time in a Hessian; a compile-time constant of curvature.py."""
 
-KEPT = 65_536
-"""Rows times branches up to which the gates of all rows are kept for a second pass: a megabyte."""
+
+@dataclass(frozen=True)
+class PassOptions:
+    """Memory of passes over rows in memory."""
+
+    chunk_rows: int = 16_384
+    """Rows that ``evaluate`` processes at a time, to avoid an array of branches x all rows."""
+
+    kept_gates: int = 65_536
+    """Largest rows x branches for which gates of all rows are kept for a second pass: 1 MB."""
+
+
+OPTIONS = PassOptions()
 
 NOTHING = np.zeros(0)
 NO_ROWS = np.zeros((0, 0))
@@ -47,7 +55,7 @@ NO_GATES = np.zeros((0, 0, 0))
 
 
 class TreeRows(NamedTuple):
-    """Rows that go through the whole tree, as the compiled pass takes them."""
+    """The arguments of the compiled pass over the whole tree."""
 
     features: FloatArray  # (n_features, n_rows)
     starts: NDArray[np.int64]  # (n_classes + 1,)
@@ -58,7 +66,7 @@ class TreeRows(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """A question to rows in memory, and room for its answer."""
+    """Arguments, results and work arrays of the compiled passes over rows in memory."""
 
     rows: Any  # TreeRows, or BlockRows of block_pass.py
     table: FloatArray  # (n_classes, n_leaves)
@@ -70,8 +78,8 @@ class Passes(NamedTuple):
     rate_slopes: FloatArray  # the same for the class rates; (0, 0) under the identity
     outer_curvature: FloatArray  # (n_rows,): see tree_pass; (0,) under the identity
     mass: FloatArray  # (n_classes, n_leaves): d value / d table
-    correct_mass: FloatArray  # (n_classes,): mass that is classified correctly
-    price: FloatArray  # (n_classes,): what a unit of that mass is worth
+    correct_mass: FloatArray  # (n_classes,): correctly classified mass
+    price: FloatArray  # (n_classes,): price of a unit of that mass
     priced: FloatArray  # (n_classes, n_leaves): the table less these prices
     gates: FloatArray  # (2, n_branches, n_rows or TILE): see pass_tiles
     room: FloatArray  # (2 n_branches + 1, TILE): the same
@@ -86,10 +94,10 @@ class PassesType(types.StructRef):
 
 
 class PassesReference(structref.StructRefProxy):
-    """The fields of ``Passes``, for compiled functions.
+    """The fields of ``Passes`` behind one pointer, for compiled functions.
 
-    They hand it on as one pointer. A named tuple is handed on as all of its arrays, and what calls
-    another function with it takes twice as long to compile.
+    Numba passes a named tuple as all of its arrays, and functions that pass it on take twice as
+    long to compile.
     """
 
 
@@ -103,7 +111,7 @@ def _passes_reference(p):  # type: ignore[no-untyped-def]
 
 @compiled
 def passes_of(p):  # type: ignore[no-untyped-def]
-    """The arrays of a ``PassesReference``, for functions that do not count references."""
+    """Return the arrays of a ``PassesReference``, for functions compiled without refcounts."""
     return Passes(
         p.rows, p.table, p.leaf_classes, p.steepness, p.outer, p.scores, p.slopes, p.rate_slopes,
         p.outer_curvature, p.mass, p.correct_mass, p.price, p.priced, p.gates, p.room, p.chosen,
@@ -112,37 +120,38 @@ def passes_of(p):  # type: ignore[no-untyped-def]
 
 
 def passes_reference(passes: Passes) -> PassesReference:
-    """What compiled functions take of ``passes``; the arrays are the same."""
+    """Return ``passes`` as compiled functions take it; the arrays are shared."""
     made: PassesReference = from_python(_passes_reference, passes)
     return made
 
 
 class InMemory(ABC):
-    """What compiled descents ask of an engine besides: its arrays."""
+    """The further interface of engines on which compiled descents run: their arrays."""
 
     branches: NDArray[np.int64] | None
-    """The branches that they move; None if all."""
+    """The free branches; None if all."""
 
     @abstractmethod
-    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
-        """Arrays for passes; with those for rates and Newton steps of a ``bent`` function."""
+    def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
+        """Return arrays for passes; if ``nonlinear``, also those that rates and Newton steps under
+        another outer function than the identity need."""
 
     @abstractmethod
-    def asked(
+    def with_table(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
     ) -> Passes:
-        """``passes`` over these rows for a table, and for the rates of these leaf classes.
+        """Return ``passes`` with this table and, for the class rates, these leaf classes.
 
-        It may be ``passes`` itself, with other numbers in its arrays.
+        It may be ``passes`` itself, with its arrays overwritten.
         """
 
     @abstractmethod
     def mass(self, passes: Passes) -> FloatArray:
-        """d value / d table at the last evaluation, (n_classes, n_leaves)."""
+        """Return d value / d table at the last evaluation, shape (n_classes, n_leaves)."""
 
 
 def room_for_curvature(n_rows: int, n_features: int) -> dict[str, Any]:
-    """The last three fields of ``Passes``."""
+    """Return the last three fields of ``Passes``."""
     size = min(n_rows, CHUNK)
     return {
         "chosen": np.empty(size, dtype=np.uint64),
@@ -153,7 +162,7 @@ def room_for_curvature(n_rows: int, n_features: int) -> dict[str, Any]:
 
 @cache
 def tree_shape(n_branches: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The branch above each branch of a whole tree, and on which side of it."""
+    """Return the parent of each branch of a whole tree, and whether it is the left child."""
     branches = np.arange(n_branches, dtype=np.int64)
     return (branches + 1) // 2 - 1, branches % 2 == 1
 
@@ -163,11 +172,12 @@ class CompiledRows(OfSamples, InMemory):
     """Rows in the memory of this process."""
 
     samples: Samples
+    options: PassOptions = OPTIONS
     branches: None = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_arrays(cls, *arrays: Any, **options: Any) -> CompiledRows:
-        """The rows that ``Samples.from_arrays`` makes of these arguments."""
+        """Return the rows that ``Samples.from_arrays`` makes of these arguments."""
         return cls(Samples.from_arrays(*arrays, **options))
 
     @property
@@ -188,11 +198,11 @@ class CompiledRows(OfSamples, InMemory):
         return CompiledRows(self.samples.of_class(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
-        """The same rows with some of their columns, not copied."""
+        """Return the same rows with a subset of their columns, not copied."""
         return ThreadedRows(self.samples, columns=columns)
 
     def in_threads(self, threads: int) -> ThreadedRows:
-        """The same rows, passes over which are shared by so many threads."""
+        """Return the same rows with passes shared by ``threads`` threads."""
         return ThreadedRows(self.samples, threads)
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
@@ -206,16 +216,17 @@ class CompiledRows(OfSamples, InMemory):
         return Sums(found.value, found.splits, plain.mass, found.mass)
 
     def _pass(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
-        """Two matrix products with the features and one pass, ROWS at a time."""
+        """Return the sums by two matrix products with the features and one pass, by chunks."""
         samples, n_features = self.samples, self.n_features
         value, mass = 0.0, np.zeros_like(table)
-        # In this order in memory the products have the bits of those with (n_features, n_branches).
+        # Fortran order gives the same bits as a product with an array (n_features, n_branches).
         scaled = np.asfortranarray(splits[:, :-1]) / n_features
         slopes = np.zeros((n_features + 1, len(splits)))
-        for begin in range(0, samples.n_rows, ROWS):
-            rows, starts = slice(begin, begin + ROWS), samples.starts
+        chunk = self.options.chunk_rows
+        for begin in range(0, samples.n_rows, chunk):
+            rows, starts = slice(begin, begin + chunk), samples.starts
             features = samples.features[:, rows]
-            if samples.n_rows > ROWS:
+            if samples.n_rows > chunk:
                 starts = np.clip(starts - begin, 0, features.shape[1])
             scores, part = np.dot(scaled, features), np.empty_like(table)
             scores -= splits[:, -1:]
@@ -228,10 +239,11 @@ class CompiledRows(OfSamples, InMemory):
             slopes[-1] -= scores.sum(axis=1)
         return Sums(float(value), slopes.T, mass, mass)
 
-    def passes(self, n_branches: int, n_leaves: int, outer: int, bent: bool = False) -> Passes:
+    def passes(self, n_branches: int, n_leaves: int, outer: int, nonlinear: bool = False) -> Passes:
         samples = self.samples
         each = (n_branches, self.n_rows)
         shape = (self.n_classes, n_leaves)
+        kept = n_branches * self.n_rows <= self.options.kept_gates
         return Passes(
             rows=TreeRows(
                 samples.features, samples.starts, samples.weights, samples.class_totals,
@@ -243,18 +255,18 @@ class CompiledRows(OfSamples, InMemory):
             outer=outer,
             scores=np.empty(each),
             slopes=np.empty(each),
-            rate_slopes=np.zeros(each) if bent else NO_ROWS,  # a price of zero takes nothing off
-            outer_curvature=np.empty(self.n_rows) if bent else NOTHING,
+            rate_slopes=np.zeros(each) if nonlinear else NO_ROWS,  # zeros: no price is subtracted
+            outer_curvature=np.empty(self.n_rows) if nonlinear else NOTHING,
             mass=np.empty(shape),
             correct_mass=np.empty(self.n_classes),
             price=np.zeros(self.n_classes),
             priced=np.empty(shape),
-            gates=np.empty((2, n_branches, self.n_rows if each[0] * each[1] <= KEPT else TILE)),
+            gates=np.empty((2, n_branches, self.n_rows if kept else TILE)),
             room=np.empty((2 * n_branches + 1, TILE)),
             **room_for_curvature(self.n_rows, self.n_features),
         )  # fmt: skip
 
-    def asked(
+    def with_table(
         self, passes: Passes, table: FloatArray, leaf_classes: FloatArray, steepness: float
     ) -> Passes:
         passes.table[...] = table
@@ -270,7 +282,7 @@ class CompiledRows(OfSamples, InMemory):
 
 @dataclass(frozen=True)
 class ThreadedRows(OfSamples):
-    """Rows in the memory of this process, or with ``columns`` some of their columns, not copied."""
+    """Rows in memory with passes shared by threads; ``columns`` selects a subset, not copied."""
 
     samples: Samples
     threads: int = 1
@@ -300,11 +312,11 @@ class ThreadedRows(OfSamples):
         return self._with(self.samples.of_class(k))
 
     def of_columns(self, columns: NDArray[np.intp]) -> ThreadedRows:
-        """The same rows with some of their columns."""
+        """Return the same rows with a subset of their columns."""
         return replace(self, columns=columns)
 
     def in_threads(self, threads: int) -> ThreadedRows:
-        """The same rows, passes over which are shared by so many threads."""
+        """Return the same rows with passes shared by ``threads`` threads."""
         return replace(self, threads=threads)
 
     def _with(self, samples: Samples) -> ThreadedRows:

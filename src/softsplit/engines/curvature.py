@@ -1,17 +1,20 @@
-"""Second derivatives of the sums over rows in memory, for Newton steps.
+"""The Hessian of the sums over rows in memory, for Newton steps.
 
 With g_ti = dF/dz_ti from the pass and gates p, q = 1 - p, the second derivatives of the loss in the
-scores are, where the outer function f is the identity,
+scores of one row are, where the outer function f is the identity,
 
     d2 / dz_t dz_t = steepness (q_t - p_t) g_t
     d2 / dz_s dz_t = steepness q_s g_t      if t lies left of s,  - steepness p_s g_t  if right
 
-and zero for branches that are not on one path. Another f adds g_s g_t f'' / (weight f'^2) for every
-pair of branches, with g of the loss alone. Rows whose gates are saturated have g = 0 and drop out,
-as do coefficients that are fixed: what is left is small.
+and zero for branches that are not on one path. Another f adds the outer curvature
+g_s g_t f'' / (weight f'^2) for every pair of branches, with g of the loss alone. By the chain rule
+an entry of the Hessian in theta is sum_i (d2 / dz_s dz_t) (dz_s / d theta_sj) (dz_t / d theta_tk)
+with dz / d theta = (x / n_features, -1). Rows whose gates are saturated have g = 0 and drop out, as
+do fixed coefficients: what is left is small.
 
-A *variable* is a coefficient that moves, or several that are tied and move as one: ``index`` gives
-the variable of every entry of theta (-1: none) and ``signs`` how the entry follows it.
+A *variable* is a free coefficient, or several tied ones that move as one: ``index`` (n_branches,
+n_features + 1) gives the variable of every entry of theta (-1: fixed) and ``signs`` its sign.
+Shape of the Hessian: (n_variables, n_variables).
 """
 
 from __future__ import annotations
@@ -25,12 +28,12 @@ from softsplit.support.compiling import compiled, compiled_uncounted
 from softsplit.tree.routing import open_gates
 
 NEGLIGIBLE = 1e-6
-"""Rows whose slopes are smaller than this part of the largest one do not count."""
+"""Rows with smaller slopes, relative to the largest one, are skipped; a compile-time constant."""
 
 
 @compiled_uncounted
 def least_slope(passes, free):  # type: ignore[no-untyped-def]
-    """What a slope must exceed for its row to count; zero if no row does."""
+    """Return the threshold below which the slope of a row is negligible."""
     slopes = passes.slopes
     largest = 0.0
     for t in range(slopes.shape[0]):
@@ -43,9 +46,9 @@ def least_slope(passes, free):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _next_rows(slopes, least, begin, rows):  # type: ignore[no-untyped-def]
-    """Rows from ``begin`` on whose slope at one branch is larger than ``least``, to ``rows``.
+    """Write the next rows from ``begin`` on with a slope above ``least`` to ``rows``.
 
-    As many as there is room for: their number, and where to go on.
+    Return their number, at most ``rows.size``, and the row at which to continue.
     """
     count, rest = 0, slopes[begin:]
     for i in range(rest.size):
@@ -59,7 +62,7 @@ def _next_rows(slopes, least, begin, rows):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _entries(index, members):  # type: ignore[no-untyped-def]
-    """The coefficients of one branch that move, to ``members``; their number."""
+    """Write the free coefficients of one branch to ``members``; return their number."""
     count = 0
     for j in range(index.size):
         if index[j] >= 0:
@@ -70,10 +73,10 @@ def _entries(index, members):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def add_branch(index, signs, passes, least, t, members, matrix):  # type: ignore[no-untyped-def]
-    """Second derivatives of branch t with itself and with the branches above it.
+    """Add the second derivatives of branch t with itself and with the branches above it.
 
-    They are added on and above the diagonal of the matrix. Rows are taken in chunks, so that their
-    lines stay in the cache and take little memory. ``members`` (2, n_features + 1) is scratch.
+    Entries on and above the diagonal of ``matrix`` are added. Rows are processed in chunks that
+    stay in the cache. ``members`` (2, n_features + 1) is scratch.
     """
     slope, kept, scores, steepness = passes.slopes[t], passes.gates, passes.scores, passes.steepness
     features, parents, on_left = passes.rows.features, passes.rows.parents, passes.rows.on_left
@@ -84,11 +87,13 @@ def add_branch(index, signs, passes, least, t, members, matrix):  # type: ignore
     while begin < slope.size:
         count, begin = _next_rows(slope, least, begin, passes.chosen)
         rows = passes.chosen[:count]
+        # Branch t with itself: factor steepness (q_t - p_t) g_t.
         _gather_lines(index, parents, t, features, rows, lines)
         _gates_of(scores[t], kept, t, rows, steepness, gates, powers, factor)
         _own_factors(gates, slope, rows, steepness, factor)
         _weigh(lines, mine, n_mine, factor, count, weighted)
         _add_block(weighted, mine, n_mine, lines, mine, n_mine, count, t, t, index, signs, matrix)
+        # Branch t with each ancestor s: factor steepness q_s g_t, or -steepness p_s g_t.
         node, other = t, parents[t]
         while other >= 0:
             _gates_of(scores[other], kept, other, rows, steepness, gates, powers, factor)
@@ -104,7 +109,7 @@ def add_branch(index, signs, passes, least, t, members, matrix):  # type: ignore
 
 @compiled_uncounted
 def _gather_lines(index, parents, t, features, rows, lines):  # type: ignore[no-untyped-def]
-    """dz / d coefficient at ``rows``, for all coefficients that move at branch t or above it."""
+    """Write dz / d theta_j at ``rows`` for all coefficients j free at branch t or above it."""
     n_features = features.shape[0]
     share = 1.0 / n_features
     for j in range(n_features):
@@ -122,9 +127,9 @@ def _gather_lines(index, parents, t, features, rows, lines):  # type: ignore[no-
 
 @compiled_uncounted
 def _gates_of(scores, kept, t, rows, steepness, gates, powers, chosen):  # type: ignore[no-untyped-def]
-    """Gates of branch t at ``rows``, from ``kept`` if those of all rows are there.
+    """Write the gates of branch t at ``rows``, copied from ``kept`` if it holds those of all rows.
 
-    ``powers`` and ``chosen`` may be overwritten.
+    ``powers`` and ``chosen`` are scratch.
     """
     left, right = gates[0], gates[1]
     if kept.shape[2] >= scores.size:
@@ -141,6 +146,7 @@ def _gates_of(scores, kept, t, rows, steepness, gates, powers, chosen):  # type:
 
 @compiled_uncounted
 def _own_factors(gates, slopes, rows, steepness, factor):  # type: ignore[no-untyped-def]
+    """factor = steepness (q_t - p_t) g_t."""
     left, right = gates[0], gates[1]
     for r in range(rows.size):
         factor[r] = steepness * (right[r] - left[r]) * slopes[rows[r]]
@@ -148,6 +154,7 @@ def _own_factors(gates, slopes, rows, steepness, factor):  # type: ignore[no-unt
 
 @compiled_uncounted
 def _factors_above(gates, slopes, rows, steepness, on_left, factor):  # type: ignore[no-untyped-def]
+    """factor = steepness q_s g_t where t lies left of s, else -steepness p_s g_t."""
     left, right = gates[0], gates[1]
     for r in range(rows.size):
         gate = right[r] if on_left else -left[r]
@@ -156,6 +163,7 @@ def _factors_above(gates, slopes, rows, steepness, on_left, factor):  # type: ig
 
 @compiled_uncounted
 def _weigh(lines, members, count, factor, size, weighted):  # type: ignore[no-untyped-def]
+    """weighted_j = factor * dz / d theta_j for the free coefficients of a branch."""
     for k in range(count):
         line, result = lines[members[k]], weighted[members[k]]
         for r in range(size):
@@ -166,9 +174,9 @@ def _weigh(lines, members, count, factor, size, weighted):  # type: ignore[no-un
 def _add_block(  # type: ignore[no-untyped-def]
     weighted, mine, n_mine, lines, theirs, n_theirs, size, t, other, index, signs, matrix
 ):
-    """Add the products of weighted lines with lines: of branch t with itself, or with another.
+    """Add sum_r weighted_i lines_j for coefficients i of branch t and j of branch ``other``.
 
-    Of the products with itself those below the diagonal are left out; all others stand for two.
+    For ``other`` = t the entries below the diagonal are skipped.
     """
     for a in range(0, n_mine, 2):
         two = min(a + 1, n_mine - 1)
@@ -188,6 +196,10 @@ def _add_block(  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _add_entry(index, signs, t, i, other, j, value, matrix):  # type: ignore[no-untyped-def]
+    """Add one product to the Hessian entry of its two variables.
+
+    Two different coefficients tied to one variable contribute twice, as (i, j) and as (j, i).
+    """
     v, w = index[t, i], index[other, j]
     value *= signs[t, i] * signs[other, j]
     if v == w and not (t == other and i == j):
@@ -197,7 +209,10 @@ def _add_entry(index, signs, t, i, other, j, value, matrix):  # type: ignore[no-
 
 @compiled
 def _design(index, signs, features, rows, t):  # type: ignore[no-untyped-def]
-    """dz_ti over the entries of branch t that move (one line each), and their variables."""
+    """Return signed dz_t / d theta_tj of the free coefficients j of a branch, and their variables.
+
+    Shapes (n_free, n_rows) and (n_free,).
+    """
     width = index.shape[1]
     count = 0
     for j in range(width):
@@ -224,12 +239,13 @@ def _design(index, signs, features, rows, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_outer_curvature(index, signs, passes, matrix):  # type: ignore[no-untyped-def]
-    """What an outer function that is not the identity adds: sum_i bend_i (g dz)(g dz)'."""
+    """Add sum_i k_i u_i u_i' with k = f'' / (weight f'^2) and u_i = sum_t g_ti dz_ti / d theta."""
     rows_of, outer_curvature = passes.rows, passes.outer_curvature
     n_branches, n_rows = passes.slopes.shape
     n_variables = matrix.shape[0]
     for begin in range(0, n_rows, CHUNK):
         rows = np.arange(begin, min(begin + CHUNK, n_rows))
+        # u_i of every row, (n_variables, n_rows of the chunk).
         moved = np.zeros((n_variables, rows.size))
         for t in range(n_branches):
             lines, variables = _design(index, signs, rows_of.features, rows, t)
@@ -237,6 +253,7 @@ def add_outer_curvature(index, signs, passes, matrix):  # type: ignore[no-untype
                 slope = _slope_of_loss(passes, t, rows[r])
                 for a in range(variables.size):
                     moved[variables[a], r] += slope * lines[a, r]
+        # sum_i k_i u_i u_i' as a product of matrices.
         weighted = np.empty((n_variables, rows.size))
         for a in range(n_variables):
             for r in range(rows.size):
@@ -250,7 +267,7 @@ def add_outer_curvature(index, signs, passes, matrix):  # type: ignore[no-untype
 
 @compiled
 def _slope_of_loss(passes, t, row):  # type: ignore[no-untyped-def]
-    """The slope without the priced rates, which are linear and bend nothing."""
+    """Return the slope without the priced rates, which are linear in V: f'' belongs to the loss."""
     slope = passes.slopes[t, row]
     if passes.rate_slopes.shape[1] > 0:
         for k in range(passes.price.size):
@@ -261,9 +278,9 @@ def _slope_of_loss(passes, t, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def rate_gradient(passes, k, gradient):  # type: ignore[no-untyped-def]
-    """Derivative of the rate of class k, by branch and coefficient, to ``gradient``.
+    """Write the gradient of the rate of class k in theta to ``gradient``.
 
-    Rows are taken in chunks: no array of all rows and branches is needed besides ``passes``.
+    Rows are processed in chunks, so that no further array of branches x rows is needed.
     """
     rows = passes.rows
     n_branches, n_features = passes.scores.shape[0], rows.features.shape[0]
@@ -274,12 +291,13 @@ def rate_gradient(passes, k, gradient):  # type: ignore[no-untyped-def]
     gradient[:, :] = 0.0
     for begin in range(rows.starts[k], rows.starts[k + 1], length):
         size = min(length, rows.starts[k + 1] - begin)
-        slopes[:, :] = 0.0  # the last chunk may be shorter
+        slopes[:, :] = 0.0  # the last chunk may be shorter: its rest adds zeros
         for j in range(n_features):
             for i in range(size):
                 features[j, i] = rows.features[j, begin + i]
             for i in range(size, length):
                 features[j, i] = 0.0
+        # sum_i (d rate / dz_ti) (x_i / n_features, -1).
         rate_slopes(rows, passes, k, begin, size, every, slopes)
         np.dot(slopes, features.T, products)
         for t in range(n_branches):

@@ -1,4 +1,4 @@
-"""What a row adds to the loss, as a function of its mixed value: the *outer function* of a loss.
+"""The outer function f of a loss: the loss of a row as a function of its mixed value.
 
 A row of class k that reaches leaf l with probability P_l has the mixed value V = sum_l P_l W[k, l],
 where W is the table of the loss. The loss of the row is f(V):
@@ -7,8 +7,8 @@ where W is the table of the loss. The loss of the row is f(V):
     LOGARITHM   f = -log V     f' = -1 / V     f'' = 1 / V^2    negative log-likelihood
     SQUARE      f = V^2        f' = 2 V        f'' = 2          squared error
 
-Another one takes a number and a branch in ``outer_terms``. f has no parameters: a family takes a
-number for each member.
+To add one, give it a number and a branch in ``outer_terms``. f has no parameters: a parametric
+family needs a number for each member.
 """
 
 from __future__ import annotations
@@ -16,31 +16,37 @@ from __future__ import annotations
 import numpy as np
 
 from softsplit.support.compiling import compiled, inlined
+from softsplit.tree.routing import LN2_HIGH, LN2_LOW
 
 IDENTITY, LOGARITHM, SQUARE = OUTERS = tuple(range(3))
 
+# Compile-time constants of the kernels.
+
 TINY_PROBABILITY = 1e-300
-"""Floor under the logarithm: the value stays finite where a gate has underflowed."""
+"""Lower bound of the argument of the logarithm: the loss stays finite if a gate underflows."""
 
 HALF_ROOT_BITS = 0x3FE6A09E667F3BCD
 """The bits of sqrt(1/2): a number is 2^k m with m between sqrt(1/2) and sqrt(2)."""
 
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-
 
 @inlined
 def logarithms(numbers, bits, scratch, size):  # type: ignore[no-untyped-def]
-    """Replace the first numbers, positive and normal, by their logarithms.
+    """Replace the first ``size`` numbers, positive and normal, by their natural logarithms.
 
-    ``bits`` is ``numbers`` seen as integers; ``scratch`` is overwritten. log(2^k m) = k log 2 +
-    log m, and with s = (m - 1) / (m + 1) log m = 2 s + 2 s^3 / 3 + 2 s^5 / 5 + ..., whose
-    coefficients are those of the best polynomial (fdlibm). Written out because calls of the
-    library's log cannot be vectorised.
+    ``bits`` is a view of ``numbers`` as integers; ``scratch`` is overwritten. The method and the
+    coefficients Lg1 .. Lg7 are those of ``__ieee754_log`` of fdlibm (Sun Microsystems, 1993):
+    log(2^k m) = k log 2 + log m, and with f = m - 1, s = f / (2 + f)
+
+        log m = f - f^2 / 2 + s (f^2 / 2 + R(s^2)),    R(z) = Lg1 z + ... + Lg7 z^7 (minimax)
+
+    It is written out because calls of a library's log cannot be vectorised.
     """
+    # k from the exponent bits; m between sqrt(1/2) and sqrt(2) remains in ``numbers``.
     for i in range(size):
         k = (bits[i] - HALF_ROOT_BITS) >> 52
         bits[i] -= k << 52
         scratch[i] = k
+    # R is split into odd and even coefficients, so that both are computed side by side.
     for i in range(size):
         k, f = scratch[i], numbers[i] - 1.0
         s = f / (2.0 + f)
@@ -57,7 +63,7 @@ def logarithms(numbers, bits, scratch, size):  # type: ignore[no-untyped-def]
 
 @compiled
 def outer_terms(outer, mixed):  # type: ignore[no-untyped-def]
-    """f(V), f'(V) and f''(V)."""
+    """Return f(V), f'(V) and f''(V)."""
     if outer == LOGARITHM:
         probability = max(mixed, TINY_PROBABILITY)
         return -np.log(probability), -1.0 / probability, 1.0 / (probability * probability)
@@ -68,7 +74,7 @@ def outer_terms(outer, mixed):  # type: ignore[no-untyped-def]
 
 @compiled
 def outer_values(outer, mixed):  # type: ignore[no-untyped-def]
-    """f(V) and f'(V) of many rows, for engines that are written in Python."""
+    """Return f(V) and f'(V) of many rows, for engines written in Python."""
     values, slopes = np.empty(mixed.size), np.empty(mixed.size)
     for i in range(mixed.size):
         values[i], slopes[i], _ = outer_terms(outer, mixed[i])

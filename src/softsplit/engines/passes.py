@@ -1,11 +1,12 @@
-"""The compiled steps from splits to sums, whichever rows in memory they are for.
+"""The compiled steps from splits to sums, for both kinds of rows in memory.
 
     scores      z = theta . (x / n_features, -1)                                  score_rows
-    value       sum_i weight_i f(V_i) - sum_k price_k right_k, with slopes        pass_rows
-    derivative  by theta: slopes times (x / n_features, -1), summed over rows     gather_gradient
+    value       sum_i weight_i f(V_i) - sum_k price_k correct_k, with slopes      pass_rows
+    gradient    d value / d theta = sum_i slope_i (x_i / n_features, -1)          gather_gradient
 
-Two kinds of rows are known, those of a whole tree and those of a block; numba compiles for the one
-it is handed: without blocks nothing is compiled for them.
+where correct_k = sum_l mass[k, l] c[k, l] is the correctly classified mass of class k. The two
+kinds of rows are those of a whole tree and those of a block; numba compiles for the type of its
+argument, so that nothing is compiled for blocks unless they are used.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ from softsplit.support.compiling import compiled, compiled_by_type, compiled_unc
 
 @compiled_uncounted
 def score_rows(theta, passes):  # type: ignore[no-untyped-def]
-    """Scores of all rows to ``passes.scores``."""
+    """Write the scores of all rows to ``passes.scores``."""
     scores_of(theta, passes.rows.features, passes.scores)
 
 
 @compiled_uncounted
 def gather_gradient(passes, free, gradient):  # type: ignore[no-untyped-def]
-    """Derivative by theta of the last pass to ``gradient``; zero for branches that are not free."""
+    """Write the gradient of the last pass in theta; zero for branches that are not free."""
     sums_of(passes.slopes, passes.rows.features, free, gradient)
 
 
 @compiled_uncounted
 def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    """Under the identity prices are part of the table; else the rates take a pass of their own.
+    """The pass of a whole tree; under the identity, prices are part of the table.
 
-    A pass with prices follows one without at the same scores, whose gates it finds opened.
+    A ``priced`` pass follows one without prices at the same scores, so that its gates are known.
     """
     table, leaf_classes, mass = passes.table, passes.leaf_classes, passes.mass
     n_classes, n_leaves = table.shape
     if passes.outer != IDENTITY:
-        return _pass_bent(rows, passes, priced, rated)
+        return _pass_nonlinear(rows, passes, priced, rated)
     if priced:
+        # W - price c: both terms are linear in the leaf probabilities.
         table = passes.priced
         for k in range(n_classes):
             for leaf in range(n_leaves):
@@ -53,13 +55,13 @@ def _pass_tree(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
         IDENTITY, mass, passes.outer_curvature, passes.gates, passes.room, priced,
     )  # fmt: skip
     if rated:
-        _add_correct_mass(mass, leaf_classes, passes.correct_mass)
+        _sum_correct_mass(mass, leaf_classes, passes.correct_mass)
     return value
 
 
 @compiled
-def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    """The same for an outer function that is not the identity."""
+def _pass_nonlinear(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
+    """The same for an outer function that is not the identity: rates take a pass of their own."""
     n_classes, n_leaves = passes.table.shape
     slopes, rate_slopes = passes.slopes, passes.rate_slopes
     value = pass_tiles(
@@ -67,14 +69,16 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
         passes.outer, passes.mass, passes.outer_curvature, passes.gates, passes.room, False,
     )  # fmt: skip
     if rated:
+        # Correct mass and its slopes: the table c under the identity.
         mass = np.empty((n_classes, n_leaves))
         pass_tiles(
             passes.scores, rate_slopes, rows.starts, rows.weights, passes.leaf_classes,
             passes.steepness, IDENTITY, mass, np.empty(0), passes.gates, passes.room,
             True,
         )  # fmt: skip
-        _add_correct_mass(mass, passes.leaf_classes, passes.correct_mass)
+        _sum_correct_mass(mass, passes.leaf_classes, passes.correct_mass)
     if priced:
+        # value - sum_k price_k correct_k, and its slopes.
         for k in range(n_classes):
             price = passes.price[k]
             for t in range(slopes.shape[0]):
@@ -85,7 +89,7 @@ def _pass_bent(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
 
 
 @compiled_uncounted
-def _add_correct_mass(mass, leaf_classes, correct_mass):  # type: ignore[no-untyped-def]
+def _sum_correct_mass(mass, leaf_classes, correct_mass):  # type: ignore[no-untyped-def]
     """correct_mass[k] = sum_l mass[k, l] c[k, l]."""
     for k in range(mass.shape[0]):
         total = 0.0
@@ -105,22 +109,22 @@ def _pass_block(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
 
 @compiled_by_type({TreeRows: _pass_tree, BlockRows: _pass_block})
 def pass_rows(rows, passes, priced, rated):  # type: ignore[no-untyped-def]
-    """The value at ``passes.scores``; slopes and, if ``rated``, the correct masses in ``passes``.
+    """Return the value at ``passes.scores``; write slopes and, if ``rated``, the correct mass.
 
-    If ``priced``, ``passes.price`` times the correct masses are taken off.
+    If ``priced``, ``passes.price`` times the correct mass is subtracted.
     """
 
 
 @compiled
 def _all_rate_slopes_tree(rows, passes, k):  # type: ignore[no-untyped-def]
-    return np.empty((0, 0))  # a piece at a time, to need no array of all rows
+    return np.empty((0, 0))  # ``rate_slopes`` computes them by chunks, without an array of all rows
 
 
 @compiled
 def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
     n_classes = rows.class_totals.size
     slopes, price = np.empty(passes.scores.shape), np.zeros(n_classes)
-    price[k] = -1.0 / rows.class_totals[k]
+    price[k] = -1.0 / rows.class_totals[k]  # cost_share 0 and this price give rate_k
     block_pass(passes.scores, slopes, rows, passes.steepness, 0.0, price, np.empty(n_classes))
     return slopes
 
@@ -129,7 +133,7 @@ def _all_rate_slopes_block(rows, passes, k):  # type: ignore[no-untyped-def]
     {TreeRows: _all_rate_slopes_tree, BlockRows: _all_rate_slopes_block}, makes_arrays=True
 )
 def all_rate_slopes(rows, passes, k):  # type: ignore[no-untyped-def]
-    """d rate_k / d score of all rows, for those kinds of rows that take them at once."""
+    """Return d rate_k / d score of all rows of a block; an empty array for a whole tree."""
 
 
 @compiled
@@ -137,6 +141,7 @@ def _rate_slopes_tree(rows, passes, k, begin, size, every, slopes):  # type: ign
     n_branches, n_leaves = passes.scores.shape[0], passes.table.shape[1]
     scores = np.empty((n_branches, size))
     table, mass = np.empty((1, n_leaves)), np.empty((1, n_leaves))
+    # rate_k = sum_i weight_i sum_l P_il c_kl / n_k: a pass over rows of one class.
     for leaf in range(n_leaves):
         table[0, leaf] = passes.leaf_classes[k, leaf] / rows.class_totals[k]
     for t in range(n_branches):
@@ -157,4 +162,7 @@ def _rate_slopes_block(rows, passes, k, begin, size, every, slopes):  # type: ig
 
 @compiled_by_type({TreeRows: _rate_slopes_tree, BlockRows: _rate_slopes_block})
 def rate_slopes(rows, passes, k, begin, size, every, slopes):  # type: ignore[no-untyped-def]
-    """d rate_k / d score of ``size`` rows of class k from ``begin`` on, to ``slopes``."""
+    """Write d rate_k / d score of ``size`` rows of class k from ``begin`` on to ``slopes``.
+
+    ``every`` is the result of ``all_rate_slopes``.
+    """

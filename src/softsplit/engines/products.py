@@ -1,13 +1,13 @@
-"""Products of a few splits with many rows, compiled: scores, and sums over rows.
+"""Compiled products of a few splits with many rows: scores and gradients.
 
-    scores      z[t, i] = theta[t] . (x_i / n_features, -1)
-    derivative  g[t]    = sum_i slope[t, i] (x_i / n_features, -1)
+    scores    z[t, i] = theta[t] . (x_i / n_features, -1)
+    gradient  g[t]    = sum_i slope[t, i] (x_i / n_features, -1)
 
 Shapes: theta and g (n_branches, n_features + 1), features (n_features, n_rows), z and slopes
-(n_branches, n_rows). One of the factors has as few rows as the tree has branches: a library for
-products of matrices would copy the features first, which takes as long as these loops. They take a
-tile of rows at a time, which stays in the cache, and four features and two branches together, each
-of which is then loaded once for several products.
+(n_branches, n_rows). One factor has only as many lines as the tree has branches: a BLAS library
+would first pack the features, which takes as long as these loops. The loops process a tile of rows
+at a time, which stays in the cache, and four features and two branches together (register
+blocking), so that each number is loaded once for several products.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 from softsplit.support.compiling import compiled_sums, compiled_uncounted
 
 ROWS = 256
-"""Rows of a tile."""
+"""Rows of a tile; a compile-time constant."""
 
 
 @compiled_uncounted
 def scores_of(theta, features, scores):  # type: ignore[no-untyped-def]
-    """Scores of all rows to ``scores``."""
+    """Write z[t, i] = theta[t] . (x_i / n_features, -1) of all rows to ``scores``."""
     n_branches, n_features = theta.shape[0], theta.shape[1] - 1
     n_rows = scores.shape[1]
     for begin in range(0, n_rows, ROWS):
@@ -29,6 +29,8 @@ def scores_of(theta, features, scores):  # type: ignore[no-untyped-def]
             score, threshold = scores[t, begin:end], theta[t, n_features]
             for i in range(score.size):
                 score[i] = -threshold
+        # Four features at a time: the root alone, then branches in pairs; of an even number of
+        # branches the last one alone.
         for j in range(0, n_features, 4):
             _add_four(theta[0], j, features, begin, end, scores[0, begin:end])
             for t in range(1, n_branches - 1, 2):
@@ -43,7 +45,7 @@ def scores_of(theta, features, scores):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _four_weights(split, j):  # type: ignore[no-untyped-def]
-    """Weights of features j .. j + 3; zero beyond the last."""
+    """Return the weights / n_features of features j .. j + 3; zero beyond the last feature."""
     n = split.size - 1
     return (
         split[j] / n,
@@ -55,7 +57,7 @@ def _four_weights(split, j):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _four_lines(features, j, begin, end):  # type: ignore[no-untyped-def]
-    """Features j .. j + 3 of a tile; the last one again beyond it."""
+    """Return features j .. j + 3 of a tile; beyond the last feature, the last one again."""
     last = features.shape[0] - 1
     return (
         features[j, begin:end],
@@ -85,7 +87,7 @@ def _add_four_to_two(split, other, j, features, begin, end, score, second):  # t
 
 @compiled_uncounted
 def sums_of(slopes, features, free, gradient):  # type: ignore[no-untyped-def]
-    """The derivative by all splits to ``gradient``; zero for branches that are not free."""
+    """Write g[t] = sum_i slope[t, i] (x_i / n_features, -1); zero for fixed branches."""
     n_branches, n_rows = slopes.shape
     n_features = features.shape[0]
     for t in range(n_branches):
@@ -93,6 +95,7 @@ def sums_of(slopes, features, free, gradient):  # type: ignore[no-untyped-def]
             gradient[t, j] = 0.0
     for begin in range(0, n_rows, ROWS):
         end = min(begin + ROWS, n_rows)
+        # Derivative by the threshold, then by the weights of two branches at a time.
         for t in range(n_branches):
             if free[t]:
                 gradient[t, n_features] -= _sum(slopes[t, begin:end])
@@ -113,7 +116,7 @@ def _sum(slope):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def _sum_features(slopes, t, features, begin, end, gradient):  # type: ignore[no-untyped-def]
-    """Add the products of a tile with all features, for branches t and t + 1."""
+    """Add sum_i slope[t, i] x_ij of a tile for all features j, for branches t and t + 1."""
     n_features, two = features.shape[0], min(t + 1, slopes.shape[0] - 1)
     first, second = slopes[t, begin:end], slopes[two, begin:end]
     for j in range(0, n_features, 4):
@@ -127,9 +130,10 @@ def _sum_features(slopes, t, features, begin, end, gradient):  # type: ignore[no
 
 @compiled_sums
 def eight_sums(first, second, w, x, y, z):  # type: ignore[no-untyped-def]
-    """Products of either of two lines with each of four others.
+    """Return the eight inner products of two lines with four others.
 
-    So many at a time that a processor, which needs four steps for each, need not wait for any.
+    Eight independent sums hide the latency of a fused multiply-add, about four cycles at two per
+    cycle.
     """
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     e, f, g, h = 0.0, 0.0, 0.0, 0.0
@@ -147,9 +151,9 @@ def eight_sums(first, second, w, x, y, z):  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def upper_products(lines, others, matrix):  # type: ignore[no-untyped-def]
-    """Products of each line with each of as many others, on and above the diagonal.
+    """Write the inner products lines[a] . others[b] for b >= a to ``matrix``.
 
-    Of what lies below, some is overwritten.
+    Some entries below the diagonal are overwritten with other numbers.
     """
     last = lines.shape[0] - 1
     for a in range(0, last + 1, 2):

@@ -1,4 +1,4 @@
-"""Engines by name, and engines of rows on a device, which an option provides."""
+"""The registry of engines, and the hooks of the option package that keeps rows on a device."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ from softsplit.tree.scaling import LinearScaling, Scaling
 EngineMaker = Callable[[Samples], RowEngine]
 
 ENGINES: dict[str, EngineMaker] = {"memory": CompiledRows}
-"""Engines of the core by name; ``options`` names further ones."""
+"""Engines of the core by name; option packages register further ones."""
 
 
 PARTS = (
-    "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "few", "evaluate",
+    "n_rows", "n_features", "n_classes", "class_totals", "mean_weight", "class_samples", "evaluate",
     "metric", "sample", "reweighed", "of_class",
 )  # fmt: skip
-"""What an engine must have."""
+"""Required members of an engine."""
 
 
 def make_engine(engine: Any, device: Any = None, *, single: bool = False) -> EngineMaker:
-    """The engine of that name, or the function that makes one of training rows.
+    """Return the function that makes an engine of training rows.
 
-    With a ``device`` it is that of rows there, in single or in double precision.
+    ``engine`` is a name or such a function. With a ``device``, rows are kept there, in ``single``
+    or double precision.
     """
     if device is not None:
         if not (isinstance(engine, str) and engine == "memory"):
@@ -69,9 +70,9 @@ def make_samples(
     device: Any = None,
     stay_single: bool = False,
 ) -> Samples:
-    """Scaled rows in canonical form; many of them are put in order on the device, if there is one.
+    """Return scaled rows in canonical form; many rows are sorted on the device, if there is one.
 
-    Those are the same samples, to the bit.
+    The device returns the same bits.
     """
     if device is not None and len(X) > ROWS.sorted_on_device and isinstance(scaling, LinearScaling):
         made: Samples = _devices(device).make_samples(
@@ -91,9 +92,10 @@ def arrived(
     device: Any,
     counts: FloatArray,
 ) -> Any:
-    """Many rows on a device, measured and scaled there.
+    """Return many rows on a device, with the scaling fitted and applied there.
 
-    None if they are few or do not fit, or if that kind of scaling cannot be measured on a device.
+    None if the rows are too few, do not fit, or have a ``kind`` of scaling that is not
+    fitted on a device.
     """
     if device is None or len(X) <= ROWS.sorted_on_device:
         return None
@@ -101,12 +103,12 @@ def arrived(
 
 
 def check_engine(rows: RowEngine, n_branches: int) -> None:
-    """Refuse an engine whose answers do not have the right form, before a solver trusts them.
+    """Check members of an engine and the shapes of its results before a solver uses it.
 
     Raises
     ------
     ValueError
-        One sentence that names the part.
+        If a member is absent or a result has a wrong shape; the message names it.
     """
     name = type(rows).__name__
     lacking = [part for part in PARTS if not hasattr(rows, part)]
@@ -129,5 +131,5 @@ def check_engine(rows: RowEngine, n_branches: int) -> None:
 
 
 def _devices(device: Any) -> Any:
-    """The option that keeps rows on a device."""
+    """Return the option package that keeps rows on a device."""
     return options.service("devices", f"device {shown(device)}", "leave device at None")

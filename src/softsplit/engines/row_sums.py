@@ -1,10 +1,10 @@
 """All sums of base.py over many rows in one pass, in pieces that threads share.
 
-A piece is a fixed number of rows, and its sums are a table of their own; the tables are added in
-the order of the pieces, so that the bits are the same for any number of threads. Within a piece a
-tile of rows at a time goes through scores, gates, values and slopes (tree_pass.py) and is added up
-while it is in the first-level cache: no array of branches x rows exists. Features may be in single
-precision; all arithmetic is in double precision.
+A piece is a fixed number of rows with sums of its own, which are added in the order of the pieces,
+so that the bits do not depend on the number of threads. Within a piece, scores, gates, values and
+slopes (formulas in tree_pass.py) are computed for a tile of rows and summed while the tile is in
+the first-level cache: there is no array of branches x rows. Features may be in single precision;
+all arithmetic is in double precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.routing import TILE, open_gates
 
 PIECE = 32_768
-"""Rows of a piece."""
+"""Rows of a piece, the unit of work of a thread; the bits of the sums depend on it."""
 
 
 def row_sums(
@@ -34,7 +34,7 @@ def row_sums(
     steepness: float,
     threads: int,
 ) -> Sums:
-    """The sums at a tree whose weights are those of some columns."""
+    """Return the sums at the tree with ``splits``, whose weights belong to ``columns``."""
     n_columns, n_rows = len(columns), samples.n_rows
     begins = range(0, n_rows, PIECE)
     weights = np.ascontiguousarray(splits[:, :-1]) / n_columns
@@ -69,7 +69,11 @@ def add_piece(  # type: ignore[no-untyped-def]
     features, columns, first, last, starts, weights, splits, thresholds, table, steepness, outer,
     by_split, mass, by_table,
 ):  # fmt: skip
-    """Value of the rows first .. last - 1; their other sums are added to the last three arrays."""
+    """Return the value of rows first .. last - 1; add d value / d theta, mass, d value / d table.
+
+    ``by_split`` (n_branches, n_columns + 1) gets sum_i slope_i (x_i, -1): the caller divides by
+    n_columns. ``splits`` are already divided.
+    """
     n_branches, n_columns = splits.shape
     left, right = np.empty((n_branches, TILE)), np.empty((n_branches, TILE))
     values, reach = np.empty((n_branches, TILE)), np.empty((n_branches, TILE))
@@ -83,15 +87,19 @@ def add_piece(  # type: ignore[no-untyped-def]
         low, high = max(starts[group], first), min(starts[group + 1], last)
         for begin in range(low, high, TILE):
             size = min(TILE, high - begin)
+            # The columns of the tile in double precision.
             for j in range(n_columns):
                 line, column = lines[j], features[columns[j]]
                 for i in range(size):
                     line[i] = column[begin + i]
+            # z, gates, V upwards, and f with weight f' at the root.
             _score(splits, thresholds, lines, size, scores)
             for t in range(n_branches):
                 open_gates(scores[t], 0, size, steepness, left[t], right[t], powers, bits)
             lift_values(left, right, 0, table, starts, begin, size, values)
             total += chain(values[0], weights, begin, size, outer, reach[0], none, powers, bits)
+            # Downwards with weight f' (``reach``) and with the weight alone (``plain``); slopes
+            # replace the scores, and their products with the columns are added.
             for i in range(size):
                 plain[0, i] = weights[begin + i]
             _spread(left, right, table[group], size, values, reach, plain, steepness, scores,
@@ -102,7 +110,7 @@ def add_piece(  # type: ignore[no-untyped-def]
 
 @compiled
 def _score(splits, thresholds, lines, size, scores):  # type: ignore[no-untyped-def]
-    """Scores of a tile; zeros of a sparse tree cost nothing."""
+    """Write the scores of a tile; zero weights of a sparse tree are skipped."""
     n_branches, n_columns = splits.shape
     for t in range(n_branches):
         score = scores[t]
@@ -119,11 +127,12 @@ def _score(splits, thresholds, lines, size, scores):  # type: ignore[no-untyped-
 def _spread(  # type: ignore[no-untyped-def]
     left, right, leaf_values, size, values, reach, plain, steepness, slopes, mass, by_table
 ):
-    """Slopes of a tile from the root down, and masses of both kinds: with f' and without."""
+    """Write the slopes of a tile from the root down; add the masses with f' and without it."""
     n_branches = left.shape[0]
     for t in range(n_branches):
         p, q, here, bare, slope = left[t], right[t], reach[t], plain[t], slopes[t]
         if 2 * t + 1 >= n_branches:
+            # Both children are leaves: slopes, d value / d table and mass of both.
             leaf = 2 * t + 1 - n_branches
             gain = steepness * (leaf_values[leaf] - leaf_values[leaf + 1])
             a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -142,6 +151,7 @@ def _spread(  # type: ignore[no-untyped-def]
             below_left, below_right = values[2 * t + 1], values[2 * t + 2]
             reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
             bare_left, bare_right = plain[2 * t + 1], plain[2 * t + 2]
+            # reach of the children, and d value / dz = gamma reach p (1 - p) (V[left] - V[right]).
             for i in range(size):
                 going_left = here[i] * p[i]
                 reach_left[i] = going_left
@@ -153,19 +163,21 @@ def _spread(  # type: ignore[no-untyped-def]
 
 @compiled
 def _gather(slopes, lines, size, product, by_split):  # type: ignore[no-untyped-def]
-    """Add the products of slopes and columns of a tile; the last are the sums of the slopes."""
+    """Add sum_i slope_i (x_i, -1) of a tile to ``by_split``."""
     n_branches, n_columns = slopes.shape[0], lines.shape[0]
+    # Derivative by the thresholds; slopes behind the last row become zero for the matrix product.
     for t in range(n_branches):
         slope = slopes[t]
         for i in range(size, TILE):
             slope[i] = 0.0
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four parts, which a processor adds side by side
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four partial sums, which vectorise
         for i in range(0, TILE, 4):
             a += slope[i]
             b += slope[i + 1]
             c += slope[i + 2]
             d += slope[i + 3]
         by_split[t, n_columns] -= (a + b) + (c + d)
+    # Derivative by the weights.
     np.dot(slopes, lines.T, product)
     for t in range(n_branches):
         for j in range(n_columns):

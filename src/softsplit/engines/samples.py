@@ -1,10 +1,10 @@
-"""The training rows as the compiled pass wants them.
+"""Training rows in canonical form, as the compiled pass takes them.
 
-Rows are grouped by class, so that everything linear in the leaf probabilities is a small
-table ``[class, leaf]`` and the pass needs no gather. Inside a class they are ordered by a
-hash of their content, and equal rows are merged with their weights added. The order of the
-rows in the caller's array, and whether a row is repeated or weighted, can then not change a
-single bit of the result; and the first rows of a class are as good as a random draw.
+Rows are grouped by class, so that sums linear in the leaf probabilities need a small table
+``[class, leaf]`` and no gather. Within a class they are sorted by a hash of their content, and
+equal rows are merged, their weights added. So the bits of a result depend neither on the order of
+the caller's rows nor on whether a row is repeated or weighted, and the first rows of a class are as
+good as a random sample.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from softsplit.support.compiling import compiled
 from softsplit.support.row_budgets import ROWS
 
 CHUNK = 16_384
-"""Rows handled at a time where a copy of all of them would take too much memory."""
+"""Rows processed at a time where a copy of all rows would take too much memory."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Samples:
     Attributes
     ----------
     features : array of shape (n_features, n_rows), C order
-        One contiguous line per feature; in single precision only where they were to stay so.
+        One contiguous line per feature; in single precision only if ``stay_single`` was given.
     starts : int array of shape (n_classes + 1,)
         Rows ``starts[k] .. starts[k + 1] - 1`` belong to class ``k``.
     weights : array of shape (n_rows,)
@@ -61,18 +61,18 @@ class Samples:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Class index of every row, shape (n_rows,)."""
+        """Class index of each row, shape (n_rows,)."""
         return np.repeat(np.arange(self.n_classes), np.diff(self.starts))
 
     @cached_property
     def class_means(self) -> FloatArray:
-        """Weighted mean of each class, (n_classes, n_features)."""
+        """Weighted mean of each class, shape (n_classes, n_features)."""
         sums = np.add.reduceat(self.features * self.weights, self.starts[:-1], axis=1)
         return np.ascontiguousarray(sums.T / self.class_totals[:, None])
 
     @property
     def mean(self) -> FloatArray:
-        """Weighted mean of every feature, (n_features,)."""
+        """Weighted mean of each feature, shape (n_features,)."""
         shares = self.weights / self.weights.sum()
         if self.features.dtype == np.float64:
             mean: FloatArray = self.features @ shares
@@ -82,12 +82,12 @@ class Samples:
 
     @cached_property
     def gram(self) -> Gram:
-        """The Gram matrix of the rows, which every descent on them needs."""
+        """The Gram matrix of the rows, the metric of descents."""
         return Gram(self.features, self.weights)
 
     @cached_property
-    def few(self) -> Samples:
-        """At most ROWS.class_centre rows of each class, the first ones."""
+    def class_samples(self) -> Samples:
+        """The first ROWS.class_centre rows of each class, or all of them if they are fewer."""
         if np.all(np.diff(self.starts) <= ROWS.class_centre):
             return self
         found = self.first(np.minimum(np.diff(self.starts), ROWS.class_centre))
@@ -96,10 +96,10 @@ class Samples:
     def stratified(
         self, limit: int, smallest: int = 30, columns: NDArray[np.intp] | None = None
     ) -> Samples:
-        """At most about ``limit`` rows, each class by its share but at least ``smallest`` rows.
+        """Return a stratified sample of about ``limit`` rows, at least ``smallest`` of each class.
 
-        The first rows of a class are as good as random. Weights are scaled so that the class
-        totals stay as they are. With ``columns``, they have no others.
+        It consists of the first rows of each class, which are as good as random. Weights are scaled
+        to the same class totals. With ``columns``, the sample has these columns only.
         """
         counts = np.diff(self.starts)
         if self.n_rows <= limit:
@@ -110,24 +110,24 @@ class Samples:
         return found.with_weights(found.weights * np.repeat(self.class_totals / totals, take))
 
     def first(self, counts: NDArray[np.int64], columns: NDArray[np.intp] | None = None) -> Samples:
-        """The first so many rows of each class; with ``columns``, only these of them."""
+        """Return the first ``counts[k]`` rows of each class k, of all or of some ``columns``."""
         pairs = zip(self.starts[:-1], counts, strict=True)
         rows = np.concatenate([np.arange(low, low + size) for low, size in pairs])
         return self.part(rows, columns)
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp] | None = None) -> Samples:
-        """Chosen rows, in ascending order, in double precision; the class totals stay."""
+        """Return ``rows``, which ascend, in double precision; ``class_totals`` is unchanged."""
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
         chosen = self.features[:, rows] if columns is None else self.features[np.ix_(columns, rows)]
         features = np.ascontiguousarray(chosen, dtype=float)
         return Samples(features, starts, self.weights[rows], self.class_totals)
 
     def with_weights(self, weights: FloatArray) -> Samples:
-        """The same rows with other weights; the class totals stay as they are."""
+        """Return the same rows with other weights; ``class_totals`` is unchanged."""
         return replace(self, weights=weights)
 
     def with_totals(self, totals: FloatArray) -> Samples:
-        """The same rows with the weights of each class scaled to a total."""
+        """Return the same rows with the weights of each class scaled to its entry of ``totals``."""
         held = np.add.reduceat(self.weights, self.starts[:-1])
         if np.allclose(held, totals, rtol=1e-9):
             return self
@@ -135,7 +135,7 @@ class Samples:
         return Samples(self.features, self.starts, weights, totals)
 
     def of_class(self, k: int) -> Samples:
-        """The rows of class ``k``, without copies; no other class has any."""
+        """Return the rows of class ``k`` as views; the other classes are empty."""
         low, high = self.starts[k], self.starts[k + 1]
         return Samples(
             self.features[:, low:high],
@@ -156,10 +156,10 @@ class Samples:
     ) -> Samples:
         """Group the rows of ``X`` by ``y`` (integers below ``n_classes``).
 
-        Rows of zero weight are dropped: they are no different from absent rows. ``transform`` is
-        applied to the rows as they are copied, so that no scaled copy of X is needed besides. The
-        result is the same, to the bit, for numbers given in single or in double precision, unless
-        rows of single precision that are more than ROWS.double_precision are to ``stay_single``.
+        Rows of zero weight are dropped. ``transform`` is applied to rows as they are copied, so
+        that no scaled copy of X is needed. The bits of the result are the same for numbers given in
+        single and in double precision, unless ``stay_single`` is true and more than
+        ROWS.double_precision rows are given in single precision.
         """
         single = np.asarray(X).dtype == np.float32
         values: NDArray[np.floating] = np.ascontiguousarray(
@@ -178,7 +178,7 @@ class Samples:
         stay_single = stay_single and single and len(values) > ROWS.double_precision
         features = _copy_rows(values, order[first], transform, stay_single)
         labels = classes[order[first]]
-        # An exact sum (integers add exactly in floats) makes weight 3 equal to three rows.
+        # Integers add exactly in floats, so that weight 3 equals three rows.
         merged = np.add.reduceat(weight[order], np.flatnonzero(first)) if len(order) else weight
         counts = np.bincount(labels, minlength=n_classes)
         if len(order) == 0 or np.any(counts == 0):
@@ -192,9 +192,9 @@ class Samples:
 def first_rows(
     X: NDArray[np.floating], y: NDArray[np.integer], weight: FloatArray, limit: int
 ) -> NDArray[np.intp]:
-    """Positions of about ``limit`` rows, the first of each class in canonical order, ascending.
+    """Return the ascending positions of a stratified sample of about ``limit`` rows.
 
-    Each class by its share, but not less than ROWS.smallest_class rows of it.
+    It consists of the first rows of each class in canonical order, at least ROWS.smallest_class.
     """
     order = _canonical_order(X, y, weight)
     counts = np.bincount(y[order])
@@ -210,7 +210,7 @@ def _copy_rows(
     transform: Callable[[FloatArray], FloatArray] | None,
     single: bool,
 ) -> FloatArray:
-    """Chosen rows, transformed, one line per feature; copied in chunks."""
+    """Return transformed rows, one line per feature; copied in chunks."""
     features: Any = np.empty((X.shape[1], len(rows)), dtype=np.float32 if single else np.float64)
     for low in range(0, len(rows), CHUNK):
         block = X[rows[low : low + CHUNK]].astype(np.float64, copy=False)
@@ -227,7 +227,7 @@ def _canonical_order(
     keep = np.flatnonzero(weight > 0)
     pieces = range(0, max(len(X), 1), CHUNK)
     keys = np.concatenate([_row_hashes(_fixed(X[low : low + CHUNK])) for low in pieces])[keep]
-    # Equal rows are added up in the order of their weights: sums of fractions depend on it.
+    # Weights of equal rows are added in ascending order: the bits of the sum depend on the order.
     return keep[np.lexsort((weight[keep], keys, y[keep]))]
 
 
@@ -240,7 +240,7 @@ def _first_of_equal(
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, not to be written: arrays of both kinds come here, and each would be compiled."""
+    """Return a read-only view: numba would compile for writeable and read-only arrays each."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -248,7 +248,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 @compiled
 def _row_hashes(X):  # type: ignore[no-untyped-def]
-    """64-bit hash of every row (multiply and xor-shift over the bits of its numbers)."""
+    """Return a 64-bit hash of each row: multiply and xor-shift, with constants of SplitMix64."""
     n_rows, n_features = X.shape
     hashes = np.empty(n_rows, dtype=np.uint64)
     cell = np.empty(1)
@@ -282,7 +282,7 @@ def _mark_repeats(X, y, order, first):  # type: ignore[no-untyped-def]
 
 
 class OfSamples:
-    """What engines know of rows that they have as ``samples``: facts that need no pass."""
+    """Mixin of engines that have ``samples``: the properties that need no pass."""
 
     samples: Samples
 
@@ -303,5 +303,5 @@ class OfSamples:
         return float(self.samples.weights.mean())
 
     @property
-    def few(self) -> Samples:
-        return self.samples.few
+    def class_samples(self) -> Samples:
+        return self.samples.class_samples

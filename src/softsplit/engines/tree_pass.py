@@ -1,17 +1,18 @@
 """The compiled forward-backward pass of all rows through the whole tree.
 
-Everything linear in the leaf probabilities P_il is a table ``W[class, leaf]``. The pass
-computes, without any array of rows x leaves,
+A loss that is a function f (outer.py) of a linear function of the leaf probabilities P_il is given
+by a table ``W[class, leaf]``. The pass computes, without any array of rows x leaves,
 
     V[leaf]  = W[class(i), leaf]
     V[node]  = p V[left] + (1 - p) V[right]                     upwards; V[root] = sum_l P_il W_l
-    reach    = product of the gates above a node                downwards
-    d V[root] / d z[node] = reach[node] gamma p (1 - p) (V[left] - V[right])
+    value    = sum_i weight_i f(V_i[root])
+    reach    = weight_i f'(V_i[root]) times the gates above a node                      downwards
+    d value / d z[node] = reach[node] gamma p (1 - p) (V[left] - V[right])
+    mass[class, leaf]   = sum of reach[leaf] over the rows of a class = d value / d W[class, leaf]
 
-and the mass ``M[class, leaf] = sum_i weight_i P_il``. The value of a row is f(V[root]) with the
-outer function f of the loss (outer.py); its slope f' multiplies the reach, and so the derivative
-and the mass. Shapes: scores (n_branches, n_rows), table (n_classes, n_leaves). Rows are grouped by
-class: of the branches above leaves a tile is worked on class by class, of all others as a whole.
+which is reverse-mode differentiation by hand. Shapes: scores (n_branches, n_rows), table and mass
+(n_classes, n_leaves). Rows are grouped by class and processed in tiles that stay in the first-level
+cache; a tile may hold rows of several classes, which matters at the branches above leaves alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from softsplit.tree.routing import TILE, open_gates
 
 @shared
 def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature):  # type: ignore[no-untyped-def]
-    """Value of all rows; ``slopes`` becomes d value / d score, ``mass`` the leaf masses.
+    """Return the value of all rows; write slopes d value / d score and the leaf masses.
 
     Parameters
     ----------
@@ -33,16 +34,17 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
     slopes : array (n_branches, n_rows)
         Overwritten with the derivative of the returned value; may be ``scores`` itself.
     starts : int array (n_classes + 1,)
+        Rows ``starts[k] .. starts[k + 1] - 1`` are of class k.
     weights : array (n_rows,)
     table : array (n_classes, n_leaves)
     steepness : float
     outer : int
-        The outer function.
+        Number of the outer function f.
     mass : array (n_classes, n_leaves)
-        Overwritten with sum_i weight_i f'(V_i) P_il: the derivative of the value by the table.
-    outer_curvature : array (n_rows,), or of length 0 where it is not asked for
-        Overwritten with f'' / (weight f'^2), which turns products of slopes into the curvature
-        that f adds; zero for the identity.
+        Overwritten with sum_i weight_i f'(V_i) P_il = d value / d table.
+    outer_curvature : array (n_rows,), or of length 0 if it is not needed
+        Overwritten with f'' / (weight f'^2): times a product of two slopes it is the second
+        derivative due to f. Not written under the identity, where it is zero.
     """
     n_branches = scores.shape[0]
     gates, room = np.empty((2, n_branches, TILE)), np.empty((2 * n_branches + 1, TILE))
@@ -54,23 +56,14 @@ def tree_pass(scores, slopes, starts, weights, table, steepness, outer, mass, ou
 
 @compiled_uncounted
 def pass_tiles(  # type: ignore[no-untyped-def]
-    scores,
-    slopes,
-    starts,
-    weights,
-    table,
-    steepness,
-    outer,
-    mass,
-    outer_curvature,
-    gates,
-    room,
+    scores, slopes, starts, weights, table, steepness, outer, mass, outer_curvature, gates, room,
     opened,
-):
-    """The pass, a tile of rows at a time, in ``room`` (2 n_branches + 1, TILE).
+):  # fmt: skip
+    """``tree_pass`` with work arrays: ``room`` has shape (2 n_branches + 1, TILE).
 
-    ``gates`` (2, n_branches, n_rows) become those of all rows, left and right, unless they are
-    ``opened`` already; with TILE columns instead they are of one tile at a time.
+    ``gates`` of shape (2, n_branches, n_rows) is overwritten with the gates of all rows, left and
+    right, unless ``opened`` says that it holds them already; of shape (2, n_branches, TILE) it
+    holds one tile at a time.
     """
     n_branches, n_rows = scores.shape
     left, right = gates[0], gates[1]
@@ -83,12 +76,14 @@ def pass_tiles(  # type: ignore[no-untyped-def]
     total = 0.0
     for begin in range(starts[0], starts[-1], TILE):
         size = min(TILE, starts[-1] - begin)
+        # First column of the tile in ``gates``; begin - begin is a zero of the same integer type.
         at = begin if kept else begin - begin
         if not (kept and opened):
             for t in range(n_branches):
                 open_gates(
                     scores[t], begin, size, steepness, left[t, at:], right[t, at:], powers, bits
                 )
+        # Upwards: V of every branch. At the root: f and its derivatives. Downwards: reach, slopes.
         lift_values(left, right, at, table, starts, begin, size, values)
         total += chain(
             values[0], weights, begin, size, outer, reach[0], outer_curvature, powers, bits
@@ -101,18 +96,21 @@ def pass_tiles(  # type: ignore[no-untyped-def]
 
 @compiled_uncounted
 def part_of_class(starts, group, begin, size):  # type: ignore[no-untyped-def]
-    """Where the rows of a class begin and end in a tile; the end is no more than the beginning
-    where it has none."""
+    """Return first and last + 1 of the rows of a class in a tile; low >= high if it has none."""
     return max(starts[group] - begin, 0), min(starts[group + 1] - begin, size)
 
 
 @compiled_uncounted
 def lift_values(left, right, at, table, starts, begin, size, values):  # type: ignore[no-untyped-def]
-    """V[branch] from the leaves up; gates of the tile are those from ``at`` on."""
+    """Write V[t] = p V[left] + (1 - p) V[right] to ``values``, from the lowest branches up.
+
+    The gates of the tile are the columns of ``left`` and ``right`` from ``at`` on.
+    """
     n_branches = left.shape[0]
     for t in range(n_branches - 1, -1, -1):
         p, q, here = left[t, at : at + size], right[t, at : at + size], values[t]
         if 2 * t + 1 >= n_branches:
+            # Both children are leaves: V is an entry of the table, by the class of the row.
             leaf = 2 * t + 1 - n_branches
             for group in range(len(starts) - 1):
                 low, high = part_of_class(starts, group, begin, size)
@@ -135,15 +133,18 @@ def _lift_leaves(p, q, on_left, on_right, here):  # type: ignore[no-untyped-def]
 
 @compiled_sums
 def chain(root_values, weights, begin, size, outer, factors, outer_curvature, logs, bits):  # type: ignore[no-untyped-def]
-    """Add up the tile; ``factors`` becomes d total / d root value; ``logs`` is overwritten."""
+    """Return sum_i weight_i f(V_i) over the tile; write weight_i f'(V_i) to ``factors``.
+
+    ``logs`` is scratch and ``bits`` its view as integers.
+    """
     total = 0.0
     weight = weights[begin : begin + size]
-    if outer == IDENTITY:  # most passes: no more than a product
+    if outer == IDENTITY:  # f = V, f' = 1
         for i in range(size):
             total += weight[i] * root_values[i]
             factors[i] = weight[i]
         return total
-    if outer == LOGARITHM:
+    if outer == LOGARITHM:  # f = -log V, f' = -1 / V, with vectorised logarithms
         for i in range(size):
             logs[i] = max(root_values[i], TINY_PROBABILITY)
         logarithms(logs, bits, factors, size)
@@ -157,6 +158,7 @@ def chain(root_values, weights, begin, size, outer, factors, outer_curvature, lo
             total += weight[i] * value
             factors[i] = weight[i] * slope
     if outer_curvature.size > 0:
+        # f'' / (weight f'^2): see ``tree_pass``.
         for i in range(size):
             _, slope, curvature = outer_terms(outer, root_values[i])
             squared = weight[i] * slope * slope
@@ -168,12 +170,13 @@ def chain(root_values, weights, begin, size, outer, factors, outer_curvature, lo
 def _spread(  # type: ignore[no-untyped-def]
     left, right, at, table, starts, begin, size, values, reach, steepness, slopes, mass
 ):
-    """Reach and slopes from the root down; leaf masses are added to ``mass``."""
+    """Write reach and slopes from the root down; add the reach of leaves to ``mass``."""
     n_branches = left.shape[0]
     for t in range(n_branches):
         p, q, here = left[t, at : at + size], right[t, at : at + size], reach[t]
         slope = slopes[t, begin : begin + size]
         if 2 * t + 1 >= n_branches:
+            # Both children are leaves: V[left] - V[right] is a number of the class.
             leaf = 2 * t + 1 - n_branches
             for group in range(len(starts) - 1):
                 low, high = part_of_class(starts, group, begin, size)
@@ -187,6 +190,7 @@ def _spread(  # type: ignore[no-untyped-def]
         else:
             below_left, below_right = values[2 * t + 1], values[2 * t + 2]
             reach_left, reach_right = reach[2 * t + 1], reach[2 * t + 2]
+            # reach of the children, and d value / dz = gamma reach p (1 - p) (V[left] - V[right]).
             for i in range(size):
                 going_left = here[i] * p[i]
                 reach_left[i] = going_left
@@ -196,7 +200,7 @@ def _spread(  # type: ignore[no-untyped-def]
 
 @compiled_sums
 def _end_in_leaves(p, q, here, gain, slope):  # type: ignore[no-untyped-def]
-    """The mass of both leaves below a branch, of rows of one class."""
+    """Return the mass of both leaves below a branch for rows of one class; write their slopes."""
     mass_left, mass_right = 0.0, 0.0
     for i in range(slope.size):
         going_left = here[i] * p[i]

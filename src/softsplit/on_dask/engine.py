@@ -89,8 +89,8 @@ class DaskRows:
         return float(self.class_totals.sum()) / self.n_rows
 
     @property
-    def few(self) -> Samples:
-        return self.drawn.few
+    def class_samples(self) -> Samples:
+        return self.drawn.class_samples
 
     def evaluate(self, splits: FloatArray, table: FloatArray, outer: int, steepness: float) -> Sums:
         return added(self.parts.ask(part_sums, self.reading, splits, table, outer, steepness))

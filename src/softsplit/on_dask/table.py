@@ -41,7 +41,8 @@ from softsplit.support.inputs import (
 )
 from softsplit.support.messages import shown
 from softsplit.training.preparation import Placed, Rows
-from softsplit.tree.scaling import LARGEST_VALUE, LinearScaling, QuantileScaling, Scaling
+from softsplit.tree.scaling import OPTIONS as SCALING
+from softsplit.tree.scaling import LinearScaling, QuantileScaling, Scaling
 from softsplit.variables import Coding, column_groups, learn
 
 
@@ -122,7 +123,7 @@ class DaskTable:
         """As ``fit_scaling`` of all rows."""
         known = self.moments
         largest = float(np.max(np.maximum(np.abs(known.low), np.abs(known.high))))
-        if largest > LARGEST_VALUE:
+        if largest > SCALING.largest_value:
             raise ValueError(
                 f"X holds values up to {largest:.3g}, too large to add up; divide their column by "
                 "a constant first."

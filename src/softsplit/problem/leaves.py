@@ -1,4 +1,4 @@
-"""The leaves of a tree: which are allowed, and which are best for a routing.
+"""Leaf rules: which leaves are feasible, and which are optimal for a fixed routing.
 
 Weights and thresholds lie within bounds (bounds.py), and all leaves on a simplex:
 
@@ -10,14 +10,15 @@ where R_kl = M_kl / n_k is the share of class k that reaches leaf l. The paper a
 
     sum_l c_kl >= 1                         for each class    class coverage
 
-A *leaf rule* belongs to a loss. With G the derivative of the loss by c for a fixed routing:
+A *leaf rule* belongs to a loss. With G = dE/dc, shape (n_classes, n_leaves), for a fixed routing:
 
-    ClassAssignment      the expected cost is linear in c, sum_kl G_kl c_kl, and least where every
-                         leaf has one class: an assignment problem, under rates a linear program
-    ClassDistributions   the log-loss is least where each leaf has the class shares of the rows it
-                         is responsible for: expectation steps, c_kl in proportion to -c_kl G_kl
-    CountedDistributions the same with pseudo-counts s_k in every leaf, a prior
-                         - sum_kl s_k log c_kl: c_kl in proportion to s_k - c_kl G_kl
+    ClassAssignment      the expected cost sum_kl G_kl c_kl is linear in c and minimal where every
+                         leaf has one class: an assignment problem (Kuhn 1955), or a linear program
+                         under minimum rates
+    ClassDistributions   the log-loss is lowered by EM steps (Dempster, Laird and Rubin 1977): c_kl
+                         proportional to the responsibility -c_kl G_kl of leaf l for class k
+    CountedDistributions the same with pseudo-counts s_k in every leaf, a Dirichlet prior
+                         - sum_kl s_k log c_kl: c_kl proportional to s_k - c_kl G_kl
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from softsplit.support.compiling import compiled
 from softsplit.tree.parameters import Topology, TreeParameters
 
 RATE_SLACK = 1e-9
-"""A rate this little below its minimum counts as met: rounding, not a violation."""
+"""A rate below its minimum by at most this counts as met: a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,23 @@ class Violation:
 
 
 class LeafRule(Protocol):
-    """Which leaves are allowed, and which are best for a routing."""
+    """The feasible leaves of a loss, and the optimal ones for a fixed routing."""
 
     @property
     def exact(self) -> bool:
-        """Whether ``step`` ends at the best leaves of a loss that is linear in them."""
+        """Whether ``step`` returns the optimal leaves of a loss that is linear in them."""
 
     def check(self, topology: Topology, n_classes: int) -> None:
-        """Raise ``ValueError`` if a tree of this shape has no allowed leaves."""
+        """Raise ``ValueError`` if a tree of this topology has no feasible leaves."""
 
     def coverage(self, leaf_classes: FloatArray) -> float:
-        """By how much a class lacks leaves that it must have."""
+        """Return the largest violation of class coverage."""
 
     def without_features(self, shares: FloatArray) -> FloatArray | None:
-        """The leaf of a tree that uses no feature, from the class shares; None if leaves differ."""
+        """Return the common leaf of a tree without features; None if its leaves differ.
+
+        ``shares`` are the class shares of the training rows.
+        """
 
     def step(
         self,
@@ -78,15 +82,15 @@ class LeafRule(Protocol):
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """Better leaves for a fixed routing, (n_classes, n_leaves).
+        """Return better leaves for a fixed routing, shape (n_classes, n_leaves).
 
         Parameters
         ----------
         gradient : array (n_classes, n_leaves)
-            G_kl: derivative of the loss by c_kl.
+            G_kl = dE / dc_kl.
         shares : array (n_classes, n_leaves)
-            R_kl: share of class k that reaches leaf l; of no meaning without rates.
-        minimum_rates : array (n_classes,), or None where none is asked for
+            R_kl: share of class k that reaches leaf l; ignored without minimum rates.
+        minimum_rates : array (n_classes,), or None if there are none
         free : bool array (n_leaves,), optional
             Leaves that may change; the others keep their column of ``current``.
         current : array (n_classes, n_leaves), optional
@@ -104,7 +108,7 @@ class LeafRule(Protocol):
         free: NDArray[np.bool_] | None,
         leaf_classes: FloatArray,
     ) -> float:
-        """What other leaves would gain to first order; zero at the best ones."""
+        """Return the first-order gain of the best leaves; zero at a stationary point."""
 
 
 def violation(
@@ -114,7 +118,7 @@ def violation(
     rule: LeafRule,
     bounds: Bounds,
 ) -> Violation:
-    """How far a tree with the given class rates is from feasible."""
+    """Return the violation of each family of constraints by a tree with these class rates."""
     c = parameters.leaf_classes
     return Violation(
         box=bounds.violation(parameters),
@@ -130,7 +134,7 @@ def _largest(values: FloatArray) -> float:
 
 
 def _worst(*excesses: float) -> float:
-    """Largest positive excess, zero if there is none; NaN if any is (unlike ``max``)."""
+    """Return the largest positive excess, zero if there is none; NaN if any is (unlike ``max``)."""
     worst = 0.0
     for excess in excesses:
         if not excess <= worst:
@@ -141,12 +145,12 @@ def _worst(*excesses: float) -> float:
 
 
 class InfeasibleLeafStep(ValueError):
-    """No leaf assignment meets the minimum class rates for this routing."""
+    """Raised if no leaf assignment meets the minimum class rates for this routing."""
 
 
 @dataclass(frozen=True)
 class ClassAssignment:
-    """One class to a leaf, and a leaf to every class; mixed only where class rates bind."""
+    """One class per leaf and a leaf for every class; mixed leaves only where class rates bind."""
 
     exact: bool = True
 
@@ -162,7 +166,7 @@ class ClassAssignment:
         return _worst(1.0 - float(leaf_classes.sum(axis=1).min()))
 
     def without_features(self, shares: FloatArray) -> None:
-        """Every class has leaves of its own: thresholds part the rows by chance."""
+        """Return None: every class has leaves of its own, to which thresholds route at random."""
         return None
 
     def step(
@@ -173,10 +177,10 @@ class ClassAssignment:
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """The cheapest leaves.
+        """Return the leaves of minimum cost.
 
-        Coverage takes a whole leaf per class, so that the rates may be out of reach although they
-        add up to less than one.
+        Coverage takes a whole leaf per class, so that rates may be infeasible although they add up
+        to less than one.
         """
         if free is None or bool(np.all(free)):
             assigned = cheapest_assignment(gradient)
@@ -203,14 +207,14 @@ class ClassAssignment:
         try:
             best = self.step(gradient, shares, None, free, leaf_classes)
         except InfeasibleLeafStep:
-            # Fixed leaves that miss coverage by a rounding error: there is nothing to choose from,
-            # and the violation is reported as such.
+            # Fixed leaves miss coverage by a rounding error: no leaves are feasible, and
+            # ``violation`` reports it.
             return 0.0
         return float(max(0.0, np.sum(gradient * (leaf_classes - best))))
 
 
 def cheapest_assignment(costs: FloatArray) -> FloatArray:
-    """Minimum cost with every class on a leaf: best class per leaf, then least regret."""
+    """Return the assignment of minimum cost with a leaf for every class."""
     assigned = np.zeros(costs.shape)
     labels = cheapest_labels(np.ascontiguousarray(costs, dtype=float))
     assigned[labels, np.arange(len(labels))] = 1.0
@@ -219,9 +223,10 @@ def cheapest_assignment(costs: FloatArray) -> FloatArray:
 
 @compiled
 def cheapest_labels(costs):  # type: ignore[no-untyped-def]
-    """The class of each leaf in the cheapest assignment, (n_leaves,)."""
+    """Return the class of each leaf in the assignment of minimum cost, shape (n_leaves,)."""
     n_classes, n_leaves = costs.shape
     labels, seen = np.zeros(n_leaves, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+    # The cheapest class of each leaf is optimal if it leaves no class without a leaf.
     for leaf in range(n_leaves):
         for k in range(1, n_classes):
             if costs[k, leaf] < costs[labels[leaf], leaf]:
@@ -229,7 +234,8 @@ def cheapest_labels(costs):  # type: ignore[no-untyped-def]
         seen[labels[leaf]] = 1
     if seen.sum() == n_classes:
         return labels
-    # Each class claims one leaf of its own; a leaf pays what it loses against its best.
+    # Otherwise each class owns one leaf, and the others keep their cheapest class: the regret
+    # costs[k, leaf] - min_k costs[k, leaf] of the owned leaves is minimal.
     regret = np.empty((n_classes, n_leaves))
     for leaf in range(n_leaves):
         for k in range(n_classes):
@@ -243,10 +249,12 @@ def cheapest_labels(costs):  # type: ignore[no-untyped-def]
 
 @compiled
 def _owners(costs):  # type: ignore[no-untyped-def]
-    """The class that owns each leaf, -1 for none, where every class owns one at the least total.
+    """Return the class that owns each leaf, -1 for none: a linear assignment of minimum cost.
 
-    Class by class, each along a shortest augmenting path with respect to prices of classes and
-    leaves that leave no bargain (the Hungarian method). Place 0 of the arrays stands for none.
+    The Hungarian method (Kuhn 1955) by shortest augmenting paths (Jonker and Volgenant 1987): the
+    classes are assigned one after the other, each along a path of minimum reduced cost
+    costs - of_class - of_leaf >= 0, with the dual variables of classes and leaves. Index 0 of the
+    arrays stands for no class and no leaf.
     """
     n_classes, n_leaves = costs.shape
     of_class, of_leaf = np.zeros(n_classes + 1), np.zeros(n_leaves + 1)
@@ -254,6 +262,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
     for k in range(1, n_classes + 1):
         owner[0], here = k, 0
         shortest, visited = np.full(n_leaves + 1, np.inf), np.zeros(n_leaves + 1, dtype=np.bool_)
+        # Dijkstra's method from class k to a leaf without an owner.
         while True:
             visited[here] = True
             length, following = np.inf, 0
@@ -265,8 +274,9 @@ def _owners(costs):  # type: ignore[no-untyped-def]
                     shortest[leaf], way[leaf] = gap, here
                 if shortest[leaf] < length:
                     length, following = shortest[leaf], leaf
-            if following == 0:  # costs that are no numbers: there is no path
+            if following == 0:  # NaN costs: there is no path
                 return owner[1:] - 1
+            # Dual variables that keep reduced costs >= 0, and zero on the tree of shortest paths.
             for leaf in range(n_leaves + 1):
                 if visited[leaf]:
                     of_class[owner[leaf]] += length
@@ -276,6 +286,7 @@ def _owners(costs):  # type: ignore[no-untyped-def]
             here = following
             if owner[here] == 0:
                 break
+        # Reassign the leaves along the augmenting path.
         while here != 0:
             owner[here] = owner[way[here]]
             here = way[here]
@@ -290,9 +301,9 @@ def _leaf_program(
     current: FloatArray | None,
     slack: float = 0.0,
 ) -> FloatArray:
-    """The leaf step as a linear program over the free leaves (HiGHS).
+    """Solve the leaf step as a linear program over the free leaves (HiGHS, by scipy).
 
-    Rates may be missed by ``slack``.
+    Rates may be below their minimum by ``slack``.
     """
     n_classes, n_leaves = costs.shape
     result = np.zeros_like(costs) if current is None else np.array(current, dtype=float)
@@ -320,7 +331,7 @@ def _leaf_program(
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    if solved.status != 0 and slack == 0:  # a rate may be missed by rounding alone
+    if solved.status != 0 and slack == 0:  # perhaps infeasible by rounding alone
         return _leaf_program(costs, shares, minimum_rates, free, current, RATE_SLACK)
     if solved.status != 0:
         raise InfeasibleLeafStep(
@@ -332,7 +343,7 @@ def _leaf_program(
 
 
 def _program_layout(n_classes: int, n_leaves: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Class and leaf index of every variable of the leaf program, in row-major order."""
+    """Return class and leaf index of each variable of the leaf program, in row-major order."""
     classes, leaves = np.divmod(np.arange(n_classes * n_leaves), n_leaves)
     return classes, leaves
 
@@ -341,27 +352,33 @@ ASSIGNMENT = ClassAssignment()
 """The rule of the expected cost."""
 
 
+# Compile-time constants of solvers/active_set/soft_leaves.py too.
+
 TINY_SHARE = 1e-300
-"""Floor under the logarithm of a share."""
+"""Lower bound of divisors and of arguments of logarithms."""
 
 SMOOTHING = 0.02
-"""Part of a leaf's distribution that every class shares, so that no row gets probability zero."""
+"""Weight of the uniform distribution in each leaf, so that no row has probability zero."""
 
 
 class Distributions(ABC):
-    """What rules of class distributions share: any leaves are allowed, and expectation steps."""
+    """Base of the rules of class distributions: any leaves are feasible, and steps are EM steps."""
 
     exact = False
 
     def check(self, topology: Topology, n_classes: int) -> None:  # noqa: B027 (nothing to refuse)
-        """Any number of leaves will do."""
+        """Accept any number of leaves."""
 
     def coverage(self, leaf_classes: FloatArray) -> float:
         return 0.0
 
     @abstractmethod
     def expected(self, responsibility: FloatArray) -> FloatArray:
-        """Leaves from the weight of rows of class k that leaf l is responsible for."""
+        """Return the leaves of the M step from the responsibilities -c_kl G_kl.
+
+        That is the weight of the rows of class k for which leaf l is responsible, summed in the E
+        step by the pass.
+        """
 
     def step(
         self,
@@ -371,9 +388,9 @@ class Distributions(ABC):
         free: NDArray[np.bool_] | None = None,
         current: FloatArray | None = None,
     ) -> FloatArray:
-        """One expectation step from ``current``; ``gradient`` is that of the loss alone.
+        """Return the leaves after one EM step from ``current``; ``gradient`` excludes the prior.
 
-        Where it would miss the rates it goes only as far as they allow.
+        A step that would violate the minimum rates is shortened.
         """
         if current is None:
             raise ValueError("a step of class distributions needs the current ones.")
@@ -385,7 +402,7 @@ class Distributions(ABC):
 
 @dataclass(frozen=True)
 class ClassDistributions(Distributions):
-    """A distribution over the classes in every leaf, mixed with a little of every class."""
+    """A class distribution in every leaf, mixed with the uniform one by ``smoothing``."""
 
     smoothing: float = SMOOTHING
 
@@ -393,7 +410,7 @@ class ClassDistributions(Distributions):
         return self.soften(shares)
 
     def soften(self, leaf_classes: FloatArray) -> FloatArray:
-        """Mix in a little of every class, so that no row gets probability zero."""
+        """Return the mixture with the uniform distribution, so that no row has probability zero."""
         return (1 - self.smoothing) * leaf_classes + self.smoothing / len(leaf_classes)
 
     def expected(self, responsibility: FloatArray) -> FloatArray:
@@ -406,7 +423,7 @@ class ClassDistributions(Distributions):
         free: NDArray[np.bool_] | None,
         leaf_classes: FloatArray,
     ) -> float:
-        """Over the distributions that hold at least the share of every class that is mixed in."""
+        """Return the gap over distributions with at least smoothing / n_classes of each class."""
         least = self.smoothing / len(leaf_classes)
         movable = leaf_classes - least
         gain = np.sum(gradient * movable, axis=0) - gradient.min(axis=0) * movable.sum(axis=0)
@@ -417,18 +434,18 @@ class ClassDistributions(Distributions):
 
 @runtime_checkable
 class LeafPrior(Protocol):
-    """A leaf rule that adds a term of the leaves to the loss."""
+    """A leaf rule with a prior: a term of the leaf classes in the objective."""
 
     def prior(self, leaf_classes: FloatArray) -> tuple[float, FloatArray]:
-        """The term and its derivative, (n_classes, n_leaves)."""
+        """Return the term and its gradient, shape (n_classes, n_leaves)."""
 
 
 @dataclass(frozen=True)
 class CountedDistributions(Distributions):
-    """A distribution over the classes in every leaf, as if it had seen a few rows before.
+    """A class distribution in every leaf under a Dirichlet prior.
 
-    ``pseudo_counts`` (n_classes,) are those rows: no class has probability zero, and a leaf that
-    hardly any row reaches has their shares.
+    ``pseudo_counts`` s_k, shape (n_classes,), add -sum_kl s_k log c_kl to the loss: no class has
+    probability zero, and a leaf that hardly any row reaches has the shares of the pseudo-counts.
     """
 
     pseudo_counts: FloatArray
@@ -452,7 +469,7 @@ class CountedDistributions(Distributions):
         free: NDArray[np.bool_] | None,
         leaf_classes: FloatArray,
     ) -> float:
-        """Largest derivative by a log-odds of a leaf; ``gradient`` is that of loss and prior."""
+        """Return the largest derivative by a log-odds of a leaf; ``gradient`` includes prior."""
         mean = np.sum(leaf_classes * gradient, axis=0)
         residual = np.abs(leaf_classes * (gradient - mean))
         return float(np.max(residual if free is None else residual[:, free], initial=0.0))
@@ -461,7 +478,7 @@ class CountedDistributions(Distributions):
 def _within_rates(
     leaves: FloatArray, current: FloatArray, shares: FloatArray, minimum_rates: FloatArray | None
 ) -> FloatArray:
-    """``leaves``, or as much of the way there from ``current`` as the class rates allow."""
+    """Return the feasible point nearest to ``leaves`` on the segment from ``current``."""
     if minimum_rates is None:
         return leaves
     here, there = (np.sum(shares * one, axis=1) for one in (current, leaves))

@@ -1,20 +1,20 @@
-"""What a tree costs on the training rows: a table, and an outer function of a row's mixed value.
+"""Losses: a table of class and leaf, and an outer function of the mixed value of a row.
 
     expected cost  E = sum_i weight_i sum_l P_il sum_k cost[y_i, k] c_kl
     log-loss       E = - sum_i weight_i log( sum_l P_il c_{y_i l} )
 
-Every loss hands an engine a table ``W[class, leaf]`` and the number of an outer function f
-(engines/outer.py); the engine adds up weight_i f(V_i) with V_i = sum_l P_il W[y_i, l]:
+A loss gives an engine a table ``W[class, leaf]`` and the number of an outer function f
+(engines/outer.py); the engine sums weight_i f(V_i) with V_i = sum_l P_il W[y_i, l]:
 
     expected cost  W = cost @ c,   f = identity
     log-loss       W = c,          f = -log
 
-With T the derivative of E by the table, which the engine returns (n_classes, n_leaves),
+With T = dE / dW, shape (n_classes, n_leaves), which the engine returns,
 
-    dE / d c       = cost' @ T, or T
+    dE / dc        = cost' @ T   (expected cost),   T   (log-loss)
 
-A loss also says which leaves suit it (leaves.py), in which unit residuals are measured, and what a
-tree without features costs, which is the unit of strengths.
+A loss also has a leaf rule (leaves.py), the unit of tolerances, and the loss of a tree without
+features, which is the unit of strengths.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from softsplit.problem.leaves import (
 from softsplit.support.arrays import FloatArray
 
 RULE_PARTS = ("exact", "check", "coverage", "without_features", "step", "gap")
-"""What the leaf rule of a loss must have."""
+"""Required members of a leaf rule."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A value with its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
+    """A value and its gradient; ``mass[k, l]`` is the weight of class k that reaches leaf l."""
 
     value: float
     weights: FloatArray
@@ -50,7 +50,7 @@ class Evaluation:
 
 
 class Loss(Protocol):
-    """What a problem needs to know of a loss."""
+    """The interface of losses."""
 
     @property
     def outer(self) -> int:
@@ -58,32 +58,32 @@ class Loss(Protocol):
 
     @property
     def leaf_rule(self) -> LeafRule:
-        """Which leaves are allowed, and the best ones for a routing."""
+        """The feasible leaves and the optimal ones for a routing."""
 
     @property
     def unit(self) -> float:
-        """The loss of a typical bad answer, relative to 0.5: the unit of tolerances."""
+        """The loss of a typical error, relative to 0.5: the unit of tolerances."""
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
-        """W[class, leaf] for the given leaves."""
+        """Return W[class, leaf] for the given leaves."""
 
     def leaf_gradient(self, by_table: FloatArray) -> FloatArray:
-        """dE / d leaf_classes from the derivative by the table."""
+        """Return dE / d leaf_classes from dE / d table."""
 
     def featureless(self, class_totals: FloatArray) -> float:
-        """The loss of the best tree that uses no feature."""
+        """Return the loss of the best tree that uses no feature."""
 
     def call_costs(self, n_classes: int) -> FloatArray:
-        """About what it costs to call class y k, (n_classes, n_classes)."""
+        """Return the approximate cost of predicting k for class y, shape (n_classes, n_classes)."""
 
 
 def check_loss(loss: Loss, n_classes: int, n_leaves: int) -> None:
-    """Refuse a loss whose parts do not fit together: compiled code trusts their shapes.
+    """Check the members of a loss and their shapes, on which compiled code relies.
 
     Raises
     ------
     ValueError
-        One sentence that names the part.
+        If a member is absent or has a wrong shape; the message names it.
     """
     leaves = np.full((n_classes, n_leaves), 1.0 / n_classes)
     square, wide = (n_classes, n_classes), (n_classes, n_leaves)
@@ -117,7 +117,7 @@ def _refuse(loss: Loss, part: str, wanted: str) -> None:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """Expected misclassification cost; ``costs[y, k]`` is the cost of calling class y k."""
+    """Expected misclassification cost; ``costs[y, k]`` is the cost of predicting k for class y."""
 
     costs: FloatArray
     outer: int = IDENTITY
@@ -125,11 +125,11 @@ class ExpectedCost:
 
     @classmethod
     def uniform(cls, n_classes: int, cost: float = 0.5) -> ExpectedCost:
-        """The paper's costs: the same for every error, nothing when right."""
+        """Return the costs of the paper: the same for every error, 0 on the diagonal."""
         return cls(cost * (1.0 - np.eye(n_classes)))
 
     def weighted(self, class_weights: FloatArray) -> ExpectedCost:
-        """Each class's costs multiplied by its weight."""
+        """Return the loss with the costs of each true class multiplied by its weight."""
         return ExpectedCost(self.costs * class_weights[:, None])
 
     @property
@@ -146,9 +146,9 @@ class ExpectedCost:
         return self.costs
 
     def featureless(self, class_totals: FloatArray) -> float:
-        """Cost of calling all rows by the one class for which that is cheapest.
+        """Return the cost of predicting the cheapest class for all rows.
 
-        Where that costs nothing, by the most expensive: strengths need a unit.
+        If it is zero, that of the most expensive class: strengths need a positive unit.
         """
         costs = class_totals @ self.costs
         return float(np.min(costs)) or float(np.max(costs)) or 1.0
@@ -164,7 +164,7 @@ class LogLoss:
 
     @classmethod
     def counted(cls, class_totals: FloatArray, count: float = 1.0) -> LogLoss:
-        """With ``count`` pseudo-rows in every leaf, by the shares of the classes."""
+        """Return the loss with ``count`` pseudo-rows in every leaf, in the class proportions."""
         return cls(leaf_rule=CountedDistributions(count * class_totals / class_totals.sum()))
 
     def table(self, leaf_classes: FloatArray) -> FloatArray:
@@ -177,5 +177,5 @@ class LogLoss:
         return 1.0 - np.eye(n_classes)
 
     def featureless(self, class_totals: FloatArray) -> float:
-        """The entropy of the classes, times their total weight."""
+        """Return the entropy of the class shares times the total weight."""
         return float(-np.sum(class_totals * np.log(class_totals / class_totals.sum())))

@@ -1,16 +1,16 @@
-"""How far a tree is from a Karush-Kuhn-Tucker point of the paper's formulation.
+"""Residuals of the Karush-Kuhn-Tucker conditions of the training problem.
 
 With multipliers m >= 0 of the minimum class rates, the Lagrangian is L = E - m . (rates - rho).
 A tree is a KKT point exactly if all of these are zero:
 
     stationarity     |(a, mu) - prox(( a, mu) - dL)|, prox of the penalties linearised at a,
                      within the bounds; largest entry
-    leaf gap         sum (dL/dc) c - min over feasible leaves of the same: what a leaf step gains
+    leaf gap         sum (dL/dc) c - min over feasible leaves of the same: the gain of a leaf step
     complementarity  largest m_k (rate_k - rho_k)
     violation        largest violation of a constraint
 
-The prox form needs no decision which coefficients "are" zero, so that it is as meaningful for
-an interior-point solution as for one with exact zeros.
+The prox form does not need to know which coefficients are zero, so that it is as meaningful for an
+interior-point solution as for one with exact zeros (Parikh and Boyd 2014, proximal algorithms).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def kkt(
     multipliers: FloatArray | None = None,
     found: Evaluation | None = None,
 ) -> KKT:
-    """Residuals at ``parameters``, with the best multipliers found if none are given.
+    """Return the residuals at ``parameters``, by default with the best multipliers found.
 
     ``found`` is the cost with its gradient there, if it is known already.
     """
@@ -80,18 +80,18 @@ def kkt(
 
 
 def stationarity(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
-    """Largest move of a proximal gradient step of length one over the free branches."""
+    """Return the largest change of a proximal gradient step of length one over free branches."""
     return float(np.max(_moves(problem, parameters, slope)[problem.free_branches], initial=0.0))
 
 
 def branch_stationarity(problem: TrainingProblem, parameters: TreeParameters) -> FloatArray:
-    """The same for every branch by itself, with the best multipliers found, (n_branches,)."""
+    """Return the same for each branch, with the best multipliers found, shape (n_branches,)."""
     multipliers = rate_multipliers(problem, parameters, problem.rates(parameters))
     return _moves(problem, parameters, problem.evaluate_cost(parameters, multipliers))
 
 
 def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> FloatArray:
-    """Largest move of each branch in a proximal gradient step of length one, (n_branches,)."""
+    """Return the largest change of each branch in that step, shape (n_branches,)."""
     bounds, weights = problem.bounds, parameters.weights
     wanted = weights - slope.weights
     sizes = bounds.largest_sizes(wanted)
@@ -104,10 +104,11 @@ def _moves(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluati
 def rate_multipliers(
     problem: TrainingProblem, parameters: TreeParameters, rates: FloatArray
 ) -> FloatArray:
-    """Non-negative multipliers of the active rates that best balance the free variables.
+    """Return nonnegative multipliers of the active rates that best meet stationarity.
 
-    Least squares over thresholds inside their bounds, and over weights that are neither at a bound
-    nor at a kink of a penalty: there the stationarity condition is an equation.
+    Nonnegative least squares (Lawson and Hanson, by scipy) over thresholds inside their bounds, and
+    over weights that are neither at a bound nor at a kink of a penalty: there the stationarity
+    condition is an equation.
     """
     multipliers = np.zeros(problem.n_classes)
     active = np.flatnonzero(rates <= problem.minimum_rates + ACTIVE_RATE)
@@ -135,7 +136,7 @@ def rate_multipliers(
 def _equations(
     problem: TrainingProblem, parameters: TreeParameters
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks of the weights and thresholds whose stationarity condition is an equation."""
+    """Return masks of the weights and thresholds whose stationarity condition is an equation."""
     sizes = np.abs(parameters.weights)
     smooth = (sizes > SMALL_WEIGHT) & problem.bounds.inside(parameters.weights)
     smooth &= problem.free_branches
@@ -153,7 +154,7 @@ def _equations(
 
 
 def _leaf_gap(problem: TrainingProblem, parameters: TreeParameters, slope: Evaluation) -> float:
-    """What the best leaf classes would gain; the rates are priced by their multipliers."""
+    """Return the first-order gain of the best leaf classes, with rates priced by multipliers."""
     free = None if problem.block is None else problem.free_leaves
     return problem.loss.leaf_rule.gap(
         slope.leaf_classes, problem.shares(slope.mass), free, parameters.leaf_classes

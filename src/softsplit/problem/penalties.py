@@ -9,20 +9,22 @@ A surrogate phi is a concave, increasing scalar function on u >= 0:
     log            log(u + offset)        slope 1 / (u + offset)
     count          1 where u > 0, else 0  slope 0, and at u = 0 steeper than any loss
 
-Its scope says what u is, for weights of shape (n_features, n_branches):
+Its scope defines u, for weights of shape (n_features, n_branches):
 
     local   u_jt = |a_jt|             strength * sum_jt phi(u_jt)
     global  u_j  = max_t |a_jt|       strength * sum_j  phi(u_j)
 
-Every model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
-exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power. The count is
-what the others approximate; trees under it are found by elimination (solvers/elimination).
+The gradient is strength * phi'(u) sign(a), for a global penalty at the largest |a_jt| of a feature.
+Each model of the paper is one line: L1 = linear/local, Linf = linear/global, L0loc =
+exponential/local, L0glob = exponential/global, appr1 = power, appr2 = inverse power. The other
+surrogates approximate the count; trees under the count are found by backward elimination
+(solvers/elimination).
 
-Under a global penalty features may be grouped: the columns of one variable, or groups that the user
-names. The penalty then looks at u_g = max over the features j of group g and the branches t of
-|a_jt|; where every feature is a group of its own that is the paper's max_t |a_jt|. Whatever is
-written for rows of weights, one per feature, works for groups if a row holds all weights of a
-group: ``rows`` puts them there, filled up with zeros, which change neither a maximum nor a prox.
+Under a global penalty features may be grouped: the columns of one variable, or groups of the user.
+Then u_g = max of |a_jt| over the features j of group g and the branches t; with singleton groups
+that is max_t |a_jt| of the paper. Formulas for rows of weights, one per feature, hold for groups if
+a row holds all weights of a group: ``rows`` makes such rows, padded with zeros, which change
+neither a maximum nor a prox.
 """
 
 from __future__ import annotations
@@ -42,24 +44,24 @@ IntArray = NDArray[np.int64]
 
 
 class Groups:
-    """The group of each feature, 0, 1, ..., (n_features,)."""
+    """Groups of features; ``of`` (n_features,) is the group of each feature, 0, 1, ...."""
 
     def __init__(self, of: NDArray[np.integer]) -> None:
         self.of = np.asarray(of, dtype=np.int64)
 
     @cached_property
     def order(self) -> IntArray:
-        """The features, group by group."""
+        """The features in the order of their groups."""
         return np.argsort(self.of, kind="stable").astype(np.int64)
 
     @cached_property
     def sizes(self) -> IntArray:
-        """Features of each group."""
+        """Number of features of each group."""
         return np.bincount(self.of).astype(np.int64)
 
     @cached_property
     def _slots(self) -> IntArray:
-        """Place of each feature in the lines of ``rows``, of which each holds one group."""
+        """Position of each feature in the padded rows, one row for each group."""
         widest = int(self.sizes.max())
         first = np.cumsum(self.sizes) - self.sizes
         slots = np.empty(len(self.of), dtype=np.int64)
@@ -68,21 +70,21 @@ class Groups:
         return slots
 
     def rows(self, weights: FloatArray) -> FloatArray:
-        """(n_features, n_branches) as (n_groups, all weights of a group), zeros behind."""
+        """Return weights (n_features, n_branches) as padded rows, one for each group."""
         n_groups, widest, n_branches = len(self.sizes), int(self.sizes.max()), weights.shape[1]
         lines = np.zeros((n_groups * widest, n_branches))
         lines[self._slots] = weights
         return lines.reshape(n_groups, widest * n_branches)
 
     def weights(self, rows: FloatArray) -> FloatArray:
-        """What ``rows`` was made of."""
+        """Return the weights of which ``rows`` was made (the inverse of ``rows``)."""
         widest = int(self.sizes.max())
         taken: FloatArray = rows.reshape(len(self.sizes) * widest, -1)[self._slots]
         return taken
 
     def places(self, n_branches: int) -> tuple[IntArray, IntArray]:
-        """Where the weights of each group begin in a list of all, and the list: places in a flat
-        array of splits (n_branches, n_features + 1)."""
+        """Return the weights of all groups as positions in flat splits (n_branches,
+        n_features + 1), group after group: where each group begins, and the positions."""
         n_features = len(self.of)
         branches = np.arange(n_branches, dtype=np.int64) * (n_features + 1)
         places = (self.order[:, None] + branches).ravel()
@@ -91,7 +93,7 @@ class Groups:
 
 
 def of_single_features(n_features: int) -> Groups:
-    """Every feature a group of its own."""
+    """Return singleton groups."""
     return Groups(np.arange(n_features))
 
 
@@ -100,18 +102,23 @@ Scope = Literal["local", "global"]
 LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG, COUNT = range(6)
 
 STEEPEST = 1e150
-"""Slopes beyond this overflow when they are squared."""
+"""Larger slopes overflow when they are squared."""
+
+# Compile-time constants.
 
 CLIFF = 1e100
-"""Slope of the count at zero: no loss is so steep that a zero would leave by itself."""
+"""Slope of the count at zero: larger than that of any loss, so that zeros stay zero."""
 
 NEWTON_STEPS = 60
-"""Newton on a convex function descends monotonically to its root: a few steps suffice."""
+"""Most Newton steps to a root: the convergence is monotone and quadratic, so few are made."""
 
 
 @compiled
 def surrogate_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
-    """Value, slope and curvature of a surrogate at u >= 0; the single source of its formula."""
+    """Return phi(u), phi'(u) and phi''(u) at u >= 0: the only place with these formulas.
+
+    ``first`` is the sharpness or the exponent q, ``second`` the offset.
+    """
     if kind == EXPONENTIAL:
         decay = np.exp(-first * u)
         return -np.expm1(-first * u), first * decay, -first * first * decay
@@ -141,7 +148,7 @@ def _map_terms(kind, first, second, u):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A scalar function phi on u >= 0, known to compiled code by ``kind`` and two numbers."""
+    """A scalar function phi on u >= 0; compiled code takes its ``kind`` and two parameters."""
 
     name: str
     kind: int
@@ -149,20 +156,20 @@ class Surrogate:
     second: float = 0.0
 
     def value(self, u: FloatArray) -> FloatArray:
-        """phi(u), same shape as ``u``."""
+        """Return phi(u), in the shape of ``u``."""
         return self._terms(u)[0]
 
     def slope(self, u: FloatArray) -> FloatArray:
-        """phi'(u); at u = 0 the right derivative."""
+        """Return phi'(u); at u = 0 the right derivative."""
         return self._terms(u)[1]
 
     @cached_property
     def slope_at_zero(self) -> float:
-        """phi'(0), from the right."""
+        """phi'(0), the right derivative."""
         return float(self.slope(np.zeros(1))[0])
 
     def curvature(self, u: FloatArray) -> FloatArray:
-        """phi''(u) <= 0."""
+        """Return phi''(u) <= 0."""
         return self._terms(u)[2]
 
     def _terms(self, u: FloatArray) -> FloatArray:
@@ -177,7 +184,7 @@ def linear() -> Surrogate:
 
 
 def exponential(sharpness: float = 5.0) -> Surrogate:
-    """phi(u) = 1 - exp(-sharpness u): the paper's l0 surrogate."""
+    """phi(u) = 1 - exp(-sharpness u): the l0 surrogate of the paper."""
     _require(
         0 < sharpness < np.inf, f"sharpness must be positive and finite, got {shown(sharpness)}."
     )
@@ -219,10 +226,7 @@ def counting() -> Surrogate:
 
 @dataclass(frozen=True)
 class Penalty:
-    """strength * sum phi(u), with u taken per coefficient (local) or per feature (global).
-
-    With ``groups`` a global penalty takes it per group of features.
-    """
+    """strength * sum phi(u), with u per coefficient (local), or per feature or group (global)."""
 
     strength: float
     surrogate: Surrogate
@@ -243,19 +247,16 @@ class Penalty:
             )
 
     def magnitudes(self, weights: FloatArray) -> FloatArray:
-        """The u of this scope: (n_features, n_branches) if local, (n_features,) if global.
-
-        With groups there is one for each of them.
-        """
+        """Return u: shape (n_features, n_branches) if local, else (n_features,) or (n_groups,)."""
         sizes = np.abs(weights)
         return sizes if self.scope == "local" else np.max(self.rows(sizes), axis=1)
 
     def rows(self, weights: FloatArray) -> FloatArray:
-        """The weights, a line for each feature, or for each group."""
+        """Return the weights with one row for each feature, or for each group."""
         return weights if self.groups is None else self.groups.rows(weights)
 
     def from_rows(self, rows: FloatArray) -> FloatArray:
-        """What ``rows`` was made of, (n_features, n_branches)."""
+        """Return the weights of which ``rows`` was made, shape (n_features, n_branches)."""
         return rows if self.groups is None else self.groups.weights(rows)
 
     def value(self, weights: FloatArray) -> float:
@@ -266,12 +267,13 @@ class Penalty:
         return self.strength * float(np.sum(self.surrogate.value(self.magnitudes(weights))))
 
     def slope(self, weights: FloatArray) -> FloatArray:
-        """strength * phi'(u), in the shape of the magnitudes."""
+        """Return strength * phi'(u), in the shape of ``magnitudes``."""
         u = self.magnitudes(weights)
         return self.strength * self.surrogate.slope(u) if self.strength else np.zeros_like(u)
 
     def gradient(self, weights: FloatArray) -> FloatArray:
-        """Gradient where it exists; elsewhere the subgradient with 0 at zeros, first among ties."""
+        """Return the gradient; where there is none, the subgradient that is 0 at zeros and that
+        belongs to the first of tied maxima."""
         slopes = self.slope(weights)
         if self.scope == "local":
             return slopes * np.sign(weights)
@@ -299,20 +301,20 @@ class PenaltyPair:
     def of(
         cls, surrogate: Surrogate, local_strength: float = 0.0, global_strength: float = 0.0
     ) -> PenaltyPair:
-        """The same surrogate in both scopes."""
+        """Return the penalties with the same surrogate in both scopes."""
         return cls(
             Penalty(local_strength, surrogate, "local"),
             Penalty(global_strength, surrogate, "global"),
         )
 
     def with_strengths(self, local: float, global_: float) -> PenaltyPair:
-        """The same penalties at other strengths."""
+        """Return the same penalties at other strengths."""
         return PenaltyPair(
             replace(self.local, strength=local), replace(self.global_, strength=global_)
         )
 
     def of_groups(self, groups: Groups | None) -> PenaltyPair:
-        """The same with features that count together."""
+        """Return the same penalties with groups of features."""
         return PenaltyPair(self.local, replace(self.global_, groups=groups))
 
     @property
@@ -322,7 +324,7 @@ class PenaltyPair:
 
     @property
     def counts(self) -> bool:
-        """Whether coefficients or features are counted, be it at strength zero."""
+        """Whether a surrogate is the count, even at strength zero."""
         return COUNT in (self.local.surrogate.kind, self.global_.surrogate.kind)
 
     def value(self, weights: FloatArray) -> float:
@@ -332,7 +334,7 @@ class PenaltyPair:
         return self.local.gradient(weights) + self.global_.gradient(weights)
 
     def prox(self, weights: FloatArray, step: float, bound: FloatArray | float = 1.0) -> FloatArray:
-        """argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a): a global minimum.
+        """Return argmin over |a| <= bound of |a - weights|^2 / 2 + step * value(a), globally.
 
         ``bound`` is one number or one for each weight, on the side of its sign; zero where that
         side is not allowed (``Bounds.largest_sizes``).
@@ -362,12 +364,12 @@ class PenaltyPair:
         floor: FloatArray | float = 0.0,
         bound: FloatArray | float = 1.0,
     ) -> FloatArray:
-        """Prox, step 1, of the convex penalty that touches this one from above at ``at``.
+        """Return the prox, step 1, of the convex majorant that touches the penalty at ``at``.
 
-        That is weighted l1 plus weighted l-infinity with the slopes at ``at``. A point is
-        stationary exactly if it is a fixed point of this map after a gradient step. Up to
-        ``floor``, one for each feature or group, the global term is already paid for by other
-        branches. ``bound`` as of ``prox``.
+        The majorant is a weighted l1 plus a weighted l-infinity norm with the slopes at ``at``. A
+        point is stationary exactly if it is a fixed point of this map after a gradient step. Up to
+        ``floor``, one number for each feature or group, fixed branches already pay the global term.
+        ``bound`` is as in ``prox``.
         """
         soft = np.abs(weights)
         if self.local.strength > 0:
@@ -387,18 +389,22 @@ class PenaltyPair:
 
 
 def _linf_cap(rows: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Per row the b >= 0 with sum_t (row_t - b)_+ = slope, or 0 where the row sum is below it."""
+    """Return per row the b >= 0 with sum_t (row_t - b)_+ = slope, or 0 if the row sum is smaller.
+
+    The prox of slope * max is min(row, b), by Moreau's decomposition the residual of a projection
+    onto an l1 ball (Duchi et al. 2008).
+    """
     ordered = -np.sort(-rows, axis=1)
     counts = np.arange(1, rows.shape[1] + 1)
     candidates = (np.cumsum(ordered, axis=1) - slopes[:, None]) / counts
-    # The largest candidate is the consistent one: water-filling from the top.
+    # With the k largest entries above b, b = (their sum - slope) / k; the largest b is consistent.
     return np.maximum(np.max(candidates, axis=1), 0.0)
 
 
 def _limited_cap(rows: FloatArray, limits: FloatArray, slopes: FloatArray) -> FloatArray:
-    """Per row the least b >= 0 with sum (row_t - b) <= slope over the t with row_t, limit_t > b.
+    """Return per row the least b >= 0 with sum (row_t - b) <= slope over t with row_t, limit_t > b.
 
-    An entry at its limit moves no further and takes no part of the slope.
+    An entry at its limit does not change with b and takes no part of the slope.
     """
     tops = np.minimum(rows, limits)
     order = np.argsort(-tops, axis=1, kind="stable")
@@ -414,13 +420,16 @@ def _limited_cap(rows: FloatArray, limits: FloatArray, slopes: FloatArray) -> Fl
 
 @compiled
 def _largest_root(tied, total, local, global_, upper):  # type: ignore[no-untyped-def]
-    """Largest b in (0, upper] with tied * (b + local slope) + global slope = total, else -1.
+    """Return the largest b in (0, upper] with tied (b + local slope) + global slope = total, or -1.
 
-    The left side is convex in b (slopes of concave surrogates are convex), so Newton from the
-    right descends monotonically; a flat or falling tangent means that there is no root.
+    It is the stationarity condition of ``tied`` entries of sum ``total`` with common value b. The
+    left side is convex in b (slopes of these concave surrogates are convex), so that Newton's
+    method from the right of the root descends monotonically; a flat or falling tangent means that
+    there is no root.
     """
     b = min(total / tied, upper)
     for _ in range(NEWTON_STEPS):
+        # excess = left side - total, rise = its derivative in b.
         _, slope_l, curve_l = surrogate_terms(local[0], local[1], local[2], b)
         _, slope_g, curve_g = surrogate_terms(global_[0], global_[1], global_[2], b)
         excess = tied * (b + local[3] * slope_l) + global_[3] * slope_g - total
@@ -437,9 +446,10 @@ def _largest_root(tied, total, local, global_, upper):  # type: ignore[no-untype
 
 @compiled
 def _row_value(sizes, best, cap, local, global_, shrunk):  # type: ignore[no-untyped-def]
-    """Prox objective of a row whose entries may not exceed ``cap``; fills ``shrunk``."""
+    """Return the prox objective of a row with maximum ``cap``; write the entries to ``shrunk``."""
     value_zero, _, _ = surrogate_terms(local[0], local[1], local[2], 0.0)
     total = global_[3] * surrogate_terms(global_[0], global_[1], global_[2], cap)[0]
+    # Each entry: the better of 0 and its own optimum, capped.
     for t in range(sizes.size):
         candidate = min(best[t], cap)
         value, _, _ = surrogate_terms(local[0], local[1], local[2], candidate)
@@ -463,6 +473,7 @@ def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untype
     n_branches = sizes.shape[1]
     for j in range(sizes.shape[0]):
         row = sizes[j]
+        # The optimum of each entry under the local penalty alone.
         best = np.empty(n_branches)
         for t in range(n_branches):
             best[t] = max(_largest_root(1.0, row[t], local, none, limits[j, t]), 0.0)
@@ -470,7 +481,9 @@ def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untype
         trial = np.zeros(n_branches)
         lowest = _row_value(row, best, 0.0, local, global_, trial)
         shrunk[j, :] = trial
-        above = 0.0  # entries with larger limits may be tied between this level and the next limit
+        # Candidates for b between two neighbouring limits, with the k largest entries tied; only
+        # entries with limits above the interval can be tied there.
+        above = 0.0
         while True:
             upper = np.inf
             for t in range(n_branches):
@@ -490,6 +503,7 @@ def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untype
             if upper == np.inf:
                 break
             above = upper
+        # Candidates for b at the optimum of a single entry.
         for k in range(n_branches):
             if best[k] > 0.0:
                 value = _row_value(row, best, best[k], local, global_, trial)

@@ -9,20 +9,20 @@ as steep as the rows make it, and with ``steepness`` = (unit of the scaling) x n
 is the change of a split's log-odds per unit.
 
 A problem may be restricted to a block of branches and leaves: the others keep the values of
-``anchor``. A restricted problem is a problem like any other, so a solver need not know. Two things
-may come with a restriction: a proximal term, which solvers lower too but which is no part of the
-objective, and rows for which the fixed part of the tree has been worked out (engines/block.py).
+``anchor``. A restricted problem is a problem like any other, so that solvers need not treat it
+differently. A restriction may add a proximal term, which solvers minimise too but which is not part
+of the objective, and may replace the rows by an engine that has collapsed the fixed part of the
+tree (engines/block.py).
 
-The proximal term of a decomposition step keeps it near the tree it started from:
+The proximal term of a decomposition step keeps it near the tree before the step:
 
     value     psi / 2 ( |a - a_s|^2 + |mu - mu_s|^2 + |c - c_s|^2 )
     gradient  psi (a - a_s),  psi (mu - mu_s),  psi (c - c_s)
 
-with (a_s, mu_s, c_s) the tree before the step. Section 6.1 of the paper writes the term on the
-parts A+ and A- of a = A+ - A-, with mu among them as the weight of a constant feature. As long as
-one part of a coefficient is zero and its sign stays, both are the same number; where a sign
-changes, ours is larger by psi |a| |a_s|. Fixed variables do not differ from the centre and add
-nothing.
+with (a_s, mu_s, c_s) the tree before the step. Section 6.1 of the paper writes the term in the
+parts A+ and A- of a = A+ - A-, with mu among them as the weight of a constant feature. The two
+terms are equal while one part of each coefficient is zero and its sign does not change; where a
+sign changes, this one is larger by psi |a| |a_s|. Fixed variables equal the centre and add nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from softsplit.tree.parameters import Block, Topology, TreeParameters
 
 @dataclass(frozen=True)
 class Proximal:
-    """psi and the tree that the term is centred at."""
+    """The proximal term: psi (``strength``) and the tree at its centre."""
 
     strength: float
     centre: TreeParameters
@@ -75,21 +75,21 @@ class Proximal:
 
 @dataclass(frozen=True)
 class TrainingProblem:
-    """Everything that defines one training problem; immutable.
+    """The definition of one training problem; immutable.
 
     Parameters
     ----------
     rows : RowEngine
-        Where the training rows live, and the sums over them.
+        The training rows and the sums over them.
     topology : Topology
     loss : Loss
     penalties : PenaltyPair
     minimum_rates : array of shape (n_classes,)
-        rho_k: the least expected share of each class that must be classified correctly.
+        rho_k: minimum of the expected share of class k that is classified correctly.
     steepness : float
         gamma of the gates.
     block : Block, optional
-        The variables that may move; all of them if not given.
+        The free variables; all of them if not given.
     anchor : TreeParameters, optional
         Values of the variables outside the block.
     proximal : Proximal, optional
@@ -135,19 +135,19 @@ class TrainingProblem:
 
     @cached_property
     def free_branches(self) -> NDArray[np.bool_]:
-        """Branches whose weights and threshold may move, shape (n_branches,)."""
+        """Branches with free weights and threshold, shape (n_branches,)."""
         return _mask(self.topology.n_branches, self.block.branches if self.block else None)
 
     @cached_property
     def free_leaves(self) -> NDArray[np.bool_]:
-        """Leaves whose classes may move, shape (n_leaves,)."""
+        """Leaves with free classes, shape (n_leaves,)."""
         return _mask(self.topology.n_leaves, self.block.leaves if self.block else None)
 
     @cached_property
     def global_floor(self) -> FloatArray:
-        """Largest |a_jt| over the fixed branches: beta_j cannot fall below it, (n_features,).
+        """Largest |a_jt| over the fixed branches, a lower bound of beta_j = max_t |a_jt|.
 
-        With groups of features there is one for each of them.
+        Shape (n_features,), or (n_groups,) with groups of features.
         """
         n_rows = self.n_features if self.groups is None else len(self.groups.sizes)
         if self.anchor is None:
@@ -156,12 +156,12 @@ class TrainingProblem:
         return np.max(self.penalties.global_.rows(fixed), axis=1, initial=0.0)
 
     def n_used(self, kept: NDArray[np.bool_]) -> float:
-        """Features, or groups of them, with a coefficient that is kept (n_features, n_branches)."""
+        """Return the number of features, or groups, with a coefficient in the mask ``kept``."""
         return float(np.sum(np.any(self.penalties.global_.rows(kept.astype(float)), axis=1)))
 
     @property
     def groups(self) -> Groups | None:
-        """Features that count together under the global penalty; None if each is alone."""
+        """Groups of features under the global penalty; None if there are none."""
         return self.penalties.global_.groups
 
     @property
@@ -172,7 +172,7 @@ class TrainingProblem:
 
     @property
     def rated(self) -> bool:
-        """Whether a minimum rate is asked for any class."""
+        """Whether any class has a minimum rate."""
         return bool(np.any(self.minimum_rates > 0))
 
     @property
@@ -182,24 +182,24 @@ class TrainingProblem:
 
     @property
     def samples(self) -> Samples:
-        """All rows as arrays, for what cannot do without; see ``samples_of``."""
+        """All rows as arrays of this process; see ``samples_of``."""
         return samples_of(self.rows)
 
     @property
     def moving_samples(self) -> Samples:
-        """The rows that the free branches may route otherwise: all, unless that is worked out."""
+        """The rows that reach a free branch, if the engine has collapsed the rest; else all."""
         return self.rows.reaching if isinstance(self.rows, CollapsedRows) else self.samples
 
     @cached_property
     def cost_unit(self) -> float:
-        """The loss of a typical bad answer at the mean row weight: the unit of tolerances."""
+        """The loss of a typical error at the mean row weight: the unit of tolerances."""
         return max(self.loss.unit * self.rows.mean_weight, 1e-300)
 
     @property
     def row_unit(self) -> float:
-        """What ridge and prior count as one row: the mean row weight, but no more than 1.
+        """The weight of one row in the units of ridge and prior: the mean row weight, at most 1.
 
-        So that weights are counts of rows, and weights that add up to one are no smaller evidence.
+        So integer weights count rows, and weights that sum to one are not weaker evidence.
         """
         return min(1.0, self.rows.mean_weight)
 
@@ -211,12 +211,12 @@ class TrainingProblem:
         proximal: float = 0.0,
         cache: GateCache | None = None,
     ) -> TrainingProblem:
-        """The same problem with everything outside ``block`` fixed at ``anchor``.
+        """Return the same problem with all variables outside ``block`` fixed at ``anchor``.
 
-        ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of
-        ``anchor`` in ``cache``, fixed branches are not evaluated again: the problem then takes
-        trees that agree with ``anchor`` outside the block, as those of ``pin`` do, and does not
-        look whether they do, which would cost a pass over the fixed branches each time.
+        ``proximal`` is psi of a proximal term centred at ``anchor``. With the gates of ``anchor``
+        in ``cache``, fixed branches are not evaluated again: trees must then agree with ``anchor``
+        outside the block, as those of ``pin`` do. This is not checked, since the check would cost a
+        pass over the fixed branches each time.
         """
         return replace(
             self,
@@ -227,14 +227,14 @@ class TrainingProblem:
         )
 
     def on_sample(self, limit: int) -> TrainingProblem:
-        """The same problem on about ``limit`` of its rows, in memory; their weights add up to those
-        of all rows, class by class."""
+        """Return the same problem on a stratified sample of about ``limit`` rows in memory, with
+        the same total weight of each class."""
         few = self.rows.sample(limit).with_totals(self.rows.class_totals)
         return replace(self, rows=CompiledRows(few))
 
     @property
     def _whole(self) -> RowEngine:
-        """The engine of all rows, also where only those of a block are looked at."""
+        """The engine of all rows, also of a restricted problem."""
         return self.rows.whole if isinstance(self.rows, CollapsedRows) else self.rows
 
     def with_steepness(self, steepness: float) -> TrainingProblem:
@@ -244,7 +244,7 @@ class TrainingProblem:
         return replace(self, penalties=penalties)
 
     def pin(self, parameters: TreeParameters) -> TreeParameters:
-        """``parameters`` with every fixed variable put back to its anchor."""
+        """Return ``parameters`` with every fixed variable at its value in ``anchor``."""
         if self.anchor is None:
             return parameters
         return TreeParameters(
@@ -254,24 +254,24 @@ class TrainingProblem:
         )
 
     def cost(self, parameters: TreeParameters) -> float:
-        """The loss without penalties: the expected cost, or log-loss with prior and ridge."""
+        """Return the loss without penalties: expected cost, or log-loss with prior and ridge."""
         return self.evaluate_cost(parameters).value
 
     def objective(self, parameters: TreeParameters) -> float:
-        """Expected cost plus penalties."""
+        """Return the cost plus both penalties."""
         return self.cost(parameters) + self.penalty(parameters.weights)
 
     def penalty(self, weights: FloatArray) -> float:
-        """Both penalties."""
+        """Return the sum of both penalties."""
         return self.penalties.value(weights)
 
     def merit(self, parameters: TreeParameters) -> float:
-        """What a solver lowers: the objective and the proximal term, if there is one."""
+        """Return what solvers minimise: the objective plus the proximal term, if there is one."""
         near = 0.0 if self.proximal is None else self.proximal.value(parameters)
         return self.objective(parameters) + near
 
     def _sums(self, parameters: TreeParameters, prices: FloatArray | None = None) -> Sums:
-        """Sums of the loss; with a table of ``prices``, of what it adds in expectation too."""
+        """Return the sums of the loss; with ``prices``, plus the expectation of that table."""
         splits, table = parameters.splits, self.loss.table(parameters.leaf_classes)
         outer, steepness = self.loss.outer, self.steepness
         if prices is None:
@@ -285,9 +285,9 @@ class TrainingProblem:
     def evaluate_cost(
         self, parameters: TreeParameters, multipliers: FloatArray | None = None
     ) -> Evaluation:
-        """Cost and gradient; with multipliers, of the Lagrangian cost - multipliers . rates.
+        """Return the cost and its gradient; with multipliers, of cost - multipliers . rates.
 
-        Ridge and prior are part of the cost. The gradient of a fixed variable is zero.
+        Ridge and prior are part of the cost. The derivative by a fixed variable is zero.
         """
         if multipliers is None:
             found = self._sums(parameters)
@@ -300,7 +300,7 @@ class TrainingProblem:
     def _regularised(
         self, parameters: TreeParameters, found: Sums, by_leaves: FloatArray
     ) -> Evaluation:
-        """Sums of the rows with ridge and prior, where there are any."""
+        """Return the sums of the rows plus ridge and prior."""
         rule = self.loss.leaf_rule
         if isinstance(rule, LeafPrior):
             term, slope = rule.prior(parameters.leaf_classes)
@@ -314,7 +314,7 @@ class TrainingProblem:
         return self._evaluation(found, by_leaves)
 
     def rate_gradient(self, parameters: TreeParameters, k: int) -> Evaluation:
-        """Rate of class ``k`` and its gradient, from the rows of that class alone."""
+        """Return the rate of class ``k`` and its gradient, from the rows of that class alone."""
         totals = self.rows.class_totals[:, None]
         table = parameters.leaf_classes / totals
         found = self.rows.of_class(k).evaluate(parameters.splits, table, IDENTITY, self.steepness)
@@ -330,7 +330,7 @@ class TrainingProblem:
         return Evaluation(found.value, weights, thresholds, by_leaves, found.mass)
 
     def gradient(self, parameters: TreeParameters) -> TreeParameters:
-        """Gradient of the objective, where the penalties have one, in the shape of a tree."""
+        """Return the gradient of the objective (a subgradient at kinks) in the shape of a tree."""
         found = self.evaluate_cost(parameters)
         sparse = self.penalties.gradient(parameters.weights)
         return TreeParameters(
@@ -340,23 +340,23 @@ class TrainingProblem:
         )
 
     def shares(self, mass: FloatArray) -> FloatArray:
-        """R_kl: share of class k that reaches leaf l, from the leaf masses of the expected cost."""
+        """Return R_kl, the share of class k that reaches leaf l, from the leaf masses."""
         return mass / self.rows.class_totals[:, None]
 
     def rates(self, parameters: TreeParameters, mass: FloatArray | None = None) -> FloatArray:
-        """Expected share of each class that is classified correctly, (n_classes,)."""
+        """Return the expected share of each class that is classified correctly, (n_classes,)."""
         if mass is None:
             mass = self.evaluate_cost(parameters).mass
         return np.sum(self.shares(mass) * parameters.leaf_classes, axis=1)
 
     def violation(self, parameters: TreeParameters, mass: FloatArray | None = None) -> Violation:
-        """How far the tree is from feasible."""
+        """Return the largest violation of each family of constraints."""
         rates = self.rates(parameters, mass)
         rule = self.loss.leaf_rule
         return violation(parameters, rates, self.minimum_rates, rule, self.bounds)
 
     def best_leaves(self, parameters: TreeParameters) -> TreeParameters:
-        """The tree with the cheapest feasible leaf classes for its routing.
+        """Return the tree with the cheapest feasible leaf classes for its routing.
 
         Raises
         ------
@@ -369,7 +369,7 @@ class TrainingProblem:
         better = replace(parameters, leaf_classes=leaves)
         if self.loss.outer == IDENTITY and self.loss.leaf_rule.exact:
             return better
-        # Where the loss is not linear in the leaves the step only goes towards the best ones.
+        # A loss that is not linear in the leaves: the step only moves towards the optimum.
         allowed = self.violation(parameters, found.mass).largest <= RATE_SLACK
         return parameters if allowed and self.cost(better) > self.cost(parameters) else better
 
@@ -380,9 +380,9 @@ class TrainingProblem:
         current: FloatArray,
         minimum_rates: FloatArray | None = None,
     ) -> FloatArray:
-        """Leaves for these derivatives by the leaf classes and these leaf masses; see LeafRule."""
+        """Return the leaf step for a gradient by leaf classes and leaf masses; see ``LeafRule``."""
         rule, free = self.loss.leaf_rule, None
-        shares = mass  # of no use where neither rates nor fixed leaves are to be kept
+        shares = mass  # ignored unless there are minimum rates or fixed leaves
         if self.block is not None or minimum_rates is not None:
             shares = self.shares(mass)
             free = None if self.block is None else self.free_leaves

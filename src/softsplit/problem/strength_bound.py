@@ -1,14 +1,15 @@
-"""Proposition 1: the strength from which the all-zero tree is stationary.
+"""Proposition 1 of the paper: the strength from which the all-zero tree is stationary.
 
-At a = 0 every sample is routed alike. With g_jt = dL / da_jt there (L the Lagrangian of the
+At a = 0 all rows are routed alike. With g_jt = dL / da_jt there (L the Lagrangian of the
 minimum class rates) and s = phi'(0) the slope of the surrogate, row j may stay zero exactly if
 
     sum_t max(|g_jt| - local_strength s, 0) <= global_strength s
 
 For a local penalty alone this is the paper's bound, local_strength >= max_jt |g_jt| / s. For a
 global penalty the paper states the same maximum, but all branches of a feature may leave zero
-together at the price of one, so the sum over the branches is what counts; of a group of features,
-that over all of them. Slopes along which bounds let no coefficient leave zero count as zero.
+together and pay the penalty once, so that the sum over the branches decides; for a group of
+features the sum over all of them. A slope counts as zero if the bounds do not let its coefficient
+leave zero.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from softsplit.tree.parameters import Topology, TreeParameters
 
 
 def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
-    """The best tree with a = 0: each class gets its minimum rate, the cheapest class the rest.
+    """Return the best tree with a = 0: minimum rates for all classes, the rest for the cheapest.
 
     Leaves are pure and the thresholds send each class's share to its leaves, so that the tree
     is stationary in thresholds and leaf classes, provided that their bounds hold the thresholds:
@@ -63,7 +64,7 @@ def all_zero_tree(problem: TrainingProblem) -> TreeParameters:
 
 
 def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> FloatArray:
-    """Thresholds that give each leaf its probability when all weights are zero."""
+    """Return the thresholds that give each leaf its probability when all weights are zero."""
     thresholds = np.zeros(topology.n_branches)
     for t in range(topology.n_branches):
         left, right = mass[topology.leaves_below(2 * t + 1)], mass[topology.leaves_below(2 * t + 2)]
@@ -74,7 +75,7 @@ def _thresholds(topology: Topology, mass: FloatArray, steepness: float) -> Float
 
 
 def zero_slopes(problem: TrainingProblem, at: TreeParameters | None = None) -> FloatArray:
-    """|g_jt| at the all-zero tree (or at another tree ``at`` with a = 0)."""
+    """Return |g_jt| at the all-zero tree, or at another tree ``at`` with a = 0."""
     tree = all_zero_tree(problem) if at is None else at
     if np.any(tree.weights):
         raise ValueError("the bound of Proposition 1 is taken at a tree whose weights are zero.")
@@ -86,7 +87,7 @@ def zero_slopes(problem: TrainingProblem, at: TreeParameters | None = None) -> F
 def max_strength(
     problem: TrainingProblem, scope: Scope = "local", at: TreeParameters | None = None
 ) -> float:
-    """Smallest strength in ``scope`` that makes the all-zero tree stationary.
+    """Return the smallest strength in ``scope`` that makes the all-zero tree stationary.
 
     The strength of the other scope is the problem's own. Above the returned strength no weight
     of the tree ``at`` (the all-zero tree by default) can leave zero to first order; just below
@@ -105,14 +106,14 @@ def max_strength(
 
 
 def _ratio(pull: float, slope: float) -> float:
-    """pull / slope; no strength holds against a pull if the surrogate is flat."""
+    """Return pull / slope with ``pull`` the slope of the loss; inf if the surrogate is flat."""
     if slope == 0:
         return np.inf if pull > 0 else 0.0
     return float(pull / slope)
 
 
 def _trim(row: FloatArray, allowance: float) -> float:
-    """Smallest cut c >= 0 with sum_t max(row_t - c, 0) <= allowance."""
+    """Return the smallest c >= 0 with sum_t max(row_t - c, 0) <= allowance."""
     ordered = np.sort(row)[::-1]
     candidates = (np.cumsum(ordered) - allowance) / np.arange(1, len(row) + 1)
     return float(max(np.max(candidates), 0.0))

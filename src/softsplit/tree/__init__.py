@@ -1,4 +1,4 @@
-"""A tree by itself: its shape and parameters, how it routes rows, how features are scaled."""
+"""A tree by itself: topology, parameters, routing of rows, scaling of features, sparsity."""
 
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Block, Step, Topology, TreeParameters

@@ -1,17 +1,17 @@
-"""Shape, parameters and sparsity of a tree.
+"""Topology, parameters and sparsity of a tree.
 
 Nodes are numbered in heap order: the root is 0 and the children of branch ``t`` are
 ``2t + 1`` (left) and ``2t + 2`` (right). A tree of depth ``D`` has ``2^D - 1`` branches,
 nodes ``0 .. n_branches - 1``, and ``2^D`` leaves, numbered ``0 .. n_leaves - 1`` from left
 to right; leaf ``l`` is node ``n_branches + l``.
 
-The paper's indices of sparsity are
+The sparsity indices of the paper are
 
     delta_L = 100 / (p |tau_B|) * #{(j, t): a_jt = 0}
     delta_G = 100 / p           * #{j: a_jt = 0 for every branch t}
 
-An interior-point solver never returns exact zeros, so every count takes a threshold below
-which a coefficient is zero.
+An interior-point solver never returns exact zeros, so every count takes a threshold up to which a
+coefficient counts as zero.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
 MAX_DEPTH = 16
+"""Deepest tree: 65,535 branches, more than any table supports."""
 
 
 class Step(NamedTuple):
-    """One decision on the way from the root to a leaf."""
+    """One decision on the path from the root to a leaf."""
 
     branch: int
     goes_left: bool
@@ -38,7 +39,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Topology:
-    """The shape of a tree: all branches and leaves of a given depth."""
+    """A complete binary tree of the given depth."""
 
     depth: int
 
@@ -50,12 +51,12 @@ class Topology:
 
     @classmethod
     def for_classes(cls, n_classes: int) -> Topology:
-        """Smallest tree with a leaf for each of ``n_classes`` classes."""
+        """Return the smallest tree with a leaf for each of ``n_classes`` classes."""
         return cls(max(1, int(np.ceil(np.log2(n_classes)))))
 
     @classmethod
     def with_branches(cls, n_branches: int) -> Topology:
-        """The tree with exactly ``n_branches`` branches."""
+        """Return the tree with exactly ``n_branches`` branches."""
         depth = (n_branches + 1).bit_length() - 1
         if 2**depth - 1 != n_branches:
             raise ValueError(f"no complete binary tree has {n_branches} branches.")
@@ -70,11 +71,11 @@ class Topology:
         return 2**self.depth
 
     def path(self, leaf: int) -> tuple[Step, ...]:
-        """The decisions that lead from the root to ``leaf``: N_L(t) and N_R(t) of the paper."""
+        """Return the decisions from the root to ``leaf``: N_L(t) and N_R(t) of the paper."""
         return self.ancestors(self.n_branches + leaf)
 
     def ancestors(self, node: int) -> tuple[Step, ...]:
-        """The decisions that lead from the root to ``node``."""
+        """Return the decisions from the root to ``node``."""
         steps = []
         while node > 0:
             parent = (node - 1) // 2
@@ -83,7 +84,7 @@ class Topology:
         return tuple(reversed(steps))
 
     def leaves_below(self, node: int) -> range:
-        """Leaves under ``node`` (a branch, or a leaf given as ``n_branches + leaf``)."""
+        """Return the leaves under ``node`` (a branch, or a leaf as ``n_branches + leaf``)."""
         first = last = node
         while first < self.n_branches:
             first, last = 2 * first + 1, 2 * last + 2
@@ -91,13 +92,13 @@ class Topology:
 
 
 def tree_depth(value: Any) -> int:
-    """``value`` as the depth of a tree that the library can build."""
+    """Return ``value`` as a valid depth; raise ``ValueError`` otherwise."""
     return Topology(whole_number("depth", value)).depth
 
 
 @dataclass(frozen=True)
 class TreeParameters:
-    """The numbers that training finds: the decision variables of the paper.
+    """The decision variables of the training problem.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ class TreeParameters:
     thresholds : array of shape (n_branches,)
         Split thresholds mu_t in [-1, 1].
     leaf_classes : array of shape (n_classes, n_leaves)
-        Class assignment c_kt of each leaf: every column is a distribution over classes.
+        Class assignment c_kl of each leaf: every column is a distribution over classes.
     """
 
     weights: FloatArray
@@ -135,18 +136,18 @@ class TreeParameters:
 
     @property
     def splits(self) -> FloatArray:
-        """Weights and threshold of each branch in a line, (n_branches, n_features + 1); a copy."""
+        """theta: weights and threshold of each branch, (n_branches, n_features + 1); a copy."""
         return np.ascontiguousarray(np.vstack([self.weights, self.thresholds]).T)
 
     @classmethod
     def from_splits(cls, splits: FloatArray, leaf_classes: FloatArray) -> TreeParameters:
-        """The tree with these splits and leaves; all arrays are copies."""
+        """Return the tree with these splits and leaves; all arrays are copies."""
         weights = np.ascontiguousarray(splits[:, :-1].T)
         return cls(weights, splits[:, -1].copy(), np.array(leaf_classes))
 
     @classmethod
     def neutral(cls, n_features: int, n_classes: int, topology: Topology) -> TreeParameters:
-        """The paper's trivial feasible point: a = 0, mu = 0, c = 1/K."""
+        """Return the trivial feasible point of the paper: a = 0, mu = 0, c = 1/K."""
         return cls(
             np.zeros((n_features, topology.n_branches)),
             np.zeros(topology.n_branches),
@@ -156,7 +157,7 @@ class TreeParameters:
 
 @dataclass(frozen=True)
 class Block:
-    """A working set: the branches and leaves whose variables may move (W_B, W_L)."""
+    """A working set: the branches and leaves whose variables are free (W_B, W_L of the paper)."""
 
     branches: tuple[int, ...]
     leaves: tuple[int, ...]
@@ -167,15 +168,15 @@ class Block:
 
 
 def local_sparsity(weights: FloatArray, threshold: float = 0.0) -> float:
-    """Percentage of coefficients that are zero, over all branches (delta_L)."""
+    """Return delta_L, the percentage of zero coefficients over all branches."""
     return float(100.0 * np.mean(np.abs(weights) <= threshold))
 
 
 def global_sparsity(weights: FloatArray, threshold: float = 0.0) -> float:
-    """Percentage of features that no branch uses (delta_G)."""
+    """Return delta_G, the percentage of features that no branch uses."""
     return float(100.0 * np.mean(np.max(np.abs(weights), axis=1) <= threshold))
 
 
 def selected_features(weights: FloatArray, threshold: float = 0.0) -> NDArray[np.intp]:
-    """Indices of the features that at least one branch uses."""
+    """Return the indices of the features that at least one branch uses."""
     return np.flatnonzero(np.max(np.abs(weights), axis=1) > threshold)

@@ -1,11 +1,13 @@
-"""How rows go through a tree: scores, gates, and the probabilities of reaching nodes and leaves.
+"""Routing of rows through a tree: scores, gates, and the probabilities of nodes and leaves.
 
-Gates, with score z_it = (x_i . a_t) / p - mu_t and steepness gamma:
+With score z_ti = (x_i . a_t) / p - mu_t of p features and steepness gamma, row i goes left at
+branch t with the probability (its *gate*)
 
-    p_it = F(gamma z_it) = 1 / (1 + exp(-gamma z_it))           left with p, right with 1 - p
+    p_ti = F(gamma z_ti) = 1 / (1 + exp(-gamma z_ti)),          and right with 1 - p_ti
 
-Shapes: scores, gates (n_branches, n_rows); probabilities of leaves (n_leaves, n_rows). The pass
-that adds up a loss over many rows is engines/tree_pass.py; it opens its gates here.
+and reaches a node with the product of the gates above it. Shapes: scores and gates (n_branches,
+n_rows), node probabilities (n_nodes, n_rows), leaf probabilities (n_leaves, n_rows). The pass that
+sums a loss over many rows, engines/tree_pass.py, computes its gates by ``open_gates``.
 """
 
 from __future__ import annotations
@@ -17,29 +19,36 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.compiling import compiled_uncounted, inlined
 from softsplit.tree.parameters import TreeParameters
 
-TILE = 128
-"""Rows handled together: the working arrays of a tile stay in the first-level cache."""
+# Compile-time constants of the kernels: as arguments they could not be folded into the loops.
 
+TILE = 128
+"""Rows processed together: the working arrays of a tile stay in the first-level cache."""
 
 SATURATION = 700.0
-"""Scores beyond this are cut: exp(-700) is still a normal number."""
+"""Scores |gamma z| are clipped here: exp(-700) is still a normal number."""
 
 ROUND = 6755399441055744.0
-"""1.5 * 2^52: adding it rounds to an integer, which then sits in the lowest bits."""
+"""1.5 * 2^52: adding it rounds to an integer, which is then in the lowest bits of the float."""
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+"""log 2 as the sum of two floats (fdlibm): the low bits of the first are zero, so that k LN2_HIGH
+is exact for the exponents k that occur."""
 
 
 @inlined
 def exponential_parts(x):  # type: ignore[no-untyped-def]
-    """e^-x for 0 <= x <= SATURATION is e^r 2^-k with |r| <= ln(2) / 2: e^r, and k + ROUND.
+    """Return e^r and k + ROUND with e^-x = e^r 2^-k and |r| <= ln(2) / 2, for 0 <= x <= SATURATION.
 
-    e^r is a polynomial of degree 13, accurate to the last digits.
+    Range reduction of Cody and Waite (1980), then the Taylor polynomial of e^r of degree 13, whose
+    error is below the last digit; its terms are grouped by Estrin's scheme, so that they do not
+    wait for one another.
     """
+    # k = round(x / log 2), and r = k log 2 - x in two parts, without cancellation.
     power = x * LOG2_E + ROUND
     k = power - ROUND
     r = (k * LN2_HIGH - x) + k * LN2_LOW
+    # e^r = sum_n r^n / n!, in groups of four powers.
     r2 = r * r
     r4 = r2 * r2
     low = (1.0 + r) + r2 * (1.0 / 2.0 + r * (1.0 / 6.0))
@@ -51,17 +60,20 @@ def exponential_parts(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def tile_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
-    """Gate probabilities of one branch, each accurate to the last digits however small it is.
+    """Gate probabilities of one branch, p to ``left`` and 1 - p to ``right``.
 
-    2^-k is written into the exponent bits: ``bits`` is ``powers`` seen as integers. Written out
-    because a call of the library's exp per row cannot be vectorised, and gates are most of the
-    work. Nor can a loop whose index might be negative: hence the slice.
+    Both are accurate to the last digits however small they are. ``bits`` is a view of ``powers`` as
+    integers. The exponential is written out because a library call per row cannot be vectorised,
+    and gates are most of the work; nor can a loop whose index might be negative, hence the slice.
     """
     tile = scores[begin : begin + size]
+    # exp(-|gamma z|) = e^r 2^-k: e^r to ``left``, k + ROUND to ``powers``.
     for i in range(size):
         left[i], powers[i] = exponential_parts(min(abs(steepness * tile[i]), SATURATION))
+    # 2^-k by its exponent bits: the low bits of k + ROUND hold k.
     for i in range(size):
         bits[i] = (1023 - (bits[i] & 0xFFFF)) << 52
+    # The larger of p and 1 - p is 1 / (1 + e^-|gamma z|), the smaller e^-|gamma z| times that.
     for i in range(size):
         decay = left[i] * powers[i]
         large = 1.0 / (1.0 + decay)
@@ -73,19 +85,19 @@ def tile_gates(scores, begin, size, steepness, left, right, powers, bits):  # ty
 
 @compiled_uncounted
 def open_gates(scores, begin, size, steepness, left, right, powers, bits):  # type: ignore[no-untyped-def]
-    """``tile_gates`` as training uses them, with fused multiply-adds."""
+    """``tile_gates`` as compiled for training, with fused multiply-adds."""
     tile_gates(scores, begin, size, steepness, left, right, powers, bits)
 
 
 def split_scores(parameters: TreeParameters, features: FloatArray) -> FloatArray:
-    """Scores z_ti = (x_i . a_t) / p - mu_t, shape (n_branches, n_rows)."""
+    """Return the scores z_ti = (x_i . a_t) / p - mu_t, shape (n_branches, n_rows)."""
     scores = np.dot(parameters.weights.T / parameters.n_features, features)
     scores -= parameters.thresholds[:, None]
     return scores
 
 
 def gate_probabilities(scores: FloatArray, steepness: float) -> tuple[FloatArray, FloatArray]:
-    """Probabilities of going left and right at every branch, each (n_branches, n_rows)."""
+    """Return the probabilities of going left and right, each of shape (n_branches, n_rows)."""
     with np.errstate(over="ignore"):
         decay = np.exp(-np.minimum(np.abs(steepness * scores), 700.0))
     large = 1.0 / (1.0 + decay)
@@ -94,7 +106,7 @@ def gate_probabilities(scores: FloatArray, steepness: float) -> tuple[FloatArray
 
 
 def node_reach(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Probability of reaching each node, (n_nodes, n_rows), from the gates of every branch."""
+    """Return the probability of reaching each node, shape (n_nodes, n_rows), from the gates."""
     n_branches, n_rows = left.shape
     reach: NDArray[np.float64] = np.empty((2 * n_branches + 1, n_rows))
     reach[0] = 1.0
@@ -105,19 +117,19 @@ def node_reach(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def leaf_probabilities(scores: FloatArray, steepness: float) -> FloatArray:
-    """P_il of scaled rows, in training and for solvers that keep them, (n_leaves, n_rows)."""
+    """Return the leaf probabilities P_li of scaled rows, shape (n_leaves, n_rows)."""
     return node_reach(*gate_probabilities(scores, steepness))[len(scores) :]
 
 
 def class_probabilities(
     parameters: TreeParameters, features: FloatArray, steepness: float
 ) -> FloatArray:
-    """Class probabilities sum_l c_kl P_il, (n_classes, n_rows), of rows (n_features, n_rows).
+    """Return sum_l c_kl P_li, shape (n_classes, n_rows), for ``features`` (n_features, n_rows).
 
-    This is the definition, for rows in scaled units. Three translations start from rows in
-    original units: ``predict_proba`` (reading/row_pass.py, compiled and in numpy, with the same
-    bits for a row wherever it stands), the ONNX graph (persistence/graph.py) and the script of the
-    report (report/case.js). tests/golden_probabilities.json holds all of them to one table.
+    This is the definition, for rows in scaled units. Three translations start from rows in original
+    units: ``predict_proba`` (reading/row_pass.py, compiled and in numpy; the bits of a row do not
+    depend on the other rows), the ONNX graph (persistence/graph.py) and the script of the report
+    (report/case.js). Tests compare all of them with tests/golden_probabilities.json.
     """
     leaves = leaf_probabilities(split_scores(parameters, features), steepness)
     return parameters.leaf_classes @ leaves
@@ -126,5 +138,5 @@ def class_probabilities(
 def predicted_classes(
     parameters: TreeParameters, features: FloatArray, steepness: float
 ) -> NDArray[np.intp]:
-    """Index of the most probable class of scaled rows, given as (n_features, n_rows)."""
+    """Return the index of the most probable class of scaled rows (n_features, n_rows)."""
     return np.argmax(class_probabilities(parameters, features, steepness), axis=0)

@@ -1,25 +1,25 @@
-"""Scalings: from features in original units to the units a tree is trained in, and back.
+"""Scalings of features: from original units to the units of training, and back.
 
-Each maps every feature by itself, without decreasing it, to scaled units in which typical values
-lie in [0, 1]: weights and thresholds are confined to [-1, 1] and steepness is counted per scaled
-unit, so this is what gives both their meaning. A constant column becomes 0 throughout.
+A scaling maps each feature by a nondecreasing function to scaled units, in which typical values lie
+in [0, 1]. Weights and thresholds bounded by [-1, 1], and the steepness, refer to scaled units. A
+constant column becomes 0.
 
-minmax     (x - min) / (max - min): the paper's. One far value squeezes all others together.
-standard   1/2 + (x - mean) / (6 deviations): a straight line too, but laid through the bulk. What
-           lies further than three deviations from the mean is outside [0, 1] and counts in full.
-quantile   the rank among the training values, 0 for the smallest and 1 for the largest, between
-           them by linear interpolation. Values outside the training range count as its ends.
-identity   x as it is.
+minmax     (x - min) / (max - min), as in the paper. An outlier compresses all other values.
+standard   1/2 + (x - mean) / (6 deviations): linear too, but determined by all values. Values
+           further than three standard deviations from the mean lie outside [0, 1].
+quantile   the rank among the training values, from 0 for the smallest to 1 for the largest, linear
+           in between. Values outside the training range are mapped to its ends.
+identity   x unchanged.
 
 All but the quantile scaling are linear, so that a split a . scaled / p - mu in scaled units is
-x . coef + intercept in original ones:
+x . coef + intercept in original units:
 
     scaled_j = (x_j - low_j) / span_j
     coef_j = a_j / (p span_j)        intercept = - mu - sum_j a_j low_j / (p span_j)
 
 Under the quantile scaling it is sum_j coef_j rank_j(x_j) + intercept with coef = a / p.
 
-A scaling is a kind and a few plain arrays, so that it can be written to a file and read back.
+A scaling consists of its kind and a few arrays, so that it can be written to a file.
 """
 
 from __future__ import annotations
@@ -37,26 +37,40 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
 
 SMALLEST_SPAN = 1e-250
-"""Columns that vary by less are constant: their coefficients would overflow in original units."""
-
-LARGEST_VALUE = 1e150
-"""Unscaled values beyond this overflow when they are multiplied with one another."""
-
-LARGEST_END = 1e307
-"""Ends of a range beyond this overflow when they are subtracted, or three deviations added."""
+"""A column of a smaller range is constant: its coefficients would overflow in original units."""
 
 DEVIATIONS = 6.0
-"""Standard deviations that make one scaled unit: three on each side of the mean."""
+"""Standard deviations per scaled unit: three on each side of the mean."""
 
 FAR = 1e100
-"""Scaled values are cut here: so far outside the training data only the side matters."""
+"""Scaled values are clipped here: so far outside the training data only the side matters."""
 
-MOST_KNOTS = 500
-"""Knots of a feature under the quantile scaling; one with fewer values has a knot at each."""
+
+@dataclass(frozen=True)
+class ScalingOptions:
+    """Limits of what can be scaled, and sizes of the computation."""
+
+    largest_value: float = 1e150
+    """Larger unscaled values overflow when they are multiplied with one another."""
+
+    largest_end: float = 1e307
+    """Larger ends of a range overflow when subtracted, or when three deviations are added."""
+
+    most_knots: int = 500
+    """Knots per feature of the quantile scaling; with fewer distinct values each is a knot."""
+
+    chunk_rows: int = 16_384
+    """Rows processed at a time where means are summed without sorting."""
+
+    exact_bits: float = 52.0
+    """Integers up to 2^52 add up exactly in double precision."""
+
+
+OPTIONS = ScalingOptions()
 
 
 class Scaling(Protocol):
-    """What all scalings can do."""
+    """The interface of all scalings."""
 
     @property
     def kind(self) -> str:
@@ -71,26 +85,19 @@ class Scaling(Protocol):
         """Number of columns."""
 
     def transform(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> FloatArray:
-        """Scaled features; columns that are not ``used`` may be left at 0."""
+        """Return the scaled features; columns that are not ``used`` may be left at 0."""
 
     def to_original(self, feature: int, scaled: float) -> float:
-        """The value of a feature that is mapped to ``scaled``, or comes closest."""
+        """Return the value of a feature whose scaled value is ``scaled``, or closest to it."""
 
     def of_columns(self, columns: NDArray[np.intp]) -> Scaling:
-        """The scaling of some of the columns."""
+        """Return the scaling of some of the columns."""
 
     def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
-        """coef (n_branches, n_features) and intercept (n_branches,) as the module says."""
+        """Return coef (n_branches, n_features) and intercept (n_branches,) in original units."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The numbers that, with the kind, make the scaling: see ``scaling_from``."""
-
-
-PIECE = 16_384
-"""Rows handled at a time where means are added up without sorting."""
-
-EXACT_BITS = 52.0
-"""Integers up to 2^52 add up exactly."""
+        """Return the arrays from which ``scaling_from`` rebuilds the scaling."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +111,18 @@ class LinearScaling:
 
     @classmethod
     def minmax(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
-        """Minimum and range of the columns of ``X``."""
+        """Return the minmax scaling of the columns of ``X``."""
         return cls.between(X.min(axis=0).astype(float), X.max(axis=0).astype(float))
 
     @classmethod
     def between(cls, low: FloatArray, high: FloatArray) -> LinearScaling:
-        """From the smallest and the largest value of every column."""
+        """Return the minmax scaling with the smallest and largest value of each column."""
         _check_ends(low, high)
         span = high - low
         return cls(low, np.where(span > SMALLEST_SPAN, span, np.inf))
 
     def standardised(self, means: FloatArray, deviations: FloatArray) -> LinearScaling:
-        """The standard scaling, from mean and deviation of the columns in the units of this one."""
+        """Return the standard scaling from ``means`` and ``deviations`` in units of this one."""
         varies = np.isfinite(self.span)
         low, span = self.low.copy(), self.span.copy()
         low[varies] += ((means - 0.5 * DEVIATIONS * deviations)[varies]) * span[varies]
@@ -124,7 +131,7 @@ class LinearScaling:
 
     @classmethod
     def standard(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
-        """Mean and deviation of the columns of ``X``, from their values between 0 and 1."""
+        """Return the standard scaling of ``X``; moments are taken of minmax-scaled values."""
         frame = cls.minmax(X)
         if len(X) > ROWS.unsorted_means:
             return _standard_of_many(frame, X, weight)
@@ -140,9 +147,9 @@ class LinearScaling:
 
     @classmethod
     def identity(cls, X: FloatArray, weight: FloatArray | None = None) -> LinearScaling:
-        """Columns as they are."""
+        """Return the identity; raise ``ValueError`` if values of ``X`` are too large."""
         largest = float(np.max(np.abs(X)))
-        if largest > LARGEST_VALUE:
+        if largest > OPTIONS.largest_value:
             raise ValueError(
                 f"X holds values up to {largest:.3g}, too large to train on with scale=False; "
                 "use scale=True or rescale X."
@@ -179,8 +186,8 @@ class QuantileScaling:
     """The rank of a value among the training values, piecewise linear between knots.
 
     The knots of feature j are ``knots[starts[j] : starts[j + 1]]``, strictly increasing, and
-    ``ranks`` are the scaled values there. A rank is the share of the training weight below a value
-    plus half of the share at it, stretched so that it runs from 0 to 1.
+    ``ranks`` are the scaled values there. The rank of a value is the training weight below it plus
+    half of the weight at it, mapped linearly to [0, 1].
     """
 
     knots: FloatArray
@@ -191,13 +198,13 @@ class QuantileScaling:
 
     @classmethod
     def fit(cls, X: FloatArray, weight: FloatArray | None = None) -> QuantileScaling:
-        """Knots at values of the training data that lie about evenly in rank."""
+        """Return the scaling with knots at training values about evenly spaced in rank."""
         _check_ends(X.min(axis=0).astype(float), X.max(axis=0).astype(float))
         return cls.joined([rank_curve(*_distinct(X[:, j], weight)) for j in range(X.shape[1])])
 
     @classmethod
     def joined(cls, curves: Sequence[tuple[FloatArray, FloatArray]]) -> QuantileScaling:
-        """From knots and ranks of each feature."""
+        """Return the scaling with the knots and ranks of each feature."""
         lengths = [len(knots) for knots, _ in curves]
         return cls(
             np.concatenate([knots for knots, _ in curves]),
@@ -206,7 +213,7 @@ class QuantileScaling:
         )
 
     def counted(self, totals: Sequence[tuple[FloatArray, FloatArray]]) -> QuantileScaling:
-        """The same knots with the ranks that follow from the weight below and at each of them."""
+        """Return the same knots with ranks from the weights below and at each knot."""
         curves = []
         for j, (below, at) in enumerate(totals):
             middle = below + 0.5 * at
@@ -220,7 +227,7 @@ class QuantileScaling:
         return len(self.starts) - 1
 
     def thinned(self, used: NDArray[np.bool_]) -> QuantileScaling:
-        """The same for the features that are ``used``; of the others only the ends are kept."""
+        """Return the scaling with all knots of ``used`` features and the end knots of others."""
         kept = np.repeat(used, np.diff(self.starts))
         kept[self.starts[:-1]] = kept[self.starts[1:] - 1] = True
         counts = np.add.reduceat(kept.astype(np.int64), self.starts[:-1])
@@ -228,7 +235,7 @@ class QuantileScaling:
         return QuantileScaling(self.knots[kept], self.ranks[kept], starts)
 
     def curve(self, feature: int) -> tuple[FloatArray, FloatArray]:
-        """Knots and ranks of one feature."""
+        """Return the knots and ranks of one feature."""
         span = slice(self.starts[feature], self.starts[feature + 1])
         return self.knots[span], self.ranks[span]
 
@@ -265,14 +272,14 @@ KINDS = tuple(FITS)
 
 
 def fit_scaling(kind: str, X: FloatArray, weight: FloatArray | None = None) -> Scaling:
-    """The scaling of that kind for the rows of ``X``; a row of weight 3 is three rows."""
+    """Fit a scaling to the rows of ``X``; a row of weight 3 counts as three rows."""
     return FITS[kind](X, weight)
 
 
 def scaled_rows(
     scaling: Scaling, X: FloatArray, used: NDArray[np.bool_] | None = None
 ) -> FloatArray:
-    """Rows that need not be training rows in scaled units, none of them beyond FAR."""
+    """Return arbitrary rows in scaled units, clipped to [-FAR, FAR]."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = scaling.transform(X, used)
     scaled[np.isnan(scaled)] = 0.0  # infinity / infinity: a constant column is 0 throughout
@@ -280,7 +287,7 @@ def scaled_rows(
 
 
 def scaling_from(kind: str, arrays: Mapping[str, Any]) -> Scaling:
-    """The scaling with these numbers, checked: it may come from a file."""
+    """Return the scaling with these arrays; check them, since they may come from a file."""
     if kind not in KINDS:
         raise ValueError(f"scaling {kind!r} is unknown; choose one of {', '.join(KINDS)}.")
     names = ("knots", "ranks", "starts") if kind == "quantile" else ("low", "span")
@@ -298,7 +305,7 @@ def scaling_from(kind: str, arrays: Mapping[str, Any]) -> Scaling:
 
 
 def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) -> QuantileScaling:
-    # Beyond the number of knots there is nothing to cast: some floats fit into no integer.
+    # Checked before the cast to integers, which is undefined for large floats.
     within = np.all((starts >= 0) & (starts <= len(knots)))
     whole = starts.astype(np.int64) if within else np.empty(0, np.int64)
     good = len(whole) > 1 and np.array_equal(whole, starts) and np.all(np.diff(whole) > 0)
@@ -315,8 +322,8 @@ def _checked_quantile(knots: FloatArray, ranks: FloatArray, starts: FloatArray) 
 
 
 def _check_ends(low: FloatArray, high: FloatArray) -> None:
-    """Refuse columns whose smallest and largest value one cannot compute with."""
-    beyond = np.maximum(np.abs(low), np.abs(high)) > LARGEST_END
+    """Raise ``ValueError`` for columns whose range overflows."""
+    beyond = np.maximum(np.abs(low), np.abs(high)) > OPTIONS.largest_end
     if np.any(beyond):
         column = int(np.argmax(beyond))
         raise ValueError(
@@ -326,20 +333,21 @@ def _check_ends(low: FloatArray, high: FloatArray) -> None:
 
 
 def exact_unit(total: float) -> float:
-    """A power of two: whole multiples of 1 / it, all below 1, add up exactly to ``total`` times."""
-    return 2.0 ** math.floor(EXACT_BITS - math.log2(total))
+    """Return a power of two u: ``total`` multiples of 1 / u, each below 1, add up exactly."""
+    return 2.0 ** math.floor(OPTIONS.exact_bits - math.log2(total))
 
 
 def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Values in ascending order and their total weights: the same for rows in any order.
+    """Return the distinct values in ascending order and their total weights.
 
-    One column in double precision at a time, so that X itself may be large and single.
+    The bits do not depend on the order of the rows. One column is converted to double precision at
+    a time, so that X itself may be large and in single precision.
     """
     values = column.astype(np.float64) + 0.0  # -0.0 becomes 0.0
     if weight is None or np.all(weight == 1.0):
         found, counts = np.unique(values, return_counts=True)
         return found, counts.astype(float)
-    # Equal values are added up in the order of their weights: sums of fractions depend on it.
+    # Weights of equal values are added in ascending order: the bits of the sum depend on the order.
     order = np.lexsort((weight, values))
     values = values[order]
     first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
@@ -349,10 +357,10 @@ def _distinct(column: FloatArray, weight: FloatArray | None) -> tuple[FloatArray
 def _standard_of_many(
     frame: LinearScaling, X: FloatArray, weight: FloatArray | None
 ) -> LinearScaling:
-    """Mean and deviation of many rows, a piece at a time, without sorting columns.
+    """Return the standard scaling of many rows, in chunks, without sorting columns.
 
-    What is added up is rounded to multiples of a power of two, small enough for all sums to be
-    exact: they are the same for rows in any order, and where weights are counts, for repeated rows.
+    The terms are rounded to multiples of a power of two that makes all sums exact: the result does
+    not depend on the order of the rows nor, for integer weights, on whether rows are repeated.
     """
     weight = np.ones(len(X)) if weight is None else weight
     counts = bool(np.all(weight == np.rint(weight)))
@@ -361,8 +369,8 @@ def _standard_of_many(
 
     def mean(centre: FloatArray | float, power: int) -> FloatArray:
         sums = np.zeros(X.shape[1])
-        for begin in range(0, len(X), PIECE):
-            rows = slice(begin, begin + PIECE)
+        for begin in range(0, len(X), OPTIONS.chunk_rows):
+            rows = slice(begin, begin + OPTIONS.chunk_rows)
             values = unit * (frame.transform(X[rows].astype(float)) - centre) ** power
             if counts:
                 sums += weight[rows] @ np.rint(values)
@@ -375,13 +383,13 @@ def _standard_of_many(
 
 
 def rank_curve(values: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Knots and ranks of one feature from its distinct values and their weights."""
+    """Return knots and ranks of one feature from its distinct values and their weights."""
     if len(values) == 1:
         return values, np.zeros(1)
     middle = np.cumsum(totals) - 0.5 * totals
     ranks = (middle - middle[0]) / (middle[-1] - middle[0])
-    if len(values) > MOST_KNOTS:
-        # The values next above even ranks: always the first, and the last.
-        chosen = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, MOST_KNOTS)))
+    if len(values) > OPTIONS.most_knots:
+        # The values at or above evenly spaced ranks, always with the first and the last one.
+        chosen = np.unique(np.searchsorted(ranks, np.linspace(0.0, 1.0, OPTIONS.most_knots)))
         values, ranks = values[chosen], ranks[chosen]
     return values, ranks

@@ -296,7 +296,7 @@ class DescentRun:
         self.passes = self._room(
             engine, loss.outer, terms.rate_weight > 0 or limits.newton_from < NEVER
         )
-        self.passes = engine.asked(self.passes, table, leaf_classes, steepness)
+        self.passes = engine.with_table(self.passes, table, leaf_classes, steepness)
         if self._branches is None:
             return self._run(theta, self.passes, terms, sparse, limits)
         if len(self._branches) == 0:
@@ -330,7 +330,7 @@ class DescentRun:
             return None
         self.work.check()
         assert isinstance(self.rows, CompiledRows)
-        self.passes = self.rows.asked(
+        self.passes = self.rows.with_table(
             self._room(self.rows, IDENTITY, True), problem.loss.table(leaves), leaves,
             problem.steepness,
         )  # fmt: skip
@@ -360,7 +360,7 @@ class DescentRun:
         problem = self.problem
         passes = self._room(self._machine, problem.loss.outer, True)
         table = problem.loss.table(leaf_classes)
-        self.passes = self._machine.asked(passes, table, leaf_classes, problem.steepness)
+        self.passes = self._machine.with_table(passes, table, leaf_classes, problem.steepness)
         return self.passes, self._terms, self._sparse(1.0), self.state
 
     def _room(self, engine: InMemory, outer: int, curved: bool) -> Passes:
@@ -368,10 +368,10 @@ class DescentRun:
 
         ``curved`` if class rates or Newton steps are asked for, which take more of them.
         """
-        bent = outer != IDENTITY and curved
+        nonlinear = outer != IDENTITY and curved
         topology = self.problem.topology
-        if self.passes is None or (bent and len(self.passes.outer_curvature) == 0):
-            return engine.passes(topology.n_branches, topology.n_leaves, outer, bent)
+        if self.passes is None or (nonlinear and len(self.passes.outer_curvature) == 0):
+            return engine.passes(topology.n_branches, topology.n_leaves, outer, nonlinear)
         return self.passes if self.passes.outer == outer else self.passes._replace(outer=outer)
 
     @staticmethod

@@ -106,7 +106,7 @@ class GreedyTrees:
 
 
 def _choose_rows(problem: TrainingProblem) -> StartRows:
-    samples = problem.rows.few
+    samples = problem.rows.class_samples
     worst = problem.loss.call_costs(problem.n_classes).max(axis=1)
     prices = (worst / max(worst.max(), 1e-300))[samples.labels]
     return StartRows(samples.features, samples.labels, samples.weights, prices)

@@ -115,7 +115,7 @@ def _part(
 
 def class_distances(problem: TrainingProblem) -> Distances:
     """Return squared distances between the class means, as lists: they are read one by one."""
-    means = problem.rows.few.class_means
+    means = problem.rows.class_samples.class_means
     square = np.sum(means**2, axis=1)
     found: Distances = (square[:, None] + square - 2.0 * means @ means.T).tolist()
     return found
