@@ -59,7 +59,7 @@ WRONG = {
     "strength without penalty": ({"penalty": None, "local_strength": 1}, "penalty=None"),
     "unknown penalty": ({"penalty": "l2"}, "penalty 'l2' is unknown; choose one of"),
     "unknown solver": ({"solver": "magic"}, "solver 'magic' is unknown; choose one of"),
-    "solver object": ({"solver": 3}, "an object with solve"),
+    "solver object": ({"solver": 3}, "an object of a subclass of softsplit.solvers.Solver"),
     "solver class": ({"solver": BasinHoppingSolver}, r"pass BasinHoppingSolver\(\)"),
     "n_jobs": ({"n_jobs": "a"}, "n_jobs must be None or a nonzero integer"),
     "device": ({"device": "tpu"}, "device must be None, 'cuda' or 'cpu', got 'tpu'"),

@@ -20,7 +20,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Status, make_solver
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Status, make_solver
 from softsplit.solvers.starts.rules import RULES, draw_start
 from softsplit.support.parallel import n_workers
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, multistart
@@ -99,7 +99,7 @@ def test_a_start_does_not_depend_on_how_many_follow(problem):
         np.testing.assert_array_equal(one.parameters.weights, two.parameters.weights)
 
 
-class Scripted:
+class Scripted(Solver):
     """A solver that ends as told, to test what multistart makes of it."""
 
     name = "scripted"

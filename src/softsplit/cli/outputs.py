@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from softsplit.report.metrics import Interval
 
 
+STANDARD_INPUT = 0
+"""File descriptor that ``-`` stands for."""
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file atomically."""
     write_file(path, text.encode("utf-8", errors="replace"))
@@ -24,7 +28,7 @@ def check_files(
     outputs: dict[str, Path | None], *, table: str | None = None, model: Path | None = None
 ) -> None:
     """Raise, before any work is done, if an output cannot be written or is also an input."""
-    read_from = 0 if table == "-" else table  # 0 is the file descriptor of standard input
+    read_from = STANDARD_INPUT if table == "-" else table
     check_outputs(outputs, {"the table that is read": read_from, "the model that is read": model})
 
 
