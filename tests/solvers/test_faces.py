@@ -101,7 +101,7 @@ def test_a_row_below_the_floor_costs_what_the_floor_costs(surrogate):
 def trial(theta, direction, state, floor, free=None, **strengths):
     """The trial point a full step in ``direction`` leads to."""
     sparse = make_engine(make_problem(features=len(floor), **strengths))._sparse(1.0)
-    ones = np.ones(theta.shape)
+    ones = np.ones(theta.size)
     sparse = sparse._replace(low=-ones, high=ones)
     slope, moved = -direction, np.empty_like(theta)
     free = np.ones(len(theta), dtype=bool) if free is None else free

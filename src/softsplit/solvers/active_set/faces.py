@@ -50,7 +50,7 @@ class Sparse(NamedTuple):
     global_first: float
     global_second: float
     global_strength: float
-    low: FloatArray  # (n_branches, n_features + 1): bounds of theta
+    low: FloatArray  # (n_branches * (n_features + 1),): bounds of theta, laid out flat
     high: FloatArray  # the same
     begins: NDArray[np.int64]  # (n_rows + 1,): where each row begins in places
     places: NDArray[np.int64]  # (n_features * n_branches,)
@@ -123,8 +123,9 @@ def subgradient_in(theta, gradient, sparse, free, floor, slope, state, scratch):
         slope[t, width - 1] = gradient[t, width - 1]
         state[t, width - 1] = FREE
         for j in range(width):
-            outward = (theta[t, j] >= sparse.high[t, j] and slope[t, j] < 0.0) or (
-                theta[t, j] <= sparse.low[t, j] and slope[t, j] > 0.0
+            place = t * width + j
+            outward = (theta[t, j] >= sparse.high[place] and slope[t, j] < 0.0) or (
+                theta[t, j] <= sparse.low[place] and slope[t, j] > 0.0
             )
             if outward or not free[t]:
                 slope[t, j] = 0.0
@@ -220,9 +221,7 @@ def _bound_ties(weights, sparse, row, top, steep, slopes, states, scratch):  # t
 @compiled_uncounted
 def _largest_size(sparse, place, sign):  # type: ignore[no-untyped-def]
     """Largest |theta| of this sign within the bounds of a place."""
-    width = sparse.low.shape[1]
-    t, j = place // width, place % width
-    return sparse.high[t, j] if sign > 0.0 else -sparse.low[t, j]
+    return sparse.high[place] if sign > 0.0 else -sparse.low[place]
 
 
 @compiled_uncounted
@@ -233,7 +232,7 @@ def _zero_row(free, sparse, row, steep, width, slopes, states, scratch):  # type
     for e in range(begin, end):
         place = sparse.places[e]
         # Where the bounds let no coefficient of the sign of -slope leave zero, the slope is none.
-        if _largest_size(sparse, place, -slopes[place]) <= 0.0:
+        if slopes[place] != 0.0 and _largest_size(sparse, place, -slopes[place]) <= 0.0:
             slopes[place] = 0.0
             states[place] = FIXED
         scratch[e - begin] = -abs(slopes[place]) if free[place // width] else 0.0
@@ -319,7 +318,8 @@ def clip_trial(theta, direction, slope, state, sparse, free, floor, length, move
             kinked = j < width - 1 and (sparse.local_strength > 0.0 or state[t, j] == TIED)
             if kinked and new * outward(theta[t, j], slope[t, j]) < 0.0:
                 new = 0.0
-            moved[t, j] = min(sparse.high[t, j], max(sparse.low[t, j], new))
+            place = t * width + j
+            moved[t, j] = min(sparse.high[place], max(sparse.low[place], new))
     places, states = moved.reshape(-1), state.reshape(-1)
     for row in range(sparse.begins.size - 1):
         tied, most = -1.0, np.inf

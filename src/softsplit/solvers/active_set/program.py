@@ -161,7 +161,7 @@ NOTHING, COMPARE, CHOOSE, EXPECT, FAR, SLOW = range(6)
 """What happens after the descent of a line."""
 
 OBJECTIVE, GIVEN_UP, ITERATIONS, EVALUATIONS = range(4)
-"""What is told of a program: F at its end, whether it was given up, and what it took."""
+"""The result of a program: F at its end, whether it was given up, and what it took."""
 
 
 def line_of(
@@ -209,18 +209,18 @@ def _leaf_lines(steepness: float) -> list[list[float]]:
 
 @compiled
 def follow(  # type: ignore[no-untyped-def]
-    program, theta, leaves, aim, costs, metric, passes, others, terms, sparse, state, told
+    program, theta, leaves, aim, costs, metric, passes, others, terms, sparse, state, result
 ):
     """Run a program from ``theta`` and ``leaves``, in place, over rows in memory.
 
     ``passes`` must hold the leaves; ``others`` are the same with other row weights. ``costs`` are
-    those of the expected cost, for Leaves. What it came to goes to ``told``.
+    those of the expected cost, for Leaves. The result goes to ``result``.
     """
     own = state_of(state)
     counters, numbers = own.counters, own.numbers
     cheapest = np.empty(leaves.shape)
     before, known, line, last = np.inf, False, 0, 0
-    told[:] = 0.0
+    result[:] = 0.0
     while line < program.shape[0]:
         now = program[line]
         asked = others if now[REWEIGHED] > 0.0 else passes
@@ -240,8 +240,8 @@ def follow(  # type: ignore[no-untyped-def]
         _begin(counters, now, known)
         _descend(theta, own, part, limits, arrays, rates)
         if limits.max_iter > 0:
-            told[ITERATIONS] += counters[STEPS]
-            told[EVALUATIONS] += counters[CALLS]
+            result[ITERATIONS] += counters[STEPS]
+            result[EVALUATIONS] += counters[CALLS]
         value, known, last, line = numbers[VALUE], True, line, line + 1
         after = int(now[AFTER])
         if after == COMPARE:
@@ -264,15 +264,15 @@ def follow(  # type: ignore[no-untyped-def]
             known = False
         elif after == FAR:
             if value > aim + now[FACTOR] * abs(aim):
-                told[GIVEN_UP] = 1.0
+                result[GIVEN_UP] = 1.0
                 line = program.shape[0]
         elif after == SLOW:
             if counters[ENDED] > 0:
                 line = program.shape[0]
             elif value - aim > now[FACTOR] * (before - value):
-                told[GIVEN_UP] = 1.0
+                result[GIVEN_UP] = 1.0
                 line = program.shape[0]
-        told[OBJECTIVE] = value
+        result[OBJECTIVE] = value
 
 
 @compiled_uncounted

@@ -193,9 +193,11 @@ class DescentRun:
         self._reference = state_reference(self.state)
         groups = problem.groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
-        self._bounds = problem.bounds.splits
+        bounds = problem.bounds
         if self._branches is not None:
-            self._bounds = problem.bounds.restrict(branches=self._branches).splits
+            bounds = bounds.restrict(branches=self._branches)
+        low, high = bounds.splits
+        self._bounds = low.ravel(), high.ravel()
         self._terms = Terms(
             problem.rows.class_totals,
             problem.minimum_rates,
@@ -210,7 +212,7 @@ class DescentRun:
         self._penalties: dict[float, Sparse] = {}
         self._scaled: dict[DescentLimits, DescentLimits] = {}
         self._others: tuple[Passes, FloatArray, PassesReference] | None = None
-        self._told = np.zeros(4)
+        self._result = np.zeros(4)
         self._no_leaves = np.zeros((problem.n_classes, problem.topology.n_leaves))
         self._costs = _costs_of(problem.loss)
         known = len(self._costs) > 0 and problem.block is None
@@ -336,13 +338,13 @@ class DescentRun:
         )  # fmt: skip
         reference = self._referenced(self.passes)
         others = reference if rows is None else self._reweighed(self.passes, rows)
-        told, began = self._told, self.work.budget.now()
+        result, began = self._result, self.work.budget.now()
         follow(
             lines.array, theta, leaves, float(aim), self._costs, self._metric, reference, others,
-            self._terms, self._sparse(1.0), self._reference, told,
+            self._terms, self._sparse(1.0), self._reference, result,
         )  # fmt: skip
-        self.work.record(int(told[ITERATIONS]), int(told[EVALUATIONS]), began)
-        return ProgramEnd(float(told[OBJECTIVE]), leaves, bool(told[GIVEN_UP]))
+        self.work.record(int(result[ITERATIONS]), int(result[EVALUATIONS]), began)
+        return ProgramEnd(float(result[OBJECTIVE]), leaves, bool(result[GIVEN_UP]))
 
     def _reweighed(self, passes: Passes, rows: RowEngine) -> PassesReference:
         """``passes`` with the row weights of another engine."""
@@ -467,7 +469,7 @@ class DescentRun:
         reference = self._referenced(passes)
         follow(
             line, theta, self._no_leaves, 0.0, self._costs, self._metric, reference, reference,
-            terms, sparse, self._reference, self._told,
+            terms, sparse, self._reference, self._result,
         )  # fmt: skip
 
 

@@ -198,7 +198,7 @@ def lead_in(gentle: tuple[float, ...], steepness: float) -> Program:
 
 
 @cache
-def _lane(limits: DescentLimits) -> Program:
+def _short_descent(limits: DescentLimits) -> Program:
     """A short descent of a race."""
     return Program(Leaves(), Forget(), Descend(limits))
 
@@ -223,15 +223,16 @@ class Race:
     ) -> tuple[FloatArray, FloatArray]:
         """theta and leaf classes of the tree that got furthest, within the budget."""
         runs: list[tuple[float, FloatArray, FloatArray]] = []
-        lanes = [_lane(self.limits)]
+        programs = [_short_descent(self.limits)]
         if self.steepness and run.problem.topology.depth > 1:
-            lanes.append(joined(lead_in(self.steepness, run.problem.steepness), lanes[0]))
+            gentle = lead_in(self.steepness, run.problem.steepness)
+            programs.append(joined(gentle, programs[0]))
         with suppress(OutOfBudget):
-            for lane in lanes:
+            for program in programs:
                 for tree in trees:
                     theta, leaves = tree.splits, tree.leaf_classes
                     runs.append((np.inf, theta, leaves))  # it stays if the budget ends in it
-                    end = carry_out(run, lane, theta, leaves)
+                    end = carry_out(run, program, theta, leaves)
                     runs[-1] = (end.value, theta, end.leaf_classes)
         _, theta, leaves = min(runs, key=lambda run: run[0])
         return theta, leaves
