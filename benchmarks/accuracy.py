@@ -35,7 +35,7 @@ from softsplit.experiments.spec import Folds, Grid, Spec, Training
 from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Solution, Solver, make_solver
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import global_sparsity, local_sparsity
 
 KEPT = -1
@@ -163,7 +163,7 @@ def train(
     starts = multistart(problem, solver, n_starts=setting.starts, seed=seed)
     trees = {i: solution for i, solution in enumerate(starts) if solution.status.usable}
     if setting.search:
-        trees[KEPT] = hop(problem, solver, starts, seed=seed)
+        trees[KEPT] = search_around(problem, solver, starts, seed=seed)
     for number, solution in trees.items():
         yield {"start": number, **measure(solution, problem, prepared, solver)}
 

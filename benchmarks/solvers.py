@@ -47,7 +47,7 @@ from softsplit.solvers.basin_hopping.perturbations import (
 )
 from softsplit.solvers.basin_hopping.stages import Approach, Polish, Race
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import best_solution, hop, multistart
+from softsplit.training.multistart import best_solution, multistart, search_around
 
 OWN_TABLES = Path(__file__).parent
 """Where tables of other folds are kept."""
@@ -117,7 +117,9 @@ def known(args: argparse.Namespace) -> None:
         problem, there = row_problem(row), before.get(row_label(row))
         if there is None or args.rows in row_label(row):
             starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
-            row["objective"] = f"{hop(problem, solver, starts, seed=args.seed).objective:.6f}"
+            row["objective"] = (
+                f"{search_around(problem, solver, starts, seed=args.seed).objective:.6f}"
+            )
             if there and float(there["objective"]) <= float(row["objective"]):
                 row |= there
         else:
@@ -182,7 +184,7 @@ def summary(
     starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
     seconds = (time.perf_counter() - began) / args.starts
     best = best_solution(starts)
-    after = hop(problem, solver, starts, seed=args.seed)
+    after = search_around(problem, solver, starts, seed=args.seed)
     median = float(np.median([s.objective if s.status.usable else np.inf for s in starts]))
     return after, best.objective / known, after.objective / known, median / known, seconds
 
@@ -231,7 +233,7 @@ def portfolio(problem: TrainingProblem, solver: Solver, args: argparse.Namespace
     """Processor seconds of all starts and the search after them."""
     began = time.process_time()
     starts = multistart(problem, solver, n_starts=args.starts, seed=args.seed)
-    hop(problem, solver, starts, seed=args.seed)
+    search_around(problem, solver, starts, seed=args.seed)
     return time.process_time() - began
 
 

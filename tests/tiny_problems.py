@@ -10,7 +10,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology
 
 
@@ -36,4 +36,4 @@ def trained(problem):
         problem.steepness,
     )
     starts = multistart(asked, BasinHoppingSolver(), n_starts=10, seed=0)
-    return asked, hop(asked, BasinHoppingSolver(), starts, seed=0)
+    return asked, search_around(asked, BasinHoppingSolver(), starts, seed=0)

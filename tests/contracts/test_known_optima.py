@@ -18,7 +18,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.penalties import PenaltyPair, exponential, linear
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology, TreeParameters
 
 
@@ -35,7 +35,9 @@ def make_problem(X, y, penalties, depth=1, rate=0.1, steepness=512.0, weight=Non
 
 
 def best_of(problem, solver, n_starts=6):
-    return hop(problem, solver, multistart(problem, solver, n_starts=n_starts, seed=0), seed=0)
+    return search_around(
+        problem, solver, multistart(problem, solver, n_starts=n_starts, seed=0), seed=0
+    )
 
 
 def by_hand(problem, tree):

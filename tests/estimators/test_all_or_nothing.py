@@ -68,7 +68,7 @@ def test_a_first_fit_that_fails_leaves_no_tree(make):
     ("make", "module", "part"),
     [
         (tree, softsplit.training.run, "multistart"),
-        (tree, softsplit.training.run, "hop"),
+        (tree, softsplit.training.run, "search_around"),
         (search, softsplit.estimators.classifier_cv, "refit_from"),
     ],
 )

@@ -20,7 +20,7 @@ from softsplit.solvers import BasinHoppingSolver, Budget
 from softsplit.solvers.base import Start
 from softsplit.solvers.elimination.solver import EliminationSolver
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Block, TreeParameters
 
 SIGNS = [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0), (-0.3, 0.6), (0.0, 0.0)]
@@ -231,7 +231,7 @@ def test_basin_hopping_stays_within_bounds(seed, surrogate, local, global_, dept
     problem = replace(problem, bounds=random_bounds(problem, seed))
     solver = BasinHoppingSolver(effort=0.3)
     starts = multistart(problem, solver, n_starts=2, seed=seed)
-    best = hop(problem, solver, starts, seed=seed)
+    best = search_around(problem, solver, starts, seed=seed)
     for solution in (*starts, best):
         assert_within(problem.bounds, solution.parameters)
     assert best.status.usable

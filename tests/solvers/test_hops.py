@@ -29,7 +29,7 @@ from softsplit.solvers.basin_hopping.search import (
 )
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.solvers.stopping import Stop
-from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
+from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.tree.parameters import Block, TreeParameters
 
 
@@ -311,13 +311,14 @@ def test_the_search_ends_no_worse_than_the_all_zero_tree():
     solver = BasinHoppingSolver(effort=0.0)
     starts = multistart(problem, solver, n_starts=4, seed=41)
     assert min(s.objective for s in starts) > zero + 1.0
-    best = hop(problem, solver, starts, seed=41)
+    best = search_around(problem, solver, starts, seed=41)
     assert best.objective <= zero + 1e-5
     assert not np.any(best.parameters.weights)
     assert best.violation <= 1e-6
 
 
-# --- training.hop ---------------------------------------------------------------------------
+# --- training.search_around
+# ---------------------------------------------------------------------------
 
 
 @dataclass
@@ -366,7 +367,7 @@ def test_only_usable_and_different_solutions_are_hopped_from(solutions):
     failed = replace(one, status=Status.FAILED, objective=-2.0)
     twin = replace(two, objective=two.objective * (1 + 1e-9))
     solver = Recorder()
-    best = hop(problem, solver, [four, broken, three, twin, two, failed, one])
+    best = search_around(problem, solver, [four, broken, three, twin, two, failed, one])
     front, _, ends = solver.given[0]
     assert same_tree(best, one)
     assert [s.objective for s in front] == [s.objective for s in (one, two, three, four)]
@@ -381,7 +382,7 @@ def test_draws_depend_on_the_seed_alone(solutions):
     draws = []
     for seed in (5, np.int64(5), np.random.SeedSequence(5), 6, child):
         solver = Recorder()
-        hop(problem, solver, found, seed=seed)
+        search_around(problem, solver, found, seed=seed)
         draws.append(solver.given[0][1])
     keys = [tuple(draw.seed for draw in one) for one in draws]
     assert keys[0] == keys[1] == keys[2]
@@ -390,7 +391,7 @@ def test_draws_depend_on_the_seed_alone(solutions):
 
 def test_the_same_seed_gives_the_same_bits(solutions):
     problem, found = solutions
-    ends = [hop(problem, BasinHoppingSolver(), found[2:], seed=3) for _ in range(2)]
+    ends = [search_around(problem, BasinHoppingSolver(), found[2:], seed=3) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
     np.testing.assert_array_equal(ends[0].parameters.thresholds, ends[1].parameters.thresholds)
     assert ends[0].objective == ends[1].objective
@@ -404,13 +405,13 @@ def test_no_usable_solution_is_one_clear_sentence(solutions):
         match=r"none of 4 starts ended in a tree that meets the constraints \(smallest violation "
         r"0\.25; ends: INFEASIBLE .*\); lower min_class_rate, or raise depth or n_starts\.",
     ):
-        hop(problem, BasinHoppingSolver(), broken)
+        search_around(problem, BasinHoppingSolver(), broken)
 
 
 def test_an_interrupted_search_returns_the_best_start(solutions):
     problem, found = solutions
     budget = Budget()
-    best = hop(problem, Recorder(KeyboardInterrupt), found, budget=budget)
+    best = search_around(problem, Recorder(KeyboardInterrupt), found, budget=budget)
     assert same_tree(best, found[0])
     assert best.search.stop is Stop.INTERRUPTED
     assert budget.stopped
@@ -419,9 +420,9 @@ def test_an_interrupted_search_returns_the_best_start(solutions):
 def test_no_search_without_time_or_by_a_solver_that_cannot(solutions):
     problem, found = solutions
     solver = Recorder()
-    assert same_tree(hop(problem, solver, found, budget=Budget(time_limit=0.0)), found[0])
+    assert same_tree(search_around(problem, solver, found, budget=Budget(time_limit=0.0)), found[0])
     assert not solver.given
-    best = hop(problem, WithoutSearch(), found)
+    best = search_around(problem, WithoutSearch(), found)
     assert same_tree(best, found[0])
     assert best.search.stop is Stop.NO_SEARCH
 
@@ -435,7 +436,7 @@ def test_a_search_in_a_restricted_problem_moves_only_its_block():
     )
     first = solve(part, rule="points")
     assert first.status.usable
-    found = hop(part, BasinHoppingSolver(), [first], seed=1)
+    found = search_around(part, BasinHoppingSolver(), [first], seed=1)
     fixed = [0, 1, 3, 4]
     np.testing.assert_array_equal(found.parameters.weights[:, fixed], anchor.weights[:, fixed])
     np.testing.assert_array_equal(found.parameters.leaf_classes[:, :4], anchor.leaf_classes[:, :4])

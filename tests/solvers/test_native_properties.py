@@ -18,7 +18,7 @@ from softsplit.problem.penalties import PenaltyPair
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.strength_bound import all_zero_tree
 from softsplit.solvers import BasinHoppingSolver, Status
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology
 
 STRENGTHS = [0.0, 0.01, 0.1, 1.0]
@@ -78,7 +78,7 @@ def problems(draw):
 def train(problem, n_jobs=1, n_starts=3):
     solver = BasinHoppingSolver()
     starts = multistart(problem, solver, n_starts=n_starts, seed=0, n_jobs=n_jobs)
-    return starts, hop(problem, solver, starts, seed=0)
+    return starts, search_around(problem, solver, starts, seed=0)
 
 
 def assert_feasible_and_true(problem, solution):

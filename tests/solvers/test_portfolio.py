@@ -23,7 +23,7 @@ from softsplit.solvers.starts.plans import (
     structure,
 )
 from softsplit.solvers.starts.rules import draw_start
-from softsplit.training.multistart import hop
+from softsplit.training.multistart import search_around
 from softsplit.tree.parameters import Topology, TreeParameters
 
 
@@ -91,7 +91,7 @@ def test_hops_never_worsen_and_sometimes_improve():
     for seed in range(6):
         problem = make_problem(seed=seed, rows=120, features=6, global_=0.2)
         best = solve(problem, seed, rule="points")
-        after = hop(problem, BasinHoppingSolver(), [best], seed=seed)
+        after = search_around(problem, BasinHoppingSolver(), [best], seed=seed)
         assert after.objective <= best.objective
         assert after.violation <= 1e-6
         gains.append(best.objective - after.objective)
@@ -101,7 +101,7 @@ def test_hops_never_worsen_and_sometimes_improve():
 def test_hops_are_reproducible():
     problem = make_problem(global_=0.2)
     best = solve(problem)
-    ends = [hop(problem, BasinHoppingSolver(), [best], seed=5) for _ in range(2)]
+    ends = [search_around(problem, BasinHoppingSolver(), [best], seed=5) for _ in range(2)]
     np.testing.assert_array_equal(ends[0].parameters.weights, ends[1].parameters.weights)
 
 

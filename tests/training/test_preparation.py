@@ -136,13 +136,13 @@ def test_by_likelihood_branches_that_decide_nothing_are_left_out():
 
 
 def test_an_interruption_is_kept_as_data(monkeypatch):
-    real = running.hop
+    real = running.search_around
 
     def interrupted(*arguments, **options):
         options["budget"].stop()
         return real(*arguments, **options)
 
-    monkeypatch.setattr(running, "hop", interrupted)
+    monkeypatch.setattr(running, "search_around", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted; the best of 2 starts so far is kept"):
         assert quick().fit(X, Y).end_ == "interrupted"
 

@@ -17,7 +17,7 @@ from softsplit import SoftTreeClassifier, strength_path
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.solvers import BasinHoppingSolver, Budget, Status
 from softsplit.training import progress
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.progress import ConsoleProgress
 from softsplit.training.regularisation_path import solve_path
@@ -58,7 +58,7 @@ def tree(**parameters):
 
 def train(problem, observer, **settings):
     found = multistart(problem, BasinHoppingSolver(), n_starts=3, observer=observer, **settings)
-    return hop(problem, BasinHoppingSolver(), found, observer=observer)
+    return search_around(problem, BasinHoppingSolver(), found, observer=observer)
 
 
 class Recorder(Observer):
@@ -219,7 +219,7 @@ def test_an_interruption_while_telling_keeps_what_is_done(problem, event):
     budget, seen = Budget(), Recorder(interrupt=event)
     found = multistart(problem, BasinHoppingSolver(), n_starts=3, budget=budget, observer=seen)
     assert len(found) == (1 if event == "start" else 3)
-    best = hop(problem, BasinHoppingSolver(), found, budget=budget, observer=seen)
+    best = search_around(problem, BasinHoppingSolver(), found, budget=budget, observer=seen)
     assert best.status.usable and best.objective <= min(s.objective for s in found) + 1e-6
     assert budget.stopped
 

@@ -40,13 +40,13 @@ def cut_in_stage(monkeypatch, stage, budget, n_made=1):
         )  # fmt: skip
         return [*ends[: n_made - 1], told["nowhere"]]
 
-    def hop(few, solver, solutions, **settings):
+    def watched_search(few, solver, solutions, **settings):
         told["few"], told["last"] = few, solutions
         return real_hop(few, solver, solutions, **settings)
 
-    real_hop = sampling.hop
+    real_hop = sampling.search_around
     monkeypatch.setattr(sampling, "multistart", multistart)
-    monkeypatch.setattr(sampling, "hop", hop)
+    monkeypatch.setattr(sampling, "search_around", watched_search)
     return told
 
 

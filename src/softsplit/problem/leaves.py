@@ -352,7 +352,7 @@ ASSIGNMENT = ClassAssignment()
 """The rule of the expected cost."""
 
 
-# Compile-time constants of solvers/active_set/soft_leaves.py too.
+# Compile-time constants of solvers/active_set/program.py too.
 
 TINY_SHARE = 1e-300
 """Lower bound of divisors and of arguments of logarithms."""

@@ -282,7 +282,7 @@ def _size(solution: Solution) -> float:
     return float(np.sum(np.abs(solution.parameters.weights)))
 
 
-def hop(
+def search_around(
     problem: TrainingProblem,
     solver: Solver,
     solutions: Sequence[Solution],

@@ -59,7 +59,7 @@ from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.compiling import notice, place_on_disk
 from softsplit.support.interruption import never_lost
-from softsplit.training.multistart import hop, multistart
+from softsplit.training.multistart import multistart, search_around
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import open_gates
 from softsplit.tree.scaling import LinearScaling
@@ -425,7 +425,7 @@ def train_tiny(problems: list[TrainingProblem]) -> None:
     for problem in problems:
         budget = Budget(max_iter=1000)
         found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)
-        best = hop(problem, solver, found, budget=budget)
+        best = search_around(problem, solver, found, budget=budget)
         solver.solve(problem, Start(best.parameters), budget)
 
 

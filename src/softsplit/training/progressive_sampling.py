@@ -20,7 +20,7 @@ import numpy as np
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.support.parallel import n_threads, one_blas_thread
-from softsplit.training.multistart import distinct, hop, multistart
+from softsplit.training.multistart import distinct, multistart, search_around
 from softsplit.training.observer import Observer
 
 
@@ -97,7 +97,7 @@ def progressive_sampling(
         if budget.exhausted:
             break
     last = [found[number] for number in numbers if number in found]
-    best = hop(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
+    best = search_around(few, solver, last, seed=seed, budget=_part(rough, 2), observer=observer)
     whole = [finished_on_all_rows(problem, solver, best, budget, n_jobs)]
     for other in distinct(last, options.finished - rung)[1:] if few is problem else ():
         if not budget.exhausted:

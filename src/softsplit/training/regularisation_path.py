@@ -21,9 +21,9 @@ from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import (
     best_solution,
     distinct,
-    hop,
     multistart,
     numbered_start,
+    search_around,
 )
 from softsplit.training.observer import Observer
 
@@ -80,7 +80,9 @@ def solve_path(
         observer=observer,
     )
     if thorough:
-        best = hop(problems[0], solver, first, seed=seed, budget=budget, observer=observer)
+        best = search_around(
+            problems[0], solver, first, seed=seed, budget=budget, observer=observer
+        )
     else:
         best = best_solution(first, budget)
     front = distinct([best, *first], keep)
@@ -99,7 +101,7 @@ def solve_path(
             if any(solution.status is Status.INTERRUPTED for solution in found):
                 budget.stop()
             if thorough:
-                best = hop(problem, solver, found, seed=seed, budget=budget)
+                best = search_around(problem, solver, found, seed=seed, budget=budget)
             elif any(s.status.usable for s in found) or budget.exhausted:
                 best = best_solution(found, budget)
             else:  # no tree this sparse meets the rates: keep what was found before

@@ -20,7 +20,7 @@ from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
-from softsplit.training.multistart import NoFeasibleTreeError, hop, multistart
+from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
 from softsplit.training.observer import Observer
 from softsplit.training.precompile import make_ready, warm_up_samples
 from softsplit.training.preparation import Prepared
@@ -159,7 +159,7 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
             starts = multistart(
                 problem, run.solver, n_starts=run.n_starts, n_jobs=run.n_jobs, **settings
             )
-            best = hop(problem, run.solver, starts, **settings)
+            best = search_around(problem, run.solver, starts, **settings)
     except NoFeasibleTreeError as error:
         if run.budget.exhausted or not starts:
             raise
