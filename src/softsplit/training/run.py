@@ -5,7 +5,6 @@ train(prepared, run, observer) -> Outcome
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -75,9 +74,9 @@ class Run:
 
         Called after all input was checked: on a new installation compiling takes seconds.
         """
-        began = time.perf_counter()
+        began = self.budget.now()
         make_ready(self.solver, timed=self.budget.time_limit is not None)
-        spent = time.perf_counter() - began
+        spent = self.budget.now() - began
         return replace(self, budget=replace(self.budget, began=self.budget.began + spent))
 
 
