@@ -7,7 +7,7 @@ import os
 import pickle
 import signal
 import sys
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +34,10 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
 from softsplit import DaskSoftTreeClassifier, DaskSoftTreeClassifierCV  # noqa: E402
+from softsplit.formulations.expected_cost import ExpectedCostFormulation  # noqa: E402
 from softsplit.formulations.likelihood import LikelihoodFormulation  # noqa: E402
 from softsplit.on_dask import cluster_parts as dask_parts  # noqa: E402
-from softsplit.solvers import EliminationSolver  # noqa: E402
+from softsplit.solvers import BasinHoppingSolver, EliminationSolver  # noqa: E402
 from softsplit.solvers.elimination.options import EliminationOptions, SampleSizes  # noqa: E402
 
 QUIET = {"dashboard_address": ":0", "silence_logs": 50}
@@ -59,7 +60,8 @@ def many_rows(monkeypatch):
     """Few rows count as many: the last descents go to the workers."""
     few = EliminationOptions(rows=SampleSizes(support=600, middle=900))
     monkeypatch.setattr(LikelihoodFormulation, "solver", lambda _: EliminationSolver(options=few))
-    monkeypatch.setattr("softsplit.solvers.basin_hopping.solver.SAMPLES", (300, 600))
+    hopping = partial(BasinHoppingSolver, samples=(300, 600))
+    monkeypatch.setattr(ExpectedCostFormulation, "solver", lambda _: hopping())
 
 
 def rows(n=2500, n_features=5, n_classes=3, seed=0):

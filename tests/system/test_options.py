@@ -133,15 +133,15 @@ def test_a_line_without_its_folder_is_said(copy, tmp_path):
 
 def test_an_option_of_ones_own(copy, tmp_path):
     """The folder and the line of docs/architecture.md."""
-    own, registry = copy / "random_search", copy / "support" / "options.py"
+    own, registry = copy / "own_search", copy / "support" / "options.py"
     own.mkdir()
     (own / "__init__.py").write_text('"""An option of one\'s own."""\n')
     (own / "option.py").write_text(
         "from softsplit.support.options import Option\n\n"
         "OPTION = Option(\n"
-        '    names={"random_search": "softsplit.random_search"},\n'
-        '    solvers={"random": "softsplit.random_search.solver:make"},\n'
-        '    commands={"draw": "softsplit.random_search.solver:draw"},\n'
+        '    names={"own_search": "softsplit.own_search"},\n'
+        '    solvers={"random": "softsplit.own_search.solver:make"},\n'
+        '    commands={"draw": "softsplit.own_search.solver:draw"},\n'
         ")\n"
     )
     (own / "solver.py").write_text(
@@ -149,10 +149,10 @@ def test_an_option_of_ones_own(copy, tmp_path):
         'def draw() -> None:\n    """Draw."""\n    print("drawn")\n'
     )
     lines = registry.read_text()
-    registry.write_text(lines.replace('    "ipopt",\n', '    "ipopt",\n    "random_search",\n'))
+    registry.write_text(lines.replace('    "ipopt",\n', '    "ipopt",\n    "own_search",\n'))
     use = (
         "import softsplit; from softsplit.solvers import make_solver\n"
-        "print(softsplit.random_search.__name__, make_solver('random').name)\n"
+        "print(softsplit.own_search.__name__, make_solver('random').name)\n"
         "from softsplit.cli import app; app(['draw'])"
     )
     try:
@@ -160,7 +160,7 @@ def test_an_option_of_ones_own(copy, tmp_path):
     finally:
         registry.write_text(lines)
         shutil.rmtree(own)
-    assert done.stdout == "softsplit.random_search native\ndrawn\n", done.stderr
+    assert done.stdout == "softsplit.own_search native\ndrawn\n", done.stderr
 
 
 def test_every_option_has_a_folder_and_every_name_once():

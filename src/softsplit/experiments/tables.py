@@ -179,7 +179,8 @@ def paper_table(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """One row per data set and model: the paper's figures, and ours by both ways of choosing.
 
     Sparsities are percentages; ``log2`` is that of the chosen strength. ``nested`` is the mean over
-    starts at the strengths that inner folds chose, ``nested_best`` the start of lowest objective.
+    starts at the strengths that inner folds chose, ``nested_best_accuracy`` the start of lowest
+    objective.
     """
     chosen = paper_choice(frame)
     nested = over_starts_and_folds(nested_rows(frame), METHOD)

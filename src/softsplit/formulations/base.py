@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,8 +50,8 @@ class ChoiceRules:
     n_strengths : int
         Length of the default grid of strengths.
     rows_per_leaf : int
-        Beyond one level more than the classes need, trees are not made deeper by default than
-        leaves this number of rows per leaf.
+        Default trees deeper than one level more than the classes need keep at least this many rows
+        per leaf, on average.
     leaf_per_class : bool
         Whether a tree needs a leaf for every class.
     selection : str
@@ -78,7 +78,7 @@ class ChoiceRules:
     compared_cells : int
         Cells of a table on which ``softsplit fit`` compares settings.
     draws_rows : bool
-        Whether the comparison may draw the rows it sees by itself.
+        Whether candidates may be compared on a random sample of the rows.
     """
 
     axes: Mapping[str, Sequence[Any]]
@@ -96,7 +96,7 @@ class ChoiceRules:
     start_factor: int
     compared_cells: int
     draws_rows: bool
-    first_folds: int = field(default=2)
+    first_folds: int = 2
 
 
 class Formulation(ABC):

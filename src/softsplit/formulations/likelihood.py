@@ -5,7 +5,7 @@
     penalty          "count", or "l0" for solvers that do not eliminate
     min_class_rate   0
     depth            one more than a leaf for every class needs, up to six levels
-    global_strength  a share of the featureless loss, or what noise alone would give (``noise``)
+    global_strength  a share of the featureless loss, or a part of the noise threshold
     local_strength   a quarter of the global one under "count", else 0
 
 The featureless loss is that of the best tree that uses no feature, or of two even classes if that

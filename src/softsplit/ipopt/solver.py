@@ -3,7 +3,7 @@
     substituted   leaf probabilities replaced by the product of gates (substituted.py)
     explicit      leaf probabilities as variables, one equation each (explicit.py)
 
-The first also solves the problems of loss="log" (likelihood.py), which the paper does not have.
+The first also solves the problems of loss="log" (substituted.py), which the paper does not have.
 IPOPT comes with the optional package casadi. The result is what IPOPT returns, with violations of
 bounds the size of rounding removed and nothing else improved. An interior-point method returns no
 exact zeros: count sparsity with a threshold (about 1e-4).

@@ -2,9 +2,10 @@
 
 A grid of all settings would cost their product. Instead one setting after the other is varied
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
-as long as a deeper tree is clearly better, then steepness. The best one or two candidates are then
-judged at all strengths. Where elimination gives the trees of all strengths at once, every other
-strength is judged. What is varied, and when a candidate is dropped, is part of the formulation.
+as long as a deeper tree is clearly better, then steepness or ridge. The best one or two candidates
+are then judged at all strengths. Where elimination gives the trees of all strengths at once, every
+other strength is judged. What is varied, and when a candidate is dropped, is part of the
+formulation.
 """
 
 from __future__ import annotations
@@ -39,10 +40,6 @@ def make_axes(
     formulation = formulation_of(loss)
     given = {"scales": scales, "penalties": penalties, "scopes": scopes}
     given |= {"steepnesses": steepnesses, "ridges": ridges}
-    if not is_auto(steepnesses):
-        steepnesses = _values("steepnesses", steepnesses)
-        for steepness in steepnesses:
-            formulation.check_steepness("steepnesses", steepness)
     found = {
         name: formulation.choice.axes[name] if is_auto(value) else _values(name, value)
         for name, value in given.items()

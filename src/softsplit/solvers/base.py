@@ -56,11 +56,11 @@ class Solution:
     ----------
     parameters : TreeParameters
     objective : float
-        Expected cost plus penalties, evaluated on the original formulation.
+        Loss (with ridge and prior, where there are any) plus penalties, evaluated on the problem.
     cost : float
-        Expected cost alone.
+        Loss alone, with ridge and prior.
     violation, stationarity : float
-        Largest constraint violation and largest first-order residual (see optimality.py).
+        Largest constraint violation and largest first-order residual (problem/optimality.py).
     kkt : KKT
         All residuals with the multipliers of the class rates.
     status : Status

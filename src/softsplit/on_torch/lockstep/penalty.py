@@ -22,11 +22,15 @@ import torch
 from softsplit.problem.penalties import (
     EXPONENTIAL,
     INVERSE_POWER,
+    LINEAR,
     LOG,
     POWER,
     Surrogate,
 )
 from softsplit.problem.problem import TrainingProblem
+
+KNOWN_KINDS = frozenset((LINEAR, EXPONENTIAL, POWER, INVERSE_POWER, LOG))
+"""Surrogates whose formulas are repeated here for tensors; ``supports`` refuses others."""
 
 
 @dataclass(frozen=True)

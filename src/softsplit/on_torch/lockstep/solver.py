@@ -24,7 +24,7 @@ from softsplit.on_torch.lockstep.batch import Batch
 from softsplit.on_torch.lockstep.cost_solver import costs_alike, descended_by_cost
 from softsplit.on_torch.lockstep.descent import descend
 from softsplit.on_torch.lockstep.face_descent import OPTIONS as STEP_OPTIONS
-from softsplit.on_torch.lockstep.penalty import BatchPenalty, common_surrogate
+from softsplit.on_torch.lockstep.penalty import KNOWN_KINDS, BatchPenalty, common_surrogate
 from softsplit.on_torch.lockstep.tasks import Ends, Group, Task
 from softsplit.on_torch.pieces import Pieces, Units
 from softsplit.problem.leaves import CountedDistributions
@@ -58,6 +58,8 @@ def supports(problem: TrainingProblem) -> str | None:
         return "knows no bounds but the box of loss='cost'"
     if pair.counts:
         return "needs a penalty with a slope, such as 'l1' or 'l0'"
+    if {pair.local.surrogate.kind, pair.global_.surrogate.kind} - KNOWN_KINDS:
+        return "does not know this surrogate (on_torch/lockstep/penalty.py)"
     if problem.groups is not None:
         return "knows no groups of features"
     if problem.rated and not (method is descended_by_cost and costs_alike(problem)):

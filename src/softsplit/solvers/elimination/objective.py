@@ -124,7 +124,7 @@ def softmax(log_odds, pseudo, leaves):  # type: ignore[no-untyped-def]
 def score_columns(splits, features, scores):  # type: ignore[no-untyped-def]
     """Write s_it = w_t . z_i + b_t, (n_branches, n_rows), to ``scores``."""
     n_branches, n_columns = splits.shape[0], features.shape[0]
-    theta = np.empty((n_branches, n_columns + 1))  # in the units of products.py
+    theta = np.empty((n_branches, n_columns + 1))  # in the units of engines/products.py
     for t in range(n_branches):
         for j in range(n_columns):
             theta[t, j] = n_columns * splits[t, j]
