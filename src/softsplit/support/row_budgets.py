@@ -33,8 +33,8 @@ class RowBudgets:
     """Up to this number rows are stored in double precision, whatever they were given in."""
 
     row_sums: int = 20_000
-    """Beyond this number sums over rows are made piece by piece (engines/row_sums.py); up to it as compiled
-    descents make them, to the bit."""
+    """Beyond this number sums over rows are made piece by piece (engines/row_sums.py); up to it as
+    compiled descents make them, to the bit."""
 
     sorted_on_device: int = 100_000
     """Beyond this number rows are put in canonical order on the device where they lie."""
