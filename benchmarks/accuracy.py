@@ -36,7 +36,7 @@ from softsplit.experiments.tables import markdown, paper_figures
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers import BasinHoppingSolver, Solution, Solver, make_solver
 from softsplit.training.multistart import multistart, search_around
-from softsplit.tree.parameters import global_sparsity, local_sparsity
+from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 KEPT = -1
 """In place of the number of a start: the tree that the estimator would keep."""

@@ -18,7 +18,7 @@ from reference import read_rows, reference_folder, row_label, row_problem
 
 from softsplit.ipopt.solver import IpoptSolver
 from softsplit.problem.problem import TrainingProblem
-from softsplit.solvers.base import Budget, Solution, Start
+from softsplit.solvers.base import Budget, Solution, Solver, Start
 from softsplit.training.multistart import multistart
 
 STRATEGIES = ("substituted", "explicit", "both")
@@ -74,7 +74,7 @@ def solve(problem: TrainingProblem, strategy: str, arguments: argparse.Namespace
 
 
 @dataclass(frozen=True)
-class TimedStarts:
+class TimedStarts(Solver):
     """IPOPT with the same time limit for every start.
 
     It wraps the solver and does not extend it: the process a limited run goes to cannot import
@@ -85,8 +85,6 @@ class TimedStarts:
     per_start: float | None
     name: str = "ipopt"
     start_rules: tuple[str, ...] = IpoptSolver.start_rules
-    rivals: int = IpoptSolver.rivals
-    releases_gil: bool = IpoptSolver.releases_gil
     zero_threshold: float = IpoptSolver.zero_threshold
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:

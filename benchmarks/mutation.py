@@ -54,7 +54,7 @@ PLACES = {
     "tree_pass": "engines/tree_pass.py",
     "penalties": "problem/penalties.py",
     "leaves": "problem/leaves.py",
-    "sparsity": "tree/parameters.py",
+    "sparsity": "tree/sparsity.py",
     "strength_bound": "problem/strength_bound.py",
     "second_order": "ipopt/second_order.py",
 }

@@ -211,7 +211,7 @@ import sys, time, warnings
 import numpy as np
 from sklearn.datasets import load_wine
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, strength_path
-from softsplit.training import walk
+from softsplit.training import regularisation_path as walk
 
 X, y = load_wine(return_X_y=True)
 warnings.simplefilter("ignore")

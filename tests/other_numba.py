@@ -33,5 +33,5 @@ def fitted():
     from softsplit import SoftTreeClassifier
 
     X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(1, n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
     return [float(tree.objective_), *map(float, tree.predict_proba(X[::30]).ravel())]

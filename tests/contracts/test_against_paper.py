@@ -10,8 +10,8 @@ from helpers import SCOPES, SURROGATES, random_case, random_leaf_classes, surrog
 from softsplit.problem.leaves import ASSIGNMENT, InfeasibleLeafStep
 from softsplit.problem.loss import LogLoss
 from softsplit.problem.penalties import PenaltyPair
-from softsplit.tree.parameters import global_sparsity, local_sparsity
 from softsplit.tree.routing import gate_probabilities, leaf_probabilities, split_scores
+from softsplit.tree.sparsity import global_sparsity, local_sparsity
 
 DEPTHS = [1, 2, 3, 4]
 SEEDS = [0, 1, 2]

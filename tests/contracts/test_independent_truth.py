@@ -127,7 +127,9 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     called = np.array([brute_force.class_probabilities(x, *tree, depth, steepness) for x in scaled])
     clear = np.abs(called[:, 1] - called[:, 0]) > 2e-9 * steepness
     assert fitted.predict(X)[clear].tolist() == called.argmax(axis=1)[clear].tolist()
-    if fitted.tree_.levels:  # of two classes: no further than half where another one is called
+    if (
+        fitted.tree_.argmax_consistent
+    ):  # of two classes: no further than half where another one is called
         apart = np.argmax(expected, axis=1) != called.argmax(axis=1)
         expected = np.where(apart[:, None], 0.5, expected)
     found = fitted.predict_proba(X)

@@ -33,7 +33,7 @@ from softsplit.problem.loss import ExpectedCost
 from softsplit.problem.optimality import branch_stationarity, kkt
 from softsplit.problem.penalties import PenaltyPair, exponential
 from softsplit.problem.problem import Proximal
-from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Start, Status
+from softsplit.solvers import BasinHoppingSolver, Budget, Solution, Solver, Start, Status
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.tree.parameters import TreeParameters
 
@@ -135,7 +135,7 @@ def test_rules_refuse_nonsense(make, sentence):
 
 
 @dataclass(frozen=True)
-class Careless:
+class Careless(Solver):
     """Returns random trees on the block, feasible or not, better or not."""
 
     name: str = "careless"

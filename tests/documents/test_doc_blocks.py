@@ -93,9 +93,10 @@ def unknown_words(words: list[str]) -> list[str]:
     """Commands and options that the command line does not have."""
     command: Any = COMMAND
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        if words[0] not in command.commands:
+        found = command.get_command(typer.Context(command), words[0])
+        if found is None:
             return [words[0]]
-        command, words = command.commands[words[0]], words[1:]
+        command, words = found, words[1:]
     known = {"--help", "-h", "--version", "--install-completion", "--show-completion"}
     for parameter in command.params:
         known.update(parameter.opts, parameter.secondary_opts)

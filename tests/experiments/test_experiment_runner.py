@@ -326,7 +326,7 @@ def test_an_interrupted_training_leaves_no_row(tmp_path):
 def test_models_and_strengths_have_no_say_in_a_start():
     spec = small(models=("L1", "L0glob"), inner=None)
     context = Context(spec, load_data(spec))
-    solver = solver_named("native")
+    solver = solver_named("native", "cost")
     drawn: dict[tuple[str, int, int], list[TreeParameters]] = {}
     for chain in chains_of(spec):
         problem = context.prepared(chain).problem

@@ -250,7 +250,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
             spent[0] = 1e6
 
     clock = SimpleNamespace(time=lambda: time.time() + spent[0])
-    monkeypatch.setattr(ipopt_worker, "Progress", Late)
+    monkeypatch.setattr(ipopt_worker, "IpoptProgress", Late)
     monkeypatch.setattr(ipopt_worker, "time", clock)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from softsplit.tree.parameters import global_sparsity, local_sparsity, selected_features
+from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 WEIGHTS = np.array(
     [

@@ -38,12 +38,8 @@ from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
 from softsplit.support.parallel import n_workers, one_blas_thread
 from softsplit.training.precompile import TINY_PROBLEMS
-from softsplit.tree.parameters import (
-    TreeParameters,
-    global_sparsity,
-    local_sparsity,
-    selected_features,
-)
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 
 ENDED_WELL = (Status.OPTIMAL, Status.ACCEPTABLE)
 

@@ -21,15 +21,10 @@ from softsplit.reading.leaf_shares import consistency_bound, consistent_with_arg
 from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.parameters import (
-    Topology,
-    TreeParameters,
-    global_sparsity,
-    local_sparsity,
-    selected_features,
-)
+from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
 from softsplit.tree.scaling import Scaling, scaled_rows
+from softsplit.tree.sparsity import global_sparsity, local_sparsity, selected_features
 from softsplit.variables import Coding
 
 

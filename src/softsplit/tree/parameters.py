@@ -1,17 +1,9 @@
-"""Topology, parameters and sparsity of a tree.
+"""Topology and parameters of a tree.
 
 Nodes are numbered in heap order: the root is 0 and the children of branch ``t`` are
 ``2t + 1`` (left) and ``2t + 2`` (right). A tree of depth ``D`` has ``2^D - 1`` branches,
 nodes ``0 .. n_branches - 1``, and ``2^D`` leaves, numbered ``0 .. n_leaves - 1`` from left
 to right; leaf ``l`` is node ``n_branches + l``.
-
-The sparsity indices of the paper are
-
-    delta_L = 100 / (p |tau_B|) * #{(j, t): a_jt = 0}
-    delta_G = 100 / p           * #{j: a_jt = 0 for every branch t}
-
-An interior-point solver never returns exact zeros, so every count takes a threshold up to which a
-coefficient counts as zero.
 """
 
 from __future__ import annotations
@@ -20,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsplit.support.arguments import whole_number
 from softsplit.support.arrays import FloatArray
@@ -165,18 +156,3 @@ class Block:
     @classmethod
     def whole(cls, topology: Topology) -> Block:
         return cls(tuple(range(topology.n_branches)), tuple(range(topology.n_leaves)))
-
-
-def local_sparsity(weights: FloatArray, threshold: float = 0.0) -> float:
-    """Return delta_L, the percentage of zero coefficients over all branches."""
-    return float(100.0 * np.mean(np.abs(weights) <= threshold))
-
-
-def global_sparsity(weights: FloatArray, threshold: float = 0.0) -> float:
-    """Return delta_G, the percentage of features that no branch uses."""
-    return float(100.0 * np.mean(np.max(np.abs(weights), axis=1) <= threshold))
-
-
-def selected_features(weights: FloatArray, threshold: float = 0.0) -> NDArray[np.intp]:
-    """Return the indices of the features that at least one branch uses."""
-    return np.flatnonzero(np.max(np.abs(weights), axis=1) > threshold)

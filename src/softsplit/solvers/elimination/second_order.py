@@ -165,7 +165,7 @@ def _spread(
     e = -leaves
     e[k] += 1.0
     upper = np.triu(part[:n_splits, :n_splits])
-    mixed = (part[:n_splits, None, n_splits:] * e).reshape(n_splits, -1)
+    mixed = (part[:n_splits, None, n_splits:] * e).reshape(n_splits, leaves.size)
     by_leaf = (e[:, :, None, None] * part[n_splits:, n_splits:][None, :, None, :]) * e
     found = np.block(
         [
