@@ -52,7 +52,7 @@ for y in ((X[:, 0] > 0).astype(int), (X[:, 0] > 0) + (X[:, 1] > 0)):
         choice = {"loss": loss, "cv": 2, "n_strengths": 2, "random_state": 0}
         SoftTreeClassifierCV(**choice, penalties=penalties).fit(X, y)
         for scale, depth in (("minmax", 3), ("quantile", 2)):
-            tree = SoftTreeClassifier(depth, scale=scale, loss=loss, **few)
+            tree = SoftTreeClassifier(depth=depth, scale=scale, loss=loss, **few)
             tree.fit(X, y)
             tree.set_params(local_strength=0.1).fit(X, y, sample_weight=rng.uniform(size=80))
         tree.set_params(time_limit=60.0).fit(X, y)
