@@ -36,7 +36,7 @@ from softsplit import (
     strength_path,
 )
 from softsplit.persistence import SKOPS_TYPES
-from softsplit.variables import ColumnsLeftOut
+from softsplit.variables import ColumnsLeftOut, learn
 from softsplit.variables.contents import number_of, plain_numbers
 from softsplit.variables.kinds import kind_of
 
@@ -221,10 +221,26 @@ def test_values_that_training_did_not_have_are_said(table, tree):
     frame, _ = table
     row = frame.iloc[[0]].assign(contract="weekly", calls=np.nan)
     said = tree.explain(row).remarks
-    assert "contract 'weekly' is rare or new: it counts as none of the levels" in said
+    assert "contract 'weekly' was not seen in training: it counts as none of the levels" in said
     if "calls" in tree.feature_names_in_[tree.selected_features_]:
         assert any(remark.startswith("calls is unknown, as in no training row") for remark in said)
     assert any("weekly" in line for line in str(tree.explain(row)).splitlines())
+
+
+@given(st.lists(st.sampled_from("abcdefghijkl"), min_size=60, max_size=120), st.booleans())
+def test_a_rare_level_is_not_a_new_one(letters, many):
+    levels = [f"{letter}{i % 40 if many else ''}" for i, letter in enumerate(letters)]
+    levels += [*"yyyyyyyyyy", "x", "x"]
+    frame = pd.DataFrame({"level": levels, "n": np.arange(len(levels)) % 7})
+    classes, hint = np.array(["no", "yes"]), {"level": "category"}
+    places = np.arange(len(frame)) % 2
+    coded = learn(frame, places, classes, np.ones(len(frame)), hint)
+    variable = coded.coding.variables[0]
+    assert not variable.unseen(coded.cells[0]).any()
+    other = coded.coding.code(frame.assign(level=["new", *frame["level"][1:]])).cells[0]
+    assert np.flatnonzero(variable.unseen(other)).tolist() == [0]
+    assert "was not seen" in variable.remark(other, 0) and "x" not in variable.levels
+    assert "level 'x' is rare in training" in variable.remark(other, len(frame) - 1)
 
 
 def test_texts_pictures_and_plain_trees_speak_of_levels(table, tree):

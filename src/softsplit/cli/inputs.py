@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,9 @@ from softsplit.cli.console import OPTIONS, say
 from softsplit.support.messages import AdvisedError, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from softsplit.data.files import Table
     from softsplit.data.learning import LabelledRows
     from softsplit.estimators.classifier import SoftTreeClassifier
@@ -114,8 +117,7 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
 def rows_for(tree: Stored, table: Table) -> CodedRows:
     """Return the rows of a table in the coding of the tree; unused columns may be absent.
 
-    A message counts values that are unlike all training rows: they are imputed, and ``explain``
-    says how.
+    Messages count values that are unlike all training rows; ``explain`` says how they are treated.
     """
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
@@ -125,16 +127,23 @@ def rows_for(tree: Stored, table: Table) -> CodedRows:
     needed = model.selected_variables.tolist()
     frame = with_decimal_points(table)
     rows = coding.code(features_of(frame, model.target), needed if coding.named else None)
-    unseen = {
-        coding.variables[i].name: int(rows.cells[i].unseen(coding.variables[i].gaps).sum())
-        for i in needed
-    }
-    listed = [f"{shown(name, 40)} ({count:,})" for name, count in unseen.items() if count]
-    if listed:
-        most = OPTIONS.columns
-        which = ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")
-        say(f"rows hold what training did not have, in column {which}; explain says more.")
+    used = [(coding.variables[i], rows.cells[i]) for i in needed]
+    new = {v.name: v.unseen(cells) for v, cells in used}
+    missing = {v.name: cells.gaps for v, cells in used if not v.gaps}
+    _say_counts(new, "have a value of {} that was not seen in training")
+    _say_counts(missing, "have a missing value of {}, as no training row had")
     return rows
+
+
+def _say_counts(rows_by_column: Mapping[str, NDArray[np.bool_]], sentence: str) -> None:
+    """Say for each column how many of its rows are marked, if any."""
+    counts = {name: int(rows.sum()) for name, rows in rows_by_column.items() if rows.any()}
+    for name, count in list(counts.items())[: OPTIONS.columns]:
+        verb = sentence if count > 1 else sentence.replace("have", "has", 1)
+        said = f"{count:,} row{'s' if count > 1 else ''} {verb.format(shown(name, 40))}"
+        say(f"{said}; softsplit explain shows how it is treated.")
+    if len(counts) > OPTIONS.columns:
+        say(f"so it is in {len(counts) - OPTIONS.columns} columns more.")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import ceil
 from typing import Any, NamedTuple
@@ -462,4 +462,6 @@ def _learned(client: Any, found: Collections, feature_types: Any) -> Coding:
     labels = np.concatenate([labels for _, labels in pairs if len(labels)])
     refuse_mixed_labels(labels)
     classes, at = np.unique(labels, return_inverse=True)
-    return learn(table, at, classes, np.ones(len(at)), feature_types).coding
+    coding = learn(table, at, classes, np.ones(len(at)), feature_types).coding
+    # Rows outside of the sample may hold further rare levels.
+    return replace(coding, variables=tuple(replace(v, rare=None) for v in coding.variables))

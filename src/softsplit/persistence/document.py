@@ -7,6 +7,7 @@ the optional section "table" the variables that the features were made of.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,7 +25,7 @@ from softsplit.support.version import __version__
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 from softsplit.variables import KINDS, Coding, Variable
-from softsplit.variables.variable import CATEGORY, DATE, ORDERED
+from softsplit.variables.variable import CATEGORY, DATE, DIGITS, ORDERED
 
 if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
@@ -456,7 +457,7 @@ def _read_costs(value: Any, where: str, n_classes: int) -> FloatArray:
 # --- the section "table": variables of which the features were made ------------------------------
 
 
-PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares")
+PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares", "rare")
 
 
 def written_table(coding: Coding | None, target: str | None) -> dict[str, Any]:
@@ -544,7 +545,17 @@ def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int,
         form=text(found.get("form", ""), f"{where}.form"),
         classes=classes,
         shares=shares,
+        rare=_read_rare(found.get("rare"), f"{where}.rare", bool(levels)),
     )
+
+
+def _read_rare(value: Any, where: str, has_levels: bool) -> str | None:
+    if value is None:
+        return None
+    found = text(value, where)
+    if not has_levels or len(found) % DIGITS or not re.fullmatch("[0-9a-f]*", found):
+        raise ModelFileError(f"{where} of the model file must be checksums of {DIGITS} digits.")
+    return found
 
 
 def _read_shares(

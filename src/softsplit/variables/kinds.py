@@ -21,7 +21,15 @@ from softsplit.variables.contents import (
     text_of,
     truth_of,
 )
-from softsplit.variables.variable import BOOLEAN, CATEGORY, DATE, NUMBER, ORDERED, Variable
+from softsplit.variables.variable import (
+    BOOLEAN,
+    CATEGORY,
+    DATE,
+    NUMBER,
+    ORDERED,
+    Variable,
+    checksums,
+)
 
 KEEP, DROP = "keep", "drop"
 HINTS = (NUMBER, CATEGORY, DATE, KEEP, DROP)
@@ -37,6 +45,10 @@ class KindOptions:
 
     rare_rows: int = 5
     """Levels with fewer rows are merged, if the table has at least ten times as many rows."""
+
+    most_rare: int = 100_000
+    """Of more rare levels no checksums are kept: they would make the model file larger than a
+    megabyte, and new levels then count as rare."""
 
     identifier_rows: int = 20
     """In a table of fewer rows no column is taken for an identifier."""
@@ -171,7 +183,7 @@ def _learn_levels(
         ordered = tuple(text for text in texts if text in counts)
         places = np.array([float(i) for i in range(len(ordered))])
         middle = np.floor(_median(places, np.array([counts[text] for text in ordered])))
-        return Variable(name, ORDERED, float(middle), gaps, ordered)
+        return Variable(name, ORDERED, float(middle), gaps, ordered, rare="")
     rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
     kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
     if hint is None and (why := _reason_unusable(counts, kept, total, content)):
@@ -180,6 +192,7 @@ def _learn_levels(
         kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[: OPTIONS.most_columns])
     middle = max(range(len(kept)), key=lambda i: counts[kept[i]])
     merged = len(kept) < len(counts)
+    rare_levels = counts.keys() - kept
     return Variable(
         name,
         CATEGORY,
@@ -188,6 +201,7 @@ def _learn_levels(
         kept,
         other=merged and 1 < len(kept) <= OPTIONS.most_columns,
         whole=merged or len(kept) > 2,
+        rare=checksums(rare_levels) if len(rare_levels) <= OPTIONS.most_rare else None,
     )
 
 

@@ -11,14 +11,16 @@ category    one indicator per level; of two levels, the second   the most freque
 A variable with missing values in the training table has one more column, the indicator of a missing
 value, so that the tree can learn what a missing value means. (A category with one indicator per
 level needs no imputation: the missing-value indicator is one more level.) Levels that are too rare
-for a column of their own, and levels that are absent from the training table, count as "other".
+for a column of their own, and levels that are absent from the training table, count as "other";
+checksums of the rare ones are kept, so that the two can be told apart later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -66,13 +68,6 @@ class Cells:
     unlisted: NDArray[np.bool_]
     content: Distinct | None = None
 
-    def unseen(self, gaps: bool) -> NDArray[np.bool_]:
-        """Return which cells are unlike all training rows.
-
-        ``gaps`` says whether the variable had missing values in training.
-        """
-        return self.unlisted if gaps else self.unlisted | self.gaps
-
     def part(self, rows: NDArray[Any]) -> Cells:
         """Return the cells of ``rows``."""
         content = None if self.content is None else (self.content[0][rows], self.content[1])
@@ -106,6 +101,9 @@ class Variable:
     shares : tuple of tuple of float
         Shrunken shares of ``classes`` among the rows of each level; the last line is that of all
         rows.
+    rare : str, optional
+        Checksums of the levels of training that are too rare to be listed, see ``checksums``. None:
+        they are too many, or the variable has no levels.
     """
 
     name: str
@@ -119,6 +117,7 @@ class Variable:
     form: str = ""
     classes: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
+    rare: str | None = None
 
     @property
     def shown_levels(self) -> tuple[str, ...]:
@@ -212,6 +211,18 @@ class Variable:
         numbers, gaps = table[codes], codes < 0
         return Cells(numbers, gaps, np.isnan(numbers) & ~gaps, (codes, texts))
 
+    def unseen(self, cells: Cells) -> NDArray[np.bool_]:
+        """Return which cells hold a level that no training row had.
+
+        Where rare levels are not known, no unlisted level counts as unseen.
+        """
+        if self.rare is None or cells.content is None or not np.any(cells.unlisted):
+            return np.zeros(len(cells.numbers), dtype=bool)
+        codes, texts = cells.content
+        known = {self.rare[i : i + DIGITS] for i in range(0, len(self.rare), DIGITS)}
+        fresh = np.array([checksums([text]) not in known for text in texts] + [False])
+        return cells.unlisted & fresh[codes]
+
     def coded(self, cells: Cells) -> FloatArray:
         """Return the coded columns of the variable, shape (n_rows, n_columns)."""
         if self.kind != CATEGORY:
@@ -276,11 +287,24 @@ class Variable:
         if not cells.unlisted[row]:
             return ""
         value = f"{self.name} {shown(str(self.display_cell(cells, row)))}"
+        found = "is rare in training" if self.rare is not None else "is rare or new"
+        if self.unseen(cells)[row]:
+            found = "was not seen in training"
         if self.other:
-            return f"{value} is rare or new: it counts as {self.other_name}"
+            return f"{value} {found}: it counts as {self.other_name}"
         if self.kind == CATEGORY and self.whole and not self.shares:
-            return f"{value} is rare or new: it counts as none of the levels"
-        return f"{value} is rare or new: {taken}"
+            return f"{value} {found}: it counts as none of the levels"
+        return f"{value} {found}: {taken}"
+
+
+DIGITS = 8
+"""Hexadecimal digits of a checksum."""
+
+
+def checksums(texts: Iterable[str]) -> str:
+    """Return the checksums (CRC-32) of ``texts``, sorted, as one text."""
+    made = (crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return "".join(f"{number:0{DIGITS}x}" for number in sorted(made))
 
 
 def _plain(value: Any) -> Any:
