@@ -120,7 +120,7 @@ def test_what_is_no_table_is_refused_in_one_sentence(command, kind, model, tmp_p
 
 def test_one_class_is_refused_for_training_and_fine_for_prediction(model, tmp_path):
     path = written(tmp_path, "one-class")
-    message = "target 'risk' holds one class, 'low'; a classifier needs two."
+    message = "target 'risk' has a single class, 'low'; a classifier needs at least two."
     refused(invoke("fit", path, "-t", "risk", "--quiet"), message)
     refused(invoke("path", path, "-t", "risk", "--quiet"), message)
     out = tmp_path / "r.html"
@@ -312,14 +312,19 @@ def test_columns_are_selected_together(tmp_path):
     refused(invoke(*fit, "--groups", "town,q"), "--groups names 'q', which is no column beside")
 
 
-def test_dates_are_seen_or_named(tmp_path):
-    path = tmp_path / "t.csv"
+def test_dates_are_recognised(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
     rows = [
-        f"2020-{1 + i % 12:02d}-03,{1 + i % 28}.{1 + i % 12}.2020,{i % 12 > 5}" for i in range(60)
+        f"2020-{1 + i % 12:02d}-03,{1 + i % 28}.{1 + i % 12}.2020,{1 + i % 12}/{i % 7 + 1}/"
+        f"{2000 + i},{i % 12 > 5}"
+        for i in range(60)
     ]
-    path.write_text("\n".join(["iso,own,y", *rows]))
-    said = works(invoke("fit", path, "-t", "y", "--date", "own", *QUICK))
-    assert "days since 2020-01-03" in said or "days since 2020-01-01" in said
+    path.write_text("\n".join(["iso,own,odd,y", *rows]))
+    result = invoke("fit", path, "-t", "y", "-m", model, *QUICK)
+    assert "days since 2020-01-03" in works(result) or "days since 2020-01-01" in result.stdout
+    assert "'odd' (dates such as '1/1/2000', day and month unclear: write them as" in result.stderr
+    variables = load_model(model).coding_.variables
+    assert [(v.kind, v.form) for v in variables] == [("date", ""), ("date", "%d.%m.%Y")]
     refused(invoke("fit", path, "-t", "iso", "--date", "y", "-q"), "where dates are needed")
 
 

@@ -38,7 +38,16 @@ def masked(values, *place):
 
 WRONG = {
     "infinity": ({"X": changed(np.inf)}, "X holds infinity in column 1, row 3; replace it"),
-    "one class": ({"y": np.zeros(150)}, "one class"),
+    "one class": ({"y": np.zeros(150)}, "y has a single class; a classifier needs at least two"),
+    "missing label": (
+        {"y": pd.Series([*Y[:-1], None], name="kind")},
+        r"y \(column 'kind'\) has 1 missing value \(row 149\); drop this row or fill it in",
+    ),
+    "missing labels": (
+        {"y": [None, *map(str, Y[1:-6]), *[None] * 6]},
+        r"y has 7 missing values \(rows 0, 144, 145, 146, 147, ...\); drop these rows or fill",
+    ),
+    "labels NA": ({"y": pd.array([*Y[:-1], pd.NA], dtype="Int64")}, r"missing value \(row 149\)"),
     "no weight": ({"sample_weight": np.zeros(150)}, "(class|zero)"),
     "negative weight": ({"sample_weight": np.full(150, -1.0)}, "[Nn]egative"),
     "fewer leaves than classes": (
@@ -109,10 +118,6 @@ WRONG = {
     ),
     "objects of numpy": ({"y": np.array(list(Y > 0), dtype=object)}, r"such as False; .*\(bool\)"),
     "objects that are integers": ({"y": Y.astype(object)}, r"such as 0; .* with y.astype\(int\)"),
-    "labels that are not there": (
-        {"y": np.array([None, *Y[1:]], dtype=object)},
-        "such as None; drop rows without a label",
-    ),
     "labels that are sets": (
         {"y": np.array([{1}, {2}] * 75, dtype=object)},
         "make the labels all text or all numbers",

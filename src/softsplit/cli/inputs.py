@@ -61,8 +61,10 @@ def training_rows(
         if isinstance(warning.message, ColumnsLeftOut):
             say(warning.message.advising("name it with --keep"))
     if rows.dropped_rows:
-        where = f"in column {shown(target)}"
-        say(f"{rows.dropped_rows:,} rows have no class {where}; they are left out.")
+        say(
+            f"rows without a class in column {shown(target)}: {rows.dropped_rows:,}; they are not "
+            "used, fill the classes in to train on them."
+        )
     if not quiet:
         count, columns = len(rows.y), len(rows.coding.variables)
         say(f"{count:,} rows, {columns:,} variables; loading the solver")

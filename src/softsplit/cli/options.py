@@ -99,7 +99,7 @@ Date = Annotated[
     list[str] | None,
     typer.Option(
         "--date",
-        help="Columns of dates that are not written as 2026-11-16, but all in one other way.",
+        help="Columns of dates; 2026-11-16, 16.11.2026 and the like are recognised anyway.",
         rich_help_panel=DATA,
     ),
 ]

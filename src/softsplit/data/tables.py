@@ -154,4 +154,6 @@ def _check_target(labels: pd.Series) -> None:
             raise ValueError(f"target {shown(labels.name)} holds infinity; replace it.")
         refuse_fractions(labels.name, labels)
     if labels.nunique() < 2:
-        raise ValueError(f"target {shown(labels.name)} holds one class; a classifier needs two.")
+        raise ValueError(
+            f"target {shown(labels.name)} has a single class; a classifier needs at least two."
+        )

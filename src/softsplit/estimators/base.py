@@ -43,6 +43,7 @@ from softsplit.support.inputs import (
     made_floats,
     on_host,
     refuse_masked,
+    refuse_missing_labels,
     refuse_mixed_labels,
 )
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
@@ -159,6 +160,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     y, sample_weight = on_host(y), on_host(sample_weight)
     refuse_masked("y", y)
     target = getattr(y, "name", None)
+    refuse_missing_labels(y, target)
     table, matrix, y = _checked(estimator, X, y)
     refuse_mixed_labels(y)
     if not counted_labels(y):  # integers are always classes
@@ -174,8 +176,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
         raise ValueError(
-            f"y holds {'one class' if len(classes) else 'no class'} of positive weight; "
-            "a classifier needs samples of at least two classes."
+            f"y has {'a single class' if len(classes) else 'no class of positive weight'}; a "
+            "classifier needs at least two."
         )
     coding, names = None, getattr(estimator, "feature_names_in_", None)
     for former in ("coding_", "screening_"):

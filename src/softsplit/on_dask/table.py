@@ -36,6 +36,7 @@ from softsplit.support.inputs import (
     has_gaps,
     holds_numbers,
     made_floats,
+    refuse_missing_labels,
     refuse_mixed_labels,
     refuse_twins,
 )
@@ -366,6 +367,7 @@ def _matrix(X: Any, expected: Expected) -> NDArray[np.floating]:
 
 
 def _labels(X: Any, y: Any) -> NDArray[Any]:
+    refuse_missing_labels(y)
     labels: NDArray[Any] = np.asarray(column_or_1d(y))
     if len(labels) != len(X):
         raise ValueError(f"X has {len(X)} rows and y {len(labels)}.")
@@ -446,8 +448,8 @@ def _check_facts(facts: Sequence[Facts]) -> None:
     classes = Moments.added(one.moments for one in facts).classes if facts else ()
     if len(classes) < 2:
         raise ValueError(
-            f"y holds {'one class' if len(classes) else 'no class'} of positive weight; "
-            "a classifier needs samples of at least two classes."
+            f"y has {'a single class' if len(classes) else 'no class of positive weight'}; a "
+            "classifier needs at least two."
         )
 
 

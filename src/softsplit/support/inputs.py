@@ -192,6 +192,39 @@ def holds_numbers(X: Any) -> bool:
     return all(_is_numbers(column) for column in _columns(made))
 
 
+MOST_ROWS_NAMED = 5
+"""Rows without a label that an error names."""
+
+
+def refuse_missing_labels(y: Any, target: Any = None) -> None:
+    """Missing labels; ``target`` is the name of the column that they come from, if it has one."""
+    rows = np.flatnonzero(_missing(y))
+    if not len(rows):
+        return
+    named = f" (column {shown(target)})" if isinstance(target, str) and target else ""
+    listed = ", ".join(str(row) for row in rows[:MOST_ROWS_NAMED])
+    listed += ", ..." if len(rows) > MOST_ROWS_NAMED else ""
+    one = len(rows) == 1
+    raise ValueError(
+        f"y{named} has {len(rows):,} missing value{'' if one else 's'} (row{'' if one else 's'} "
+        f"{listed}); drop {'this row or fill it' if one else 'these rows or fill them'} in."
+    )
+
+
+def _missing(y: Any) -> NDArray[np.bool_]:
+    """Which labels are None, NaN, NaT or pandas' NA."""
+    if hasattr(y, "isna"):  # of pandas
+        return np.ravel(np.asarray(y.isna(), dtype=bool))
+    if y is None:
+        return np.zeros(0, dtype=bool)
+    labels = np.ravel(np.asarray(y if hasattr(y, "dtype") else np.array(y, dtype=object)))
+    if labels.dtype.kind in "fcmM":
+        return np.asarray(labels != labels)
+    if labels.dtype != object:
+        return np.zeros(len(labels), dtype=bool)
+    return np.array([v is None or (isinstance(v, float) and v != v) for v in labels], dtype=bool)
+
+
 def refuse_mixed_labels(y: NDArray[Any]) -> None:
     """Text beside something else, which has no order, so no first class; and other objects."""
     if y.dtype != object:
@@ -240,8 +273,6 @@ def _shown_label(label: Any) -> str:
 
 
 def _way_to_labels(objects: list[Any]) -> str:
-    if any(label is None for label in objects):
-        return "drop rows without a label, or give them one"
     for kind, name in ((bool | np.bool_, "bool"), (Integral, "int"), (Real, "float")):
         if all(isinstance(label, kind) for label in objects):
             return f"give it a type first, with y.astype({name})"

@@ -110,6 +110,11 @@ ISO_DATE = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 )
 OTHER_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+TIMES = ("", " %H:%M", " %H:%M:%S")
+DATE_LIKE = re.compile(
+    r"(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}/\d{1,2}/\d{1,2})(?: \d{1,2}:\d\d(?::\d\d)?)?"
+)
+"""Texts that ``OTHER_DATES`` may fit and that are no numbers."""
 TRUTHS = {"true": 1.0, "false": 0.0}
 LARGEST_WHOLE = 2.0**53
 EPOCH = datetime(1970, 1, 1)
@@ -248,9 +253,8 @@ def date_form(values: list[Any], column: str) -> str:
     if all(day_of(value) is not None for value in values):
         return ""
     texts = [text_of(value).strip() for value in values]
-    days = {form: tuple(_parsed(text, form) for text in texts) for form in OTHER_DATES}
-    fitting = [form for form in OTHER_DATES if all(days[form])]
-    if len({days[form] for form in fitting}) > 1:
+    fitting = _fitting_forms(texts)
+    if len(fitting) > 1:
         raise ValueError(
             f"column {shown(column)} holds dates such as {shown(texts[0])}, in which day and month "
             "cannot be told apart; write them as 2026-11-16."
@@ -262,6 +266,25 @@ def date_form(values: list[Any], column: str) -> str:
             "2026-11-16."
         )
     return fitting[0]
+
+
+def _fitting_forms(texts: list[str]) -> list[str]:
+    """Return the ``strptime`` formats of all ``texts``; of formats that agree, the first one."""
+    forms = [form + time for form in OTHER_DATES for time in TIMES]
+    forms = [form for form in forms if _parsed(texts[0], form)]
+    days = {form: tuple(_parsed(text, form) for text in texts) for form in forms}
+    different = {found: form for form, found in reversed(days.items()) if all(found)}
+    return list(different.values())
+
+
+def look_like_dates(values: list[Any]) -> bool:
+    """Whether all values are texts such as 16.11.2026, 11/16/2026 or 16-11-2026 08:30."""
+    return all(isinstance(v, str) and DATE_LIKE.fullmatch(v.strip()) for v in values)
+
+
+def is_written_date(values: list[Any]) -> bool:
+    """Whether all values are dates in one format other than ISO 8601, with only one reading."""
+    return look_like_dates(values) and len(_fitting_forms([v.strip() for v in values])) == 1
 
 
 def days_in(form: str) -> Callable[[Any], float | None]:

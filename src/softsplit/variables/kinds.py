@@ -16,6 +16,8 @@ from softsplit.variables.contents import (
     date_form,
     day_of,
     distinct,
+    is_written_date,
+    look_like_dates,
     number_of,
     occurring,
     text_of,
@@ -95,7 +97,9 @@ def kind_of(column: pd.Series) -> str:
     numbers = (not isinstance(v, bool) and number_of(v) is not None for v in values)
     if all(numbers) and not any(isinstance(v, str) and PADDED.match(v.strip()) for v in values):
         return NUMBER
-    return DATE if all(day_of(value) is not None for value in values) else CATEGORY
+    if all(day_of(value) is not None for value in values) or is_written_date(values):
+        return DATE
+    return CATEGORY
 
 
 def learn_variable(
@@ -110,8 +114,8 @@ def learn_variable(
     if kind in (CATEGORY, ORDERED):
         return _learn_levels(name, column, weight, hint, kind)
     form = ""
-    if kind == DATE:
-        form = date_form(occurring(distinct(column)), name) if hint == DATE else ""
+    if kind == DATE and column.dtype.kind != "M":
+        form = date_form(occurring(distinct(column)), name)
     made = Variable(name, kind, form=form)
     cells = made.cells(column)
     known = ~cells.gaps & (weight > 0)
@@ -213,6 +217,9 @@ def _reason_unusable(
         return ""
     if len(counts) <= OPTIONS.rare_rows:
         return ""
+    if look_like_dates(occurring(content)):
+        example = shown(next(iter(counts)), 20)
+        return f"dates such as {example}, day and month unclear: write them as 2026-11-16"
     odd = _typing_error(content)
     if odd is not None:
         return f"texts beside numbers, such as {shown(odd, 20)}"
