@@ -35,6 +35,7 @@ from softsplit import (
 )
 from softsplit.cli import app
 from softsplit.estimators.fitted import checked_rows
+from softsplit.reading.ranges import FarOutsideWarning
 from softsplit.variables import ColumnsLeftOut
 
 FEASIBLE = 1e-6
@@ -104,8 +105,8 @@ def outcome(case: HostileCase) -> Outcome:
 
 
 def is_expected(warning: warnings.WarningMessage) -> bool:
-    """A limit was reached, columns are left out, or what scikit-learn says of odd labels."""
-    kinds = ConvergenceWarning | DataConversionWarning | ColumnsLeftOut
+    """A limit was reached, columns are left out, values far outside, or scikit-learn's words."""
+    kinds = ConvergenceWarning | DataConversionWarning | ColumnsLeftOut | FarOutsideWarning
     known = issubclass(warning.category, kinds)
     return known or str(warning.message).startswith(MANY_CLASSES)
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
     from softsplit.estimators.path import strength_path
     from softsplit.persistence import dumps_model, export_onnx, load_model, loads_model, save_model
+    from softsplit.reading.ranges import FarOutsideWarning
     from softsplit.reading.text import export_markdown, export_text
 
 __all__ = [
+    "FarOutsideWarning",
     "SoftTreeClassifier",
     "SoftTreeClassifierCV",
     "__version__",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FarOutsideWarning": "softsplit.reading.ranges",
     "SoftTreeClassifier": "softsplit.estimators.classifier",
     "SoftTreeClassifierCV": "softsplit.estimators.classifier_cv",
     "dumps_model": "softsplit.persistence",

@@ -120,7 +120,7 @@ def test_what_is_no_table_is_refused_in_one_sentence(command, kind, model, tmp_p
 
 def test_one_class_is_refused_for_training_and_fine_for_prediction(model, tmp_path):
     path = written(tmp_path, "one-class")
-    message = "target 'risk' has a single class, 'low'; a classifier needs at least two."
+    message = "target 'risk' has only one class, 'low'; a classifier needs at least two."
     refused(invoke("fit", path, "-t", "risk", "--quiet"), message)
     refused(invoke("path", path, "-t", "risk", "--quiet"), message)
     out = tmp_path / "r.html"

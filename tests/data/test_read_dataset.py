@@ -101,7 +101,7 @@ def test_missing_values_are_counted_by_column(path):
         ({}, {"categorical": ["risk"]}, "target 'risk' cannot be a feature as well"),
         ({}, {"missing": "guess"}, "missing must be 'refuse' or 'drop', got 'guess'"),
         ({}, {"coding": "hot"}, "coding 'hot' is unknown"),
-        ({"risk": ["low"] * 4}, {}, "target 'risk' has a single class"),
+        ({"risk": ["low"] * 4}, {}, "target 'risk' has only one class"),
         ({"risk": [0.5, 1.5, 0.5, 2.0]}, {}, "target 'risk' holds fractions"),
         ({"age": [1.0, np.inf, 2.0, 3.0]}, {}, "column 'age' holds infinity"),
         ({"age": pd.to_datetime(["2020-01-01"] * 4)}, {}, "column 'age' holds dates"),

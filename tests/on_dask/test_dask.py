@@ -300,7 +300,7 @@ BAD = {
         parts_of(TABLE, TABLE.assign(y=["a", "b", "a", "b"]))["y"]),
     "partition 0: X holds infinity in column 0, row 1": lambda: (
         da.from_array(np.array([[0.0], [np.inf]])), da.from_array(np.arange(2))),
-    "y has a single class; a classifier": lambda: (da.zeros((4, 1)), da.zeros(4, dtype=int)),
+    "y has only one class; a classifier": lambda: (da.zeros((4, 1)), da.zeros(4, dtype=int)),
     "partition 0: Unknown label type": lambda: (da.zeros((4, 1)), da.arange(4) / 3),
     "X holds values up to 1e\\+200": lambda: (
         da.from_array(np.array([[0.0], [1e200]])), da.from_array(np.arange(2))),

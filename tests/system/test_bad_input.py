@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sklearn.datasets import load_iris
 
-from softsplit import SoftTreeClassifier
+from softsplit import FarOutsideWarning, SoftTreeClassifier
 from softsplit.solvers import BasinHoppingSolver
 from softsplit.training.multistart import NoFeasibleTreeError
 
@@ -38,7 +38,7 @@ def masked(values, *place):
 
 WRONG = {
     "infinity": ({"X": changed(np.inf)}, "X holds infinity in column 1, row 3; replace it"),
-    "one class": ({"y": np.zeros(150)}, "y has a single class; a classifier needs at least two"),
+    "one class": ({"y": np.zeros(150)}, "y has only one class; a classifier needs at least two"),
     "missing label": (
         {"y": pd.Series([*Y[:-1], None], name="kind")},
         r"y \(column 'kind'\) has 1 missing value \(row 149\); drop this row or fill it in",
@@ -199,11 +199,12 @@ def test_categories_that_are_numbers_work():
     assert fit(frame, [0, 1] * 6).score(frame, [0, 1] * 6) == 1.0
 
 
-def test_predicting_far_outside_the_training_data_is_quiet():
+def test_predicting_far_outside_the_training_data_says_so_and_nothing_else():
     tree = fit()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         proba = tree.predict_proba(X * 1e306)
+    assert [w.category for w in caught] == [FarOutsideWarning]
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 

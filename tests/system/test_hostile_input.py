@@ -271,7 +271,7 @@ def test_long_names_and_many_strange_values_are_cut_on_the_command_line(tmp_path
         "\n".join([",".join([*(f"{long}{j}" for j in range(20)), "y"]), "," * 19 + ",n"])
     )
     said = command("fit", path, "-t", "y", "-m", model, "-q")[1]
-    assert "target 'y' has a single class" in said
+    assert "target 'y' has only one class" in said
     rows = [f"{',' * 20}{'yn'[i % 2]}" for i in range(9)]
     path.write_text("\n".join([",".join([*(f"{long}{j}" for j in range(20)), "y"]), *rows]))
     said = command("fit", path, "-t", "y", "-m", model, "-q")[1]

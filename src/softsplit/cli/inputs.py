@@ -123,6 +123,7 @@ def rows_for(tree: Stored, table: Table) -> CodedRows:
     """
     from softsplit.data.files import with_decimal_points
     from softsplit.data.learning import features_of
+    from softsplit.reading.ranges import far_columns
 
     model = tree.model
     coding = replace(model.table_coding, named=tree.named)
@@ -134,6 +135,8 @@ def rows_for(tree: Stored, table: Table) -> CodedRows:
     missing = {v.name: cells.gaps for v, cells in used if not v.gaps}
     _say_counts(new, "have a value of {} that was not seen in training")
     _say_counts(missing, "have a missing value of {}, as no training row had")
+    for one in far_columns(model, rows.X):
+        _say_counts({one.name: one.rows}, f"have a value of {{}} {one.training}")
     return rows
 
 

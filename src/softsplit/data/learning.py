@@ -106,7 +106,7 @@ def _checked_labels(
     count = len(np.unique(y))
     if count < 2:
         raise ValueError(
-            f"target {shown(target)} has a single class, {shown(str(y[0]))}; a classifier needs at "
+            f"target {shown(target)} has only one class, {shown(str(y[0]))}; a classifier needs at "
             "least two."
         )
     if count > most_classes:

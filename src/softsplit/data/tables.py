@@ -155,5 +155,5 @@ def _check_target(labels: pd.Series) -> None:
         refuse_fractions(labels.name, labels)
     if labels.nunique() < 2:
         raise ValueError(
-            f"target {shown(labels.name)} has a single class; a classifier needs at least two."
+            f"target {shown(labels.name)} has only one class; a classifier needs at least two."
         )

@@ -176,7 +176,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     classes, labels = distinct_labels(y, weight)
     if len(classes) < 2:
         raise ValueError(
-            f"y has {'a single class' if len(classes) else 'no class of positive weight'}; a "
+            f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "
             "classifier needs at least two."
         )
     coding, names = None, getattr(estimator, "feature_names_in_", None)

@@ -18,6 +18,7 @@ from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.hard import HardTree
 from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.pruning import simplified_model
+from softsplit.reading.ranges import far_warning
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.solvers import Status
 from softsplit.support.arguments import precision
@@ -29,7 +30,7 @@ from softsplit.support.inputs import (
     made_floats,
     refuse_masked,
 )
-from softsplit.support.messages import shown
+from softsplit.support.messages import shown, warn_user
 from softsplit.support.options import late
 from softsplit.tree.scaling import Scaling
 from softsplit.variables import CodedRows, Coding
@@ -139,6 +140,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         rounded. Rows of single precision are taken as they are either way.
         """
         rows = checked_rows(self, X)
+        warn_far(self.tree_, rows)
         return self.tree_.predict_proba(rows, precision("dtype", dtype))
 
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -169,6 +171,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         not be the largest of ``predict_proba``.
         """
         rows = checked_rows(self, X)
+        warn_far(self.tree_, rows)
         labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]
         return labels
 
@@ -302,6 +305,13 @@ def _as_rows(x: Any) -> NDArray[Any]:
     if made.dtype.kind in "USO":
         made = np.asarray(x, dtype=object)
     return made[None, :] if made.ndim == 1 else made
+
+
+def warn_far(tree: TreeModel, X: FloatArray) -> None:
+    """Give a ``FarOutsideWarning`` if rows have values far outside of the training range."""
+    warning = far_warning(tree, X)
+    if warning is not None:
+        warn_user(warning)
 
 
 def checked_rows(estimator: Any, X: Any) -> FloatArray:

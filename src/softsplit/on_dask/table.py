@@ -448,7 +448,7 @@ def _check_facts(facts: Sequence[Facts]) -> None:
     classes = Moments.added(one.moments for one in facts).classes if facts else ()
     if len(classes) < 2:
         raise ValueError(
-            f"y has {'a single class' if len(classes) else 'no class of positive weight'}; a "
+            f"y has {'only one class' if len(classes) else 'no class of positive weight'}; a "
             "classifier needs at least two."
         )
 

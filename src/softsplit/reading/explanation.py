@@ -12,6 +12,7 @@ from softsplit.reading.changes import Change, class_changes, joint_change
 from softsplit.reading.equations import Split, finite, leaf_label, number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline
+from softsplit.reading.ranges import far_remarks
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
 from softsplit.support.options import late
@@ -207,7 +208,7 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         together=() if changes else joint_change(model, x, written),
         undecided=tuple(undecided),
         note="" if proba[predicted] == proba.max() else _reason(model),
-        remarks=_remarks(model, cells),
+        remarks=(*_remarks(model, cells), *far_remarks(model, x)),
     )
 
 

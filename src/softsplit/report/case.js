@@ -244,6 +244,11 @@
       ["case-proba", "case-why", "case-changes"].forEach((id) => tell(id, []));
       return;
     }
+    tree.fields.forEach((field, i) => {
+      if (field.texts) return;
+      const value = given(field, i);
+      input(i).nextElementSibling.hidden = value >= field.least && value <= field.most;
+    });
     const x = row();
     const found = answer(x);
     tell("case-answer", [`The tree says ${tree.classes[found.predicted]}.`]);

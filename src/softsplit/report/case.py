@@ -17,6 +17,7 @@ from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.palette import class_colour
+from softsplit.reading.ranges import far_limits
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.report.elements import add, shortened
 from softsplit.report.report_data import ReportData
@@ -144,7 +145,11 @@ def _number(model: TreeModel, feature: int, row: FloatArray) -> dict[str, Any]:
     if kind == BINARY:
         return {"texts": ["0", "1"], "codes": [[0.0], [1.0]], "now": int(row[feature] >= 0.5)}
     now = float(row[feature])
-    return {"low": low, "high": high, "whole": bool(kind == INTEGER), "now": now}
+    least, most = far_limits(model, feature)
+    return {
+        "low": low, "high": high, "least": least, "most": most, "whole": bool(kind == INTEGER),
+        "now": now,
+    }  # fmt: skip
 
 
 def _typical(data: ReportData, model: TreeModel, used: list[int]) -> Any:
@@ -194,4 +199,6 @@ def _field(form: ET.Element, i: int, field: dict[str, Any]) -> None:
         "value": repr(int(field["now"]) if field["whole"] else field["now"]),
         "required": "required", "inputmode": "decimal",
     }  # fmt: skip
-    add(box, "input", given)
+    add(box, "input", given | {"aria-describedby": f"{key}-far"})
+    said = "far outside the training range: the tree extrapolates"
+    add(box, "span", {"id": f"{key}-far", "class": "far", "hidden": "hidden"}, said)
