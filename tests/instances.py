@@ -7,15 +7,18 @@ have a name. Surrogates of penalties are in ``helpers.py``.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from helpers import random_costs
 from likelihood_cases import problem_of
 from native_cases import make_problem
 from own_loss import SquaredError
 from softsplit.engines.compiled import CompiledRows, ThreadedRows
+from softsplit.engines.sparse import SparseTable
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, counting
 from softsplit.solvers import EliminationSolver, make_solver
@@ -72,9 +75,19 @@ def _on_device(samples):
     return DeviceRows.of(samples, torch.device("cpu"))
 
 
+def _of_sparse_table(samples):
+    """The engine of a working set: the columns of ``samples``, with two more outside it."""
+    block = SimpleNamespace(engine=CompiledRows(samples), scaling=None)
+    X = scipy.sparse.csr_array(np.column_stack([samples.features.T, np.eye(samples.n_rows, 2)]))
+    weights = samples.weights
+    table = SparseTable(X, samples.labels, weights, weights, "identity", None, lambda _: block)
+    return table.rows(np.arange(samples.n_features))
+
+
 ENGINES = [
     pytest.param(CompiledRows, id="memory"),
     pytest.param(lambda samples: ThreadedRows(samples, 2), id="threads"),
+    pytest.param(_of_sparse_table, id="sparse"),
     pytest.param(TwoHalves.of, id="two halves"),
     pytest.param(_on_device, id="torch", marks=needs("torch", "gpu")),
 ]

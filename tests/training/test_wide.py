@@ -19,14 +19,21 @@ from softsplit import (
     loads_model,
     strength_path,
 )
+from softsplit.engines.sparse import SparseColumns
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.persistence import SKOPS_TYPES
 from softsplit.problem.optimality import kkt
+from softsplit.solvers.elimination import working_set
 from softsplit.solvers.elimination.screening import class_slopes
+from softsplit.solvers.elimination.working_set import (
+    WorkingSetOptions,
+    moved,
+    newton_steps,
+    slopes_at,
+)
 from softsplit.support import inputs
-from softsplit.training import wide
 from softsplit.training.preparation import Rows, prepare
-from softsplit.training.wide import SparseColumns, WideRows, WorkingSetOptions, moved, slopes_at
+from softsplit.training.wide import WideRows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import scaled_rows
 
@@ -91,7 +98,7 @@ def test_gains_are_those_of_a_newton_step_in_coefficient_and_threshold():
     X, y = words(200, 12)
     weight = np.random.default_rng(2).random(len(y)) + 0.5
     slopes, curvatures = class_slopes(y, weight)
-    steps = SparseColumns.plain(X).steps(slopes, curvatures)
+    steps = newton_steps(SparseColumns.plain(X), slopes, curvatures)
     for j, column in enumerate(X.toarray().T):
         rows = np.column_stack([column, np.ones(len(y))])
         pull, bend = rows.T @ slopes[:, 0], rows.T @ (rows * curvatures)
@@ -120,7 +127,7 @@ def test_a_working_set_of_all_columns_gives_the_tree_of_dense_rows(stays_sparse)
 def test_columns_that_the_first_choice_missed_join(stays_sparse, monkeypatch):
     X, y = words()
     whole = SoftTreeClassifier(**QUICK).fit(X, y)
-    monkeypatch.setattr(wide, "OPTIONS", WorkingSetOptions(first_columns=1))
+    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=1))
     found = SoftTreeClassifier(**QUICK).fit(X, y)
     assert found.screening_.rounds >= 1 and found.screening_.complete
     assert set(found.selected_features_) == set(whole.selected_features_)
@@ -129,7 +136,7 @@ def test_columns_that_the_first_choice_missed_join(stays_sparse, monkeypatch):
 
 @pytest.mark.parametrize("penalty", ["l1", "l0"])
 def test_the_conditions_of_all_columns_hold_in_the_end(stays_sparse, monkeypatch, penalty):
-    monkeypatch.setattr(wide, "OPTIONS", WorkingSetOptions(first_columns=4))
+    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=4))
     X, y = words()
     tree = SoftTreeClassifier(
         **QUICK, penalty=penalty, local_strength=2.0, global_strength=4.0
@@ -160,7 +167,7 @@ def test_folds_choose_columns_without_the_rows_that_they_leave_out():
 
 
 def test_groups_join_as_a_whole(stays_sparse, monkeypatch):
-    monkeypatch.setattr(wide, "OPTIONS", WorkingSetOptions(first_columns=3))
+    monkeypatch.setattr(working_set, "OPTIONS", WorkingSetOptions(first_columns=3))
     X, y = words()
     tree = SoftTreeClassifier(**QUICK, groups=[[3, 40, 41], [5, 42]]).fit(X, y)
     for group in ({3, 40, 41}, {5, 42}):

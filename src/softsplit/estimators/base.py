@@ -48,7 +48,7 @@ from softsplit.support.inputs import (
 )
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
-from softsplit.training.wide import AnyRows, Screening, WideRows
+from softsplit.training.wide import WideRows
 from softsplit.variables import CodedRows, Shared, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
@@ -118,7 +118,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[AnyRows, TrainingRows]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, TrainingRows]:
         """Validated rows to compare settings on, and those to train on, here the same."""
         rows = training_rows(self, X, y, sample_weight)
         return rows, rows
@@ -151,7 +151,7 @@ def training_run(estimator: SoftTreeBase) -> Run:
     return Run.of(estimator.get_params(deep=False))
 
 
-def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows:
+def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     """Validate X, y and weights, set ``n_features_in_`` and names, and return the rows.
 
     Plain numbers are used as they are; any other table is coded (``softsplit.variables``). Wide
@@ -199,14 +199,19 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> AnyRows
     if coding is None and names is not None:
         columns = names.tolist()
     known = target if isinstance(target, str) and target else None
-    weighted = sample_weight is not None
-    together = column_groups(coding, columns, estimator.groups)
-    if issparse(matrix):
-        return WideRows(
-            matrix, labels, weight, classes, names, weighted, known, together
-        ).screened()
-    make = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
-    return make(matrix, labels, weight, classes, names, weighted, coding, known, together, shared)
+    make: Callable[..., Rows] = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
+    return (WideRows if issparse(matrix) else make)(
+        X=matrix,
+        labels=labels,
+        weight=weight,
+        classes=classes,
+        names=names,
+        weighted=sample_weight is not None,
+        coding=coding,
+        target=known,
+        groups=column_groups(coding, columns, estimator.groups),
+        shared=shared,
+    )
 
 
 def _held_out(
@@ -293,7 +298,6 @@ def keep(
     zero_threshold: float,
     *,
     importances: bool = True,
-    screening: Screening | None = None,
 ) -> None:
     """Set the fitted attributes of an estimator."""
     tree = prepared.tree(outcome.best, zero_threshold, importances=importances)
@@ -302,8 +306,8 @@ def keep(
     estimator.starts_ = list(outcome.starts)
     estimator.end_ = outcome.end.value
     estimator.tree_ = tree
-    if screening is not None:
-        estimator.screening_ = screening
+    if outcome.best.screening is not None:
+        estimator.screening_ = outcome.best.screening
 
 
 def described_as_in(other: type) -> Callable[[Described], Described]:

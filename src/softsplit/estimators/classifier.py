@@ -23,7 +23,6 @@ from softsplit.solvers import Solution
 from softsplit.support.interruption import never_lost
 from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.run import End, Outcome, train, watched
-from softsplit.training.wide import Screening, widened
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -212,9 +211,7 @@ class SoftTreeClassifier(SoftTreeBase):
             run = run.adapted(prepared, partial(validated_rows, self)).ready()
             with watched(self.verbose, run.budget) as observer:
                 outcome = train(prepared, run, observer)
-                prepared, best, screening = widened(rows, prepared, outcome.best, run)
-                outcome = replace(outcome, best=best)
-            kept = partial(keep, self, prepared, screening=screening)
+            kept = partial(keep, self, prepared)
             zero, stopped = run.solver.zero_threshold, run.budget.stopped
             with run.budget.interruptible():
                 kept(outcome, zero)
@@ -235,12 +232,11 @@ def fitted_classifier(
     zero_threshold: float,
     *,
     importances: bool = True,
-    screening: Screening | None = None,
 ) -> SoftTreeClassifier:
     """A fitted classifier that holds ``found``, with the other parameters of ``base``."""
     names = SoftTreeClassifier().get_params(deep=False)
     given = {n: v for n, v in base.get_params(deep=False).items() if n in names}
     made = clone(SoftTreeClassifier(**{**given, **prepared.settings.parameters()}))
     outcome = Outcome.alone(found)
-    keep(made, prepared, outcome, zero_threshold, importances=importances, screening=screening)
+    keep(made, prepared, outcome, zero_threshold, importances=importances)
     return made

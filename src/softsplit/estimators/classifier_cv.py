@@ -47,9 +47,8 @@ from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.multistart import NoFeasibleTreeError
-from softsplit.training.preparation import Prepared, TrainingRows, prepare
-from softsplit.training.run import End, Run, watched
-from softsplit.training.wide import AnyRows, widened
+from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.run import End, Run, joined, watched
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
@@ -257,7 +256,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
                 raise KeyboardInterrupt  # the second one: it is to end now
             self._refit(*chosen, search, all_rows, run)
 
-    def _trainer(self, whole: Prepared, rows: AnyRows, run: Run, groups: Any) -> FoldTrainer:
+    def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
         rows = rows.nameless()
         if not names_rows(self.cv):
@@ -345,8 +344,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         costs = self._call_costs(candidate, fraction, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
-        rows, starts = search.trainer.starts(rows, trees)
         prepared = prepare(configured(settings_now, candidate), rows)
+        prepared, starts = search.trainer.starts(prepared, trees)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]
         if starts:
             found = refit_from(starts, prepared, shares, fraction, run)
@@ -354,13 +353,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
         local, global_ = strengths_at(prepared.problem, shares, fraction)
         prepared = prepared.with_strengths(local, global_)
-        prepared, found, screening = widened(rows, prepared, found, run)
-        zero = run.solver.zero_threshold
-        self.best_estimator_ = fitted_classifier(self, prepared, found, zero, screening=screening)
+        found = joined(prepared, found, run)
+        self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)
-        if screening is not None:
-            self.screening_ = screening
+        if found.screening is not None:
+            self.screening_ = found.screening
         given = {"class_weight": self.class_weight, "min_class_rate": self.min_class_rate}
         # What was given is part of the tree too, though nothing was chosen there.
         stated = {name: v for name, v in given.items() if v is not None and not is_auto(v)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial, reduce
 from math import ceil
 from typing import Any, NamedTuple
@@ -94,10 +94,11 @@ class DaskTable:
         counts = self.moments.counts
         share = np.maximum(1, counts * limit // counts.sum())
         some = self.drawn.first(np.minimum(np.diff(self.drawn.starts), share))
-        return Rows(
-            np.ascontiguousarray(some.features.T), some.labels, some.weights, self.classes,
-            self.names, self.weighted, self.coding, self.target, self.groups,
-        )  # fmt: skip
+        sampled = {"X", "labels", "weight", "shared"}
+        known = {one.name: getattr(self, one.name) for one in fields(Rows)
+                 if one.name not in sampled}  # fmt: skip
+        X = np.ascontiguousarray(some.features.T)
+        return Rows(X=X, labels=some.labels, weight=some.weights, **known)
 
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As ``Rows.placed``; there is no choice of engines."""

@@ -165,10 +165,14 @@ class TrainingProblem:
         return self.penalties.global_.groups
 
     @property
+    def log_loss(self) -> bool:
+        """Whether the loss is that of loss="log": leaves hold distributions with a prior."""
+        return isinstance(self.loss.leaf_rule, CountedDistributions)
+
+    @property
     def by_likelihood(self) -> bool:
-        """Whether this is the whole problem of loss="log": leaves with a prior, free thresholds."""
-        counted = isinstance(self.loss.leaf_rule, CountedDistributions)
-        return counted and self.bounds.free_thresholds and self.block is None
+        """Whether this is the whole problem of loss="log", with free thresholds."""
+        return self.log_loss and self.bounds.free_thresholds and self.block is None
 
     @property
     def rated(self) -> bool:

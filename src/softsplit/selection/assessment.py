@@ -23,8 +23,8 @@ from softsplit.selection.cross_validation import prepare_fold, solve_fold_path, 
 from softsplit.selection.strengths import Pair
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.training.preparation import Rows
 from softsplit.training.run import CheckRows, Run
-from softsplit.training.wide import AnyRows
 
 NOT_JUDGED = -1
 HELD_OUT = 0.2
@@ -92,7 +92,7 @@ class PathTrainer:
     Parameters
     ----------
     settings : ModelSettings
-    rows : Rows or WideRows
+    rows : Rows
     shares : pair of float
         Parts of a strength that are local and global.
     fractions : sequence of float
@@ -103,7 +103,7 @@ class PathTrainer:
     """
 
     settings: ModelSettings
-    rows: AnyRows
+    rows: Rows
     shares: Pair
     fractions: Sequence[float]
     run: Run

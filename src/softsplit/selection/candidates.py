@@ -26,7 +26,7 @@ from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
 from softsplit.training.observer import Observer
-from softsplit.training.wide import AnyRows
+from softsplit.training.preparation import Rows
 from softsplit.tree.parameters import Topology, TreeParameters
 
 Axes = dict[str, Sequence[Any]]
@@ -115,7 +115,7 @@ def make_scorer(estimator: Any, scoring: Any) -> Any:
     return check_scoring(estimator, scoring=scoring)
 
 
-def different_scales(scales: Sequence[str], rows: AnyRows) -> Sequence[str]:
+def different_scales(scales: Sequence[str], rows: Rows) -> Sequence[str]:
     """Drop "quantile" where it equals the other scalings: no column has three values."""
     known = "quantile" in scales and {"minmax", "standard"} & set(scales)
     if not known or not rows.two_valued:

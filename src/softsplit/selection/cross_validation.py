@@ -28,11 +28,10 @@ from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsuppo
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
-from softsplit.training.preparation import Placed, Prepared, Rows, TrainingRows, prepare
+from softsplit.training.preparation import Placed, Prepared, Rows, prepare
 from softsplit.training.progressive_sampling import finished_on_all_rows, sample_sizes
 from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import CheckRows, Run
-from softsplit.training.wide import AnyRows, WideRows, moved
 from softsplit.tree.parameters import TreeParameters
 
 
@@ -148,7 +147,7 @@ class FoldTrainer:
     ----------
     settings : ModelSettings
         Settings that are not chosen.
-    rows : Rows or WideRows
+    rows : Rows
     splits : list of (training rows, test rows)
     scoring : Scoring
     run : Run
@@ -157,7 +156,7 @@ class FoldTrainer:
     """
 
     settings: ModelSettings
-    rows: AnyRows
+    rows: Rows
     splits: Sequence[Split]
     scoring: Scoring
     run: Run
@@ -169,7 +168,7 @@ class FoldTrainer:
         if fold in self.memory.rows:
             return self.memory.rows[fold]
         found = self.rows.fold(*self.splits[fold])
-        if isinstance(self.rows, WideRows) or self.rows.shared:
+        if self.rows.costly_folds:
             self.memory.rows[fold] = found
         return found
 
@@ -191,20 +190,15 @@ class FoldTrainer:
         return self.memory.prepared[key]
 
     def starts(
-        self, rows: TrainingRows, trees: Mapping[int, TreeParameters]
-    ) -> tuple[TrainingRows, list[TreeParameters]]:
-        """Return all rows, with every column that a tree of a fold uses, and those trees as starts.
+        self, prepared: Prepared, trees: Mapping[int, TreeParameters]
+    ) -> tuple[Prepared, list[TreeParameters]]:
+        """Return the problem of all rows, with every column that trees of folds use, and those
+        trees as starts.
 
         Trees of folds that lack a class are not used.
         """
-        known = {f: t for f, t in trees.items() if t.n_classes == len(rows.classes)}
-        if not isinstance(rows, WideRows):
-            return rows, [*known.values()]
-        own = {f: self.fold_rows(f)[0].within for f in known}
-        of = {f: within.columns for f, within in own.items() if within is not None}
-        for f, tree in known.items():
-            rows = rows.joined(of[f][np.any(tree.weights, axis=1)])
-        return rows, [moved(tree, of[f], rows.columns) for f, tree in known.items()]
+        known = {f: t for f, t in trees.items() if t.n_classes == len(prepared.classes)}
+        return prepared.taking([(t, self.fold_rows(f)[0].within) for f, t in known.items()])
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
         """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""

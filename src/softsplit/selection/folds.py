@@ -13,13 +13,13 @@ from softsplit.engines.samples import first_rows
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.wide import AnyRows
+from softsplit.training.preparation import Rows
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Positions of the rows to train on and of those to test on."""
 
 
-def to_compare(rows: AnyRows, cv: Any) -> AnyRows:
+def to_compare(rows: Rows, cv: Any) -> Rows:
     """Return all rows, or a stratified sample where they are many and ``cv`` is a number."""
     if not is_number(cv) or len(rows.labels) <= ROWS.compared:
         return rows

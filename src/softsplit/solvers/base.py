@@ -49,6 +49,33 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
+class Screening:
+    """How the columns of a wide sparse matrix were screened.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the matrix.
+    columns : array of int
+        The working set of the tree; all other columns entered sparse products only.
+    rounds : int
+        Rounds in which columns joined the first working set.
+    left : float
+        Largest score of a column that never joined: under the count an estimated decrease of the
+        objective, under other penalties the violation of its first-order condition; NaN if the
+        training ended before columns were screened.
+    complete : bool
+        Whether that is zero, to the tolerance of the fit.
+    """
+
+    n_columns: int
+    columns: NDArray[np.intp]
+    rounds: int
+    left: float
+    complete: bool
+
+
+@dataclass(frozen=True)
 class Solution:
     """One training run: where it ended, how good the point is, and what it took.
 
@@ -75,6 +102,8 @@ class Solution:
     search : SearchSummary or None
         Of the tree that a fit keeps: how many different trees were found, how often this one, and
         why no more were looked for.
+    screening : Screening or None
+        Of the tree that a fit of a wide sparse matrix keeps: the columns that it is on.
     """
 
     parameters: TreeParameters
@@ -90,6 +119,7 @@ class Solution:
     message: str = ""
     child_cpu_seconds: float = 0.0
     search: SearchSummary | None = None
+    screening: Screening | None = None
 
     @classmethod
     def measure(
@@ -435,7 +465,7 @@ def refuse_unsupported(solver: Solver, problem: TrainingProblem) -> None:
     for one in (solver, *solver.parts()):
         reason = one.supports(problem)
         if reason is not None:
-            advice = "set loss='log'" if problem.boxed else "set loss='cost'"
-            if one.name != "native" and (problem.boxed or problem.penalties.counts):
+            advice = "set loss='cost'" if problem.log_loss else "set loss='log'"
+            if one.name != "native" and (not problem.log_loss or problem.penalties.counts):
                 advice = "use solver='native'"
             raise UnsupportedProblem(f"solver {one.name!r} {reason}; {advice}.")

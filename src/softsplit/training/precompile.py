@@ -421,7 +421,7 @@ def train_tiny(problems: list[TrainingProblem]) -> None:
 
     A thousand iterations are enough for each kind of hop to be tried.
     """
-    solver: Solver = BasinHoppingSolver() if problems[0].boxed else EliminationSolver()
+    solver: Solver = EliminationSolver() if problems[0].log_loss else BasinHoppingSolver()
     for problem in problems:
         budget = Budget(max_iter=1000)
         found = multistart(problem, solver, n_starts=len(solver.start_rules), budget=budget)

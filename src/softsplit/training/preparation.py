@@ -8,9 +8,10 @@ immutable: other strengths or other classes make new ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import arrived, check_engine, make_engine, make_samples
+from softsplit.engines.sparse import SparseRows
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
 from softsplit.formulations.model_settings import ModelSettings
@@ -31,6 +33,7 @@ from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.pruning import simplified
 from softsplit.reading.summary import FeatureSummary
 from softsplit.solvers.base import Solution
+from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import on_host
 from softsplit.support.row_budgets import ROWS
@@ -51,11 +54,19 @@ class Within(NamedTuple):
 
 @dataclass(frozen=True)
 class Placed:
-    """Scaled rows behind an engine, with their scaling and a summary of the features."""
+    """Scaled rows behind an engine, with their scaling and a summary of the features.
+
+    Where the engine has a working set of a wider table, ``coding`` takes its columns from there.
+    """
 
     scaling: Scaling
     engine: RowEngine
     summary: FeatureSummary
+    coding: Coding | None = None
+
+    def names(self, known: NDArray[Any] | None) -> NDArray[Any] | None:
+        """The names of the columns: those of the coding, or the ones ``known`` of the rows."""
+        return known if self.coding is None else np.array(self.coding.column_names, dtype=object)
 
 
 class TrainingRows(Protocol):
@@ -109,7 +120,7 @@ class Rows:
     shared : tuple of Shared
         Categories coded by class shares, which each fold learns from its own training rows.
     within : Within, optional
-        Which columns of a wide table these are (wide.py).
+        Which columns of a wider table these are, if they are a working set (wide.py).
     """
 
     X: FloatArray
@@ -130,7 +141,7 @@ class Rows:
         named: NDArray[Any] = self.classes[self.labels]
         return named
 
-    def part(self, rows: NDArray[Any]) -> Rows:
+    def part(self, rows: NDArray[Any]) -> Self:
         """Return some of the rows, by position or by a boolean mask."""
         return replace(
             self,
@@ -148,9 +159,14 @@ class Rows:
             other.X[:, mine.columns] = mine.table(own.labels, own.weight)[theirs.places]
         return own, other
 
-    def nameless(self) -> Rows:
+    def nameless(self) -> Self:
         """Return the rows without column names, as scorers on folds receive them."""
         return replace(self, names=None, coding=None)
+
+    @property
+    def costly_folds(self) -> bool:
+        """Whether making the rows of a fold takes work."""
+        return bool(self.shared)
 
     @property
     def content(self) -> FloatArray:
@@ -162,7 +178,7 @@ class Rows:
         """Whether every column has at most two distinct values."""
         return bool(np.all((self.X.min(axis=0) == self.X) | (self.X.max(axis=0) == self.X)))
 
-    def counted(self) -> Rows:
+    def counted(self) -> Self:
         """Return the rows of positive weight."""
         counted = self.weight > 0
         return self if np.all(counted) else self.part(counted)
@@ -173,18 +189,22 @@ class Rows:
         present[self.labels[self.weight > 0]] = True
         return present
 
-    def of_classes(self, present: NDArray[np.bool_]) -> Rows:
+    def of_classes(self, present: NDArray[np.bool_]) -> Self:
         """Return the rows with labels among the classes that are present."""
         labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
         return replace(self, labels=labels, classes=self.classes[present])
 
+    def training_weight(self, settings: ModelSettings) -> FloatArray:
+        """The weights of the rows, times class weights where these are factors on them."""
+        given = settings.class_weight
+        if given is None or not formulation_of(settings.loss).weights_rows:
+            return self.weight
+        return parse.weighted_rows(given, self.weight, self.labels, self.classes)
+
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As of ``TrainingRows``."""
-        rows, given = self.counted(), settings.class_weight
-        formulation = formulation_of(settings.loss)
-        weight, n_classes = rows.weight, len(rows.classes)
-        if formulation.weights_rows and given is not None:
-            weight = parse.weighted_rows(given, weight, rows.labels, rows.classes)
+        rows, formulation = self.counted(), formulation_of(settings.loss)
+        weight, n_classes = rows.training_weight(settings), len(rows.classes)
         table = vars(rows).get("tensor", None)
         table = rows.X if table is None else table
         single = str(table.dtype).endswith("float32")
@@ -212,11 +232,10 @@ class RowsThere(Rows):
     tensor: Any
 
     @classmethod
-    def of(cls, tensor: Any, *facts: Any) -> RowsThere:
-        """Make rows from a tensor and the fields of ``Rows`` after X, in their order."""
-        made = cls.__new__(cls)
-        names = [field.name for field in fields(Rows)[1:]]
-        vars(made).update(zip(names, facts, strict=False), tensor=tensor)
+    def of(cls, X: Any, **facts: Any) -> RowsThere:
+        """Make rows from the tensor ``X`` and the other fields of ``Rows``."""
+        made = cls(X=X, **facts)
+        vars(made)["tensor"] = vars(made).pop("X")
         return made
 
     @cached_property
@@ -258,7 +277,9 @@ class Prepared:
     @property
     def placed(self) -> Placed:
         """The scaled rows, for further problems on the same rows."""
-        return Placed(self.scaling, self.problem.rows, self.summary)
+        wide = isinstance(self.problem.rows, SparseRows)
+        coding = self.coding if wide else None
+        return Placed(self.scaling, self.problem.rows, self.summary, coding)
 
     @property
     def n_rows(self) -> int:
@@ -280,6 +301,35 @@ class Prepared:
             problem=with_strengths(self.problem, local, global_),
         )
 
+    def _on(self, rows: SparseRows) -> Prepared:
+        """Return the problem on another working set of its table."""
+        if rows is self.problem.rows:
+            return self
+        placed = cast(Placed, rows.placed)
+        return replace(
+            self,
+            names=placed.names(self.names),
+            scaling=placed.scaling,
+            problem=on_columns(self.problem, rows),
+            summary=placed.summary,
+            coding=placed.coding,
+        )
+
+    def taking(
+        self, trees: Sequence[tuple[TreeParameters, Within | None]]
+    ) -> tuple[Prepared, list[TreeParameters]]:
+        """Return the problem with all columns that some trees use, and the trees on its columns.
+
+        ``trees`` are of other rows of the same table, each with the working set it was trained on.
+        """
+        rows = self.problem.rows
+        known = [(tree, within.columns) for tree, within in trees if within is not None]
+        if not known or not isinstance(rows, SparseRows):
+            return self, [tree for tree, _ in trees]
+        used = [columns[np.any(tree.weights, axis=1)] for tree, columns in known]
+        rows = rows.with_columns(np.concatenate(used))
+        return self._on(rows), [moved(tree, columns, rows.columns) for tree, columns in known]
+
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
@@ -287,8 +337,14 @@ class Prepared:
 
         Where leaves hold one class each, the class shares of the rows that reach them are computed
         as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
-        formulation prunes, branches without effect are removed, and the tree may be shallower.
+        formulation prunes, branches without effect are removed, and the tree may be shallower. A
+        solution on another working set makes a tree on that one.
         """
+        rows = self.problem.rows
+        if solution.screening is not None and isinstance(rows, SparseRows):
+            here = self._on(rows.of_working_set(solution.screening.columns))
+            if here is not self:
+                return here.tree(solution, zero_threshold, importances=importances)
         found, shares = solution.parameters, None
         if formulation_of(self.settings.loss).prunes:
             found = simplified(found, self.problem.steepness, IDLE)
@@ -346,8 +402,13 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     kind = parse.make_scale(settings.scale)
     placed = known or rows.placed(kind, settings)
     engine, topology = placed.engine, parse.make_topology(settings.depth, n_classes)
+    wide = engine if isinstance(engine, SparseRows) else None
     if not isinstance(settings.engine, str):
-        check_engine(engine, topology.n_branches)
+        check_engine(engine if wide is None else wide.block, topology.n_branches)
+    groups = rows.groups if wide is None else wide.groups
+    n_columns = engine.n_features if wide is None else wide.table.n_columns
+    if rows.within is not None:
+        n_columns = rows.within.n_columns
     totals = engine.class_totals
     row_unit = min(1.0, engine.mean_weight)  # TrainingProblem.row_unit
     loss = formulation.loss(settings, rows.classes, totals, row_unit)
@@ -357,7 +418,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         settings,
         loss.featureless(totals),
         float(totals.sum()) / row_unit,
-        engine.n_features if rows.within is None else rows.within.n_columns,
+        n_columns,
         row_unit,
     )
     penalties = parse.make_penalties(
@@ -374,7 +435,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         rows=engine,
         topology=topology,
         loss=loss,
-        penalties=penalties.of_groups(None if rows.groups is None else Groups(rows.groups)),
+        penalties=penalties.of_groups(None if groups is None else Groups(groups)),
         minimum_rates=rates,
         steepness=units.steepness,
         bounds=formulation.bounds(engine.n_features, topology.n_branches),
@@ -383,10 +444,10 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     return Prepared(
         settings,
         rows.classes,
-        rows.names,
+        placed.names(rows.names),
         placed.scaling,
         problem,
         placed.summary,
-        rows.coding,
+        rows.coding if placed.coding is None else placed.coding,
         rows.target,
     )

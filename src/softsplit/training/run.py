@@ -6,7 +6,7 @@ train(prepared, run, observer) -> Outcome
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
+from softsplit.solvers.elimination.working_set import widened
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
@@ -142,9 +143,33 @@ class Outcome:
 def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Outcome:
     """Return the best tree of many starts, after a search around the best of them.
 
-    Where rows are many, starts and search see samples of them (progressive_sampling.py).
+    Where rows are many, starts and search see samples of them (progressive_sampling.py). Of a wide
+    sparse table columns may join in the end (``joined``).
     """
-    problem, observer = prepared.problem, observer or Observer()
+    best, starts = _best_of_starts(prepared, run, observer or Observer())
+    return Outcome.of(joined(prepared, best, run), starts, run)
+
+
+def joined(prepared: Prepared, found: Solution, run: Run) -> Solution:
+    """Return ``found`` after columns from outside the working set of the rows have joined.
+
+    Of rows without such columns it is ``found`` itself.
+    """
+
+    def fresh(problem: TrainingProblem) -> Solution | None:
+        with suppress(NoFeasibleTreeError):
+            again = replace(prepared, problem=problem)
+            return _best_of_starts(again, replace(run, n_starts=1), Observer())[0]
+        return None
+
+    return widened(prepared.problem, found, run.solver, run.budget, fresh)
+
+
+def _best_of_starts(
+    prepared: Prepared, run: Run, observer: Observer
+) -> tuple[Solution, list[Solution]]:
+    """Return the best tree after the search, and the ends of the starts."""
+    problem = prepared.problem
     settings: dict[str, Any] = {"seed": run.seed, "budget": run.budget, "observer": observer}
     sizes = sample_sizes(problem, run.solver)
     starts: list[Solution] = []
@@ -163,7 +188,7 @@ def train(prepared: Prepared, run: Run, observer: Observer | None = None) -> Out
         if run.budget.exhausted or not starts:
             raise
         raise _name_rates(error, problem, starts, prepared.classes) from None
-    return Outcome.of(best, starts, run)
+    return best, starts
 
 
 def _name_rates(
