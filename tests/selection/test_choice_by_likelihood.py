@@ -106,7 +106,7 @@ def test_rare_classes_are_called_more_often_by_default() -> None:
     )
     X, Xt, y, yt = train_test_split(X, y, stratify=y, random_state=0)
     auto = SoftTreeClassifierCV(random_state=0).fit(X, y)
-    plain = SoftTreeClassifierCV(random_state=0, decision_rule="argmax").fit(X, y)
+    plain = SoftTreeClassifierCV(random_state=0, rare_classes="argmax").fit(X, y)
     np.testing.assert_array_equal(auto.predict_proba(Xt), plain.predict_proba(Xt))
     assert plain.best_params_["cost_matrix"] is None
     assert auto.best_params_["cost_matrix"] is not None
@@ -151,7 +151,7 @@ def test_no_group_is_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"decision_rule": "rare"}, "decision_rule must be 'auto' or 'argmax'"),
+        ({"rare_classes": "rare"}, "rare_classes must be 'auto' or 'argmax'"),
         ({"ridges": [-1.0]}, "ridges must be"),
         ({"steepnesses": [64.0]}, "steepnesses are part of loss='cost'"),
         ({"loss": "hinge"}, "loss must be 'log', 'cost' or an object"),

@@ -101,6 +101,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     cost_matrix: ArrayLike | None = None
     class_weight: Any = None
     min_class_rate: Any = "auto"
+    decision: str = "auto"
     sharpness: float = 5.0
     exponent: float = 0.5
     offset: float = 1e-5

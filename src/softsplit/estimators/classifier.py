@@ -62,6 +62,11 @@ class SoftTreeClassifier(SoftTreeBase):
         Cost of predicting a class (column) for a sample of another class (row); 0.5 for every
         error if not given. With loss "log" it is not used in training; ``predict`` returns the
         class of least expected cost.
+    decision : {"auto", "walk", "mixture"}, default="auto"
+        How ``predict`` decides. "walk": yes or no at every printed question, then the class of the
+        leaf, so that the tree can be followed by hand; questions and probabilities are rounded to
+        the digits that are printed. "mixture": the most probable class, over all leaves. "auto" is
+        "walk" with loss "log", and "mixture", the rule of the paper, with loss "cost".
     class_weight : dict or "balanced", optional
         Factors on the costs of each class, or on the weights of its rows with loss "log". Costs
         below a millionth of the largest count as zero.

@@ -147,11 +147,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, engine, feature_types, groups, effort, device
+    loss, decision, engine, feature_types, groups, effort, device
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
-    decision_rule : {"auto", "argmax"}, default="auto"
+    rare_classes : {"auto", "argmax"}, default="auto"
         Which class ``predict`` returns with loss "log", where no ``cost_matrix`` is given. "argmax"
         is the most probable one. "auto" is the same, except that a class with less than half of an
         even share of the samples is predicted earlier, as long as the accuracy on held-out samples
@@ -205,7 +205,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     selection: str = "auto"
     scoring: Any = None
     cv: Any = 5
-    decision_rule: str = "auto"
+    rare_classes: str = "auto"
     n_starts: int = 1
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -220,7 +220,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         one_of("selection", self.selection, ("auto", *ERRORS))
-        one_of("decision_rule", self.decision_rule, ("auto", "argmax"))
+        one_of("rare_classes", self.rare_classes, ("auto", "argmax"))
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
         )
@@ -320,7 +320,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         given, folds = self.cost_matrix, search.board.folds.get((candidate, fraction), {})
         if (
             given is not None
-            or self.decision_rule == "argmax"
+            or self.rare_classes == "argmax"
             or not candidate.formulation.decides_by_cost
             or not folds
         ):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -124,14 +124,37 @@ class FittedTree(TreeHolder, BaseEstimator):
         rows = checked_rows(self, X)
         return self.tree_.leaf_proba(rows)
 
-    def decision_path(self, X: Any) -> FloatArray:
+    def branch_proba(self, X: Any) -> FloatArray:
         """Probability of going left at each branch, shape (n_samples, n_branches)."""
         rows = checked_rows(self, X)
         return self.tree_.gates(rows).T
 
+    def node_visits(self, X: Any) -> FloatArray:
+        """Where samples go, (n_samples, n_nodes): the decision path, or probabilities of nodes.
+
+        They are probabilities where ``predict`` is the class of the mixture.
+        """
+        rows = checked_rows(self, X)
+        return self.tree_.visits(rows).T
+
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """Most probable leaf of each sample, counted from the left, shape (n_samples,)."""
-        return np.argmax(self.leaf_proba(X), axis=1)
+        """Node of the leaf at which each sample arrives, shape (n_samples,).
+
+        Nodes are numbered from 0, the root; the children of node t are 2 t + 1 and 2 t + 2. Where
+        ``predict`` is the class of the mixture, it is the most probable leaf.
+        """
+        rows = checked_rows(self, X)
+        return self.tree_.arrive(rows) + self.tree_.topology.n_branches
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Nodes on the way to that leaf, a sparse indicator of shape (n_samples, n_nodes)."""
+        levels = [self.apply(X)]
+        while np.any(levels[-1]):
+            levels.append((levels[-1] - 1) // 2)
+        nodes = np.array(levels[::-1]).T
+        indptr = np.arange(len(nodes) + 1) * nodes.shape[1]
+        shape = (len(nodes), 2 * self.tree_.topology.n_branches + 1)
+        return csr_matrix((np.ones(nodes.size), nodes.ravel(), indptr), shape=shape)
 
     def predict_proba(self, X: Any, *, dtype: DTypeLike = np.float64) -> FloatArray:
         """Probability of each class, in the order of ``classes_``.
@@ -158,17 +181,20 @@ class FittedTree(TreeHolder, BaseEstimator):
         """
         rows = checked_rows(self, X)
         tree = self.tree_
-        clear = tree.predict_proba(rows) if tree.argmax_consistent else tree.votes(rows)
+        factors = tree.class_factors
+        consistent = factors is not None and bool(np.all(factors == 1.0))
+        clear = tree.predict_proba(rows) if consistent else tree.votes(rows)
         clear = np.maximum(clear, np.finfo(float).tiny)
         # A quotient of different numbers is never rounded to one: signs are those of ``predict``.
         return np.log(clear[:, 1] / clear[:, 0] if clear.shape[1] == 2 else clear)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Class of each sample: that of least expected cost, or the most probable one.
+        """Class of each sample.
 
-        A tree trained with ``loss="cost"`` says the class that its leaves were given in training.
-        Where costs or class rates gave a leaf another class than its most frequent one, this need
-        not be the largest of ``predict_proba``.
+        It is the class of the leaf at which the printed questions lead (``decision="walk"``, the
+        default with loss "log"). With ``decision="mixture"`` it is the class of least expected
+        cost, or the most probable one, over all leaves. Where costs or class rates gave a leaf
+        another class than its most frequent one, it need not be the largest of ``predict_proba``.
         """
         rows = checked_rows(self, X)
         warn_far(self.tree_, rows)

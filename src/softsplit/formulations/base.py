@@ -19,7 +19,7 @@ from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import Loss
 from softsplit.solvers.base import Solver
-from softsplit.support.arguments import positive_number
+from softsplit.support.arguments import one_of, positive_number
 from softsplit.support.arrays import FloatArray
 
 
@@ -106,6 +106,8 @@ class Formulation(ABC):
     ----------
     defaults : dict
         What "auto" stands for, by parameter of the estimator.
+    decisions : tuple of str
+        How trees may predict: by the walk, by the mixture of their leaves.
     choice : ChoiceRules
     weights_rows : bool
         Whether class weights are factors on the weights of rows; they are part of the costs else.
@@ -120,6 +122,7 @@ class Formulation(ABC):
     """
 
     defaults: ClassVar[Mapping[str, Any]]
+    decisions: ClassVar[tuple[str, ...]]
     choice: ClassVar[ChoiceRules]
     weights_rows: ClassVar[bool]
     keeps_single: ClassVar[bool]
@@ -157,6 +160,12 @@ class Formulation(ABC):
     def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:
         """Return the settings with every "auto" replaced but strengths, which need a problem."""
         self.check_steepness("steepness", settings.steepness)
+        wanted = one_of("decision", settings.decision, ("auto", "walk", "mixture"))
+        if wanted == "walk" and "walk" not in self.decisions:
+            raise ValueError(
+                "decision='walk' needs leaves with class probabilities, which only loss='log' "
+                "trains; leave decision out."
+            )
         autos = {n: v for n, v in self.defaults.items() if is_auto(getattr(settings, n))}
         return replace(settings, depth=self.depth(settings.depth, n_classes), **autos)
 

@@ -34,7 +34,10 @@ from softsplit.solvers.basin_hopping.solver import BasinHoppingSolver
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 
-PAPER = {"scale": "minmax", "steepness": 512.0, "penalty": "l0", "min_class_rate": 0.1}
+PAPER = {
+    "scale": "minmax", "steepness": 512.0, "penalty": "l0", "min_class_rate": 0.1,
+    "decision": "mixture",
+}  # fmt: skip
 
 NEGLIGIBLE_COST = 1e-6
 """Costs below this part of the largest are zero: no solver resolves them beside it, and chasing
@@ -50,6 +53,7 @@ class ExpectedCostFormulation(Formulation):
     """``loss="cost"``."""
 
     defaults: ClassVar = PAPER
+    decisions: ClassVar = ("mixture",)
     weights_rows: ClassVar = False
     keeps_single: ClassVar = False
     trains_sparse: ClassVar = False

@@ -43,7 +43,10 @@ from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
 from softsplit.tree.scaling import DEVIATIONS
 
-LIKELIHOOD = {"scale": "standard", "steepness": "auto", "penalty": "count", "min_class_rate": 0.0}
+LIKELIHOOD = {
+    "scale": "standard", "steepness": "auto", "penalty": "count", "min_class_rate": 0.0,
+    "decision": "walk",
+}  # fmt: skip
 
 UNITS = {"standard": DEVIATIONS, "quantile": 12.0**0.5, "minmax": 12.0**0.5, "identity": 1.0}
 """Log-odds of a split per scaled unit at weight 1. A weight is then a change of the log-odds per
@@ -87,6 +90,7 @@ class LikelihoodFormulation(Formulation):
     """``loss="log"``."""
 
     defaults: ClassVar = LIKELIHOOD
+    decisions: ClassVar = ("walk", "mixture")
     weights_rows: ClassVar = True
     keeps_single: ClassVar = True
     trains_sparse: ClassVar = True

@@ -33,6 +33,7 @@ class ModelSettings:
     engine: Any = "memory"
     ridge: Any = 1.0
     device: Any = None
+    decision: Any = "auto"
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:

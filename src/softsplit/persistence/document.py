@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
+from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.support.version import __version__
@@ -69,7 +70,7 @@ PARAMETERS = (
     "depth", "penalty", "local_strength", "global_strength", "sharpness", "exponent", "offset",
     "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
-    "engine", "ridge", "feature_types", "groups", "effort", "device",
+    "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 
@@ -368,7 +369,63 @@ def written_tree(model: TreeModel) -> dict[str, Any]:
         written["distributions"] = model.distributions.T.tolist()
     if model.call_costs is not None:
         written["call_costs"] = model.call_costs.tolist()
+    if model.walk is not None:
+        written["walk"] = _written_walk(model.walk)
     return written
+
+
+def _written_walk(walk: Walk) -> dict[str, Any]:
+    used = [np.flatnonzero(row) for row in walk.coefficients]
+    return {
+        "questions": [
+            {
+                "features": used[t].tolist(),
+                "coefficients": walk.coefficients[t, used[t]].tolist(),
+                "sign": ">" if walk.upwards[t] else "<",
+                "threshold": float(walk.thresholds[t]),
+                "ranks": bool(walk.ranked[t]),
+            }
+            for t in range(len(used))
+        ],
+        "rows": walk.counts.T.tolist(),
+        "classes": walk.classes.tolist(),
+    }
+
+
+def _read_walk(value: Any, n_branches: int, n_features: int, n_classes: int) -> Walk:
+    where = "tree.walk"
+    found = entries(value, where, ("questions", "rows", "classes"))
+    coefficients, thresholds = np.zeros((n_branches, n_features)), np.zeros(n_branches)
+    upwards, ranked = np.zeros((2, n_branches), dtype=bool)
+    listed = items(found["questions"], f"{where}.questions", n_branches)
+    keys = ("features", "coefficients", "sign", "threshold", "ranks")
+    for t, one in enumerate(listed):
+        place = f"{where}.questions[{t}]"
+        question = entries(one, place, keys)
+        used = [
+            whole(j, f"{place}.features", 0, n_features - 1)
+            for j in items(question["features"], f"{place}.features")
+        ]
+        sizes = items(question["coefficients"], f"{place}.coefficients", len(used))
+        coefficients[t, used] = [real(c, f"{place}.coefficients") for c in sizes]
+        thresholds[t] = real(question["threshold"], f"{place}.threshold")
+        if question["sign"] not in (">", "<"):
+            raise ModelFileError(f"{place}.sign of the model file must be '>' or '<'.")
+        if not isinstance(question["ranks"], bool):
+            raise ModelFileError(f"{place}.ranks of the model file must be true or false.")
+        upwards[t], ranked[t] = question["sign"] == ">", question["ranks"]
+    rows = items(found["rows"], f"{where}.rows", n_branches + 1)
+    counts = np.array(
+        [
+            [real(c, f"{where}.rows", 0.0) for c in items(row, f"{where}.rows", n_classes)]
+            for row in rows
+        ]
+    ).T
+    classes = [
+        whole(k, f"{where}.classes", 0, n_classes - 1)
+        for k in items(found["classes"], f"{where}.classes", n_branches + 1)
+    ]
+    return Walk(coefficients, thresholds, upwards, ranked, counts, np.array(classes, dtype=np.intp))
 
 
 def read_tree(
@@ -380,7 +437,7 @@ def read_tree(
 ) -> TreeModel:
     """The tree; a ``ModelFileError`` if it does not fit the other sections or itself."""
     keys = ("depth", "steepness", "zero_threshold", "branches", "leaves")
-    found = entries(value, "tree", keys, ("distributions", "call_costs"))
+    found = entries(value, "tree", keys, ("distributions", "call_costs", "walk"))
     depth = whole(found["depth"], "tree.depth", 1, MAX_DEPTH)
     n_branches, n_features = 2**depth - 1, len(names)
     if n_branches * max(n_features, len(classes)) > LIMITS.coefficients:
@@ -400,6 +457,9 @@ def read_tree(
         shares = _read_leaves(listed, "tree.distributions", n_branches + 1, len(classes))
     if "call_costs" in found:
         costs = _read_costs(found["call_costs"], "tree.call_costs", len(classes))
+    walk = None
+    if "walk" in found:
+        walk = _read_walk(found["walk"], n_branches, n_features, len(classes))
     return TreeModel(
         parameters=TreeParameters(weights, thresholds, leaves),
         steepness=real(found["steepness"], "tree.steepness", 1e-300, LIMITS.number),
@@ -410,6 +470,7 @@ def read_tree(
         zero_threshold=real(found["zero_threshold"], "tree.zero_threshold", 0.0, 1.0),
         distributions=shares,
         call_costs=costs,
+        walk=walk,
     )
 
 

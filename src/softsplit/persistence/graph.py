@@ -23,6 +23,8 @@ import numpy as np
 from softsplit.persistence.estimators import classifier_in
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
+from softsplit.reading.walk import OPTIONS as WALK
+from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.support.output_files import write_file
 from softsplit.tree.scaling import FAR, QuantileScaling
@@ -45,6 +47,9 @@ class GraphCodes:
 
     ir_version: int = 8
     """Version of the format."""
+
+    double: int = 11
+    """Doubles (TensorProto.DOUBLE)."""
 
     saturated: float = 700.0
     """exp overflows beyond; the gate is saturated long before."""
@@ -189,6 +194,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.rows, self.places = "X", np.arange(tree.parameters.n_features)
+        self.scaled, self.used = "", np.zeros(0, dtype=np.intp)
 
     def constant(self, value: Any) -> str:
         from onnx import numpy_helper
@@ -210,13 +216,19 @@ class _Graph:
         inputs = self._inputs()
         leaves = self._leaves(self._scores())
         tree, last = self.tree, "probabilities"
-        shares = self._mixture(leaves, None if tree.argmax_consistent else last)
-        votes = shares
-        if tree.leaf_votes is not tree.leaf_shares:
-            votes = self.add("MatMul", leaves, self.constant(tree.leaf_votes.T))
-        best = self.add("ArgMax", votes, axis=1, keepdims=0)
-        if tree.argmax_consistent:
-            self._consistent(shares, best, last)
+        factors = tree.class_factors
+        shares = self._mixture(leaves, last if factors is None else None)
+        if tree.walk is not None:
+            arrived = self.add("ArgMax", self._walked(tree.walk), axis=1, keepdims=0)
+            classes = self.constant(tree.walk.classes.astype(np.int64))
+            best = self.add("Gather", classes, arrived, axis=0)
+        else:
+            votes = shares
+            if tree.leaf_votes is not tree.leaf_shares:
+                votes = self.add("MatMul", leaves, self.constant(tree.leaf_votes.T))
+            best = self.add("ArgMax", votes, axis=1, keepdims=0)
+        if factors is not None:
+            self._consistent(shares, best, factors, last)
         labels = _labels(self.tree.classes)
         self.add("Gather", self.constant(labels), best, name="label", axis=0)
         label_type = helper.np_dtype_to_tensor_dtype(labels.dtype)
@@ -279,6 +291,7 @@ class _Graph:
             scaled = self.add("Div", centred, self.constant(arrays["span"][used]))
         far = [self.constant(np.float64(end)) for end in (-FAR, FAR)]
         scaled = self.add("Clip", scaled, *far)
+        self.scaled, self.used = scaled, used
         sums = self.add(
             "MatMul", scaled, self.constant(parameters.weights[used] / parameters.n_features)
         )
@@ -309,7 +322,32 @@ class _Graph:
         for exponent in (self.add("Neg", shut), shut):
             odds = self.add("Add", self.add("Exp", exponent), one)
             gates.append(self.add("Unsqueeze", self.add("Div", one, odds), self._ints(2)))
-        both = self.add("Concat", *gates, axis=2)  # (n, n_branches, 2)
+        return self._reach(*gates)
+
+    def _walked(self, walk: Walk) -> str:
+        """1 for the leaf at which each row arrives, else 0, (n, n_leaves); as ``Walk.holds``."""
+        raw = self._gathered(self.used)
+        sign = np.where(walk.upwards, 1.0, -1.0)
+        signed = (walk.coefficients[:, self.used] * sign[:, None]).T
+        sums, sizes = "", ""
+        for values, of in ((raw, ~walk.ranked), (self.scaled, walk.ranked)):
+            if not np.any(of):
+                continue
+            part = np.where(of, signed, 0.0)
+            total = self.add("MatMul", values, self.constant(part))
+            size = self.add("MatMul", self.add("Abs", values), self.constant(np.abs(part)))
+            sums = self.add("Add", sums, total) if sums else total
+            sizes = self.add("Add", sizes, size) if sizes else size
+        above = self.add("Sub", sums, self.constant(sign * walk.thresholds))
+        size = self.add("Add", sizes, self.constant(np.abs(walk.thresholds)))
+        least = self.add("Mul", size, self.constant(np.float64(WALK.tie)))
+        left = self.add("Cast", self.add("Greater", above, least), to=CODES.double)
+        right = self.add("Sub", self.constant(np.float64(1.0)), left)
+        return self._reach(*(self.add("Unsqueeze", gate, self._ints(2)) for gate in (left, right)))
+
+    def _reach(self, left: str, right: str) -> str:
+        """Reach of the leaves from gates of shape (n, n_branches, 1)."""
+        both = self.add("Concat", left, right, axis=2)  # (n, n_branches, 2)
         reach = ""
         for level in range(self.tree.topology.depth):
             first = 2**level - 1
@@ -331,15 +369,19 @@ class _Graph:
         total = self.add("ReduceSum", raw, self._ints(1), keepdims=1)
         return self.add("Div", raw, total, name=name)
 
-    def _consistent(self, shares: str, best: str, name: str) -> str:
-        """As ``consistent_with_argmax`` of reading/leaf_shares.py."""
+    def _consistent(self, shares: str, best: str, factors: FloatArray, name: str) -> str:
+        """As ``consistent_with`` of reading/leaf_shares.py, where another class is above."""
         predicted = self.add("Unsqueeze", best, self._ints(1))
-        own = self.add("GatherElements", shares, predicted, axis=1)
+        weighed = self.add("Mul", shares, self.constant(factors[None, :]))
+        own = self.add("GatherElements", weighed, predicted, axis=1)
+        own = self.add("Max", own, self.constant(np.float64(np.finfo(float).tiny)))
         cap = self.add("Mul", own, self.constant(np.float64(BELOW)))
         places = self.constant(np.arange(len(self.tree.classes))[None, :])
         is_own = self.add("Equal", predicted, places)
-        level = self.add("Where", is_own, shares, self.add("Min", shares, cap))
-        return self._normalised(level, name)
+        level = self.add("Where", is_own, own, self.add("Min", weighed, cap))
+        level = self._normalised(self.add("Div", level, self.constant(factors[None, :])))
+        most = self.add("Unsqueeze", self.add("ArgMax", weighed, axis=1, keepdims=0), self._ints(1))
+        return self.add("Where", self.add("Equal", most, predicted), shares, level, name=name)
 
 
 def _labels(classes: Any) -> Any:

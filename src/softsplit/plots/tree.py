@@ -16,14 +16,13 @@ from softsplit.plots.canvas import (
     minus,
     plain,
 )
-from softsplit.reading.equations import Split, number, rank_places
+from softsplit.reading.equations import Split, arriving_text, number, rank_places
 from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel, holder_of
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import ink_on
 from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import node_reach
 
 
 @dataclass(frozen=True)
@@ -180,8 +179,12 @@ class TreeDisplay:
 
     def _note(self, end: OutlineNode) -> list[str]:
         """How many rows end in a leaf, and how many of them are of its class."""
-        if self.flow is None:
+        if self.flow is None and self.model.walk is None:
             return []
+        if self.flow is None:
+            rows, *classes = arriving_text(self.model, list(end.leaves)).split(": ", 1)
+            listed = classes[0].split(", ") if classes else []
+            return [rows, *(plain(one, STYLE.longest_name) for one in listed[: STYLE.leaf_classes])]
         total = self.flow[:, end.node].sum()
         if len(self.flow) == 1:
             return [f"{total:.0f} rows"]
@@ -198,7 +201,8 @@ class TreeDisplay:
         shape.set(facecolor=fill, edgecolor=INK, linewidth=0.8 * scale, zorder=3)
         self.ax_.add_patch(shape)
         for i, line in enumerate(box.lines):
-            small = not box.is_end and i in (0, len(box.lines) - 1)
+            sharp = len(box.lines) - 1 if self.model.walk is None else 0
+            small = not box.is_end and i in (0, sharp)
             self.ax_.text(
                 box.middle, sheet.up(box.y) - STYLE.pad - (i + 0.5) * STYLE.line, line, ha="center",
                 va="center_baseline", color=PALE if small else ink, zorder=4,
@@ -260,14 +264,13 @@ def _band(top: tuple[float, float], end: tuple[float, float], width: float, colo
 
 
 def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
-    """Expected rows at every node by class, (n_classes, n_nodes); without y one group."""
-    gates = tree.decision_path(X).T
-    reach = node_reach(gates, 1.0 - gates)
+    """Rows at every node by class, (n_classes, n_nodes); without y one group."""
+    reach = tree.node_visits(X).T
     if y is None:
         return reach.sum(axis=1)[None, :]
     labels = np.asarray(y)
-    if labels.shape != (gates.shape[1],):
-        raise ValueError(f"y must hold {gates.shape[1]} labels, one per row of X.")
+    if labels.shape != (reach.shape[1],):
+        raise ValueError(f"y must hold {reach.shape[1]} labels, one per row of X.")
     return class_counts(reach, labels, tree.classes_)
 
 
@@ -283,6 +286,8 @@ def _sized(node: OutlineNode, lines: list[str]) -> NodeBox:
 
 def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:
     """The class of a leaf, or its classes with their shares, a line each."""
+    if model.walk is not None:
+        return [plain(model.labels[end.classes[0][0]], STYLE.longest_name)]
     lines = [plain(model.labels[k], STYLE.longest_name) + share for k, share in end.classes]
     more = len(lines) - STYLE.leaf_classes
     return lines if more <= 0 else [*lines[: STYLE.leaf_classes], f"and {more} more"]
@@ -292,6 +297,9 @@ def _condition_lines(place: int, split: Split, max_terms: int | None, precision:
     """Number of the split, a term to a line, the threshold, and how sharp it is."""
     if not split.features:
         return [f"split {place}", f"left with probability {split.left_share:.{precision}g}"]
+    if split.digits is None:  # of a walk: numbers are written as they are
+        terms = [_signed(term) for term in split.terms(max_terms=max_terms)]
+        return [f"question {place}", *terms, *([minus(split.bound())] if split.bound() else [])]
     terms = [_signed(term) for term in split.terms(precision, max_terms)]
     if split.lefts is not None:
         return [f"split {place}", *terms, split.certainty()]

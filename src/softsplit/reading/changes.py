@@ -1,5 +1,10 @@
 """The smallest change of one feature, or of two, that changes the predicted class.
 
+Where the walk decides (walk.py), the class along one feature changes only where a question does:
+at the value v with c_tj v = b_t - the other terms. A number a little beyond each of these values is
+tried, with as few digits as possible. The rest of this text is about trees that predict by the
+mixture of their leaves.
+
 Along one feature j everything is a function of one number v: the gates F(steepness z_t(v)) are
 monotone in v because every scaling is, and the lead of the predicted class c over class k,
 
@@ -224,11 +229,57 @@ def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | N
         return _nearest_of(model, x, j, current, np.arange(low, high + 1), start)
     if start != here and model.predict_index(_moved(x, j, np.array([start])))[0] != current:
         return start
+    if model.walk is not None:
+        return _nearest_turn(model, x, j, current, start)
     line = _Line(model, x, j, current, start)
     down = line.first_change(start, low) if low < start else None
     up = line.first_change(start, high) if start < high else None
     values = [value for value in (down, up) if value is not None]
     return min(values, key=lambda value: abs(value - start)) if values else None
+
+
+def _nearest_turn(
+    model: TreeModel, x: FloatArray, j: int, current: int, start: float
+) -> float | None:
+    """Of a walk: the nearest short number beyond the turn of a question that changes the class."""
+    assert model.walk is not None
+    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    turns = [turn for turn in _turns(model, x, j) if low <= turn <= high]
+    tried = [start]
+    for turn in turns:
+        for side in (-1.0, 1.0):
+            tried += _beyond(turn, side, low, high)
+    values = np.unique(np.clip(tried, low, high))
+    return _nearest_of(model, x, j, current, values, start)
+
+
+def _turns(model: TreeModel, x: FloatArray, j: int) -> list[float]:
+    """Values of feature j at which a question turns, all else as in the row."""
+    walk, found = model.walk, []
+    assert walk is not None
+    ranks = None if model.scaling.linear else model.scaled(x[None, :])[0]
+    for t in np.flatnonzero(walk.coefficients[:, j]):
+        row = walk.coefficients[t]
+        seen = ranks if walk.ranked[t] and ranks is not None else x
+        others = float(row @ seen - row[j] * seen[j])
+        turn = (float(walk.thresholds[t]) - others) / float(row[j])
+        found.append(model.scaling.to_original(j, turn) if walk.ranked[t] else turn)
+    return [turn for turn in found if np.isfinite(turn)]
+
+
+def _beyond(turn: float, side: float, low: float, high: float) -> list[float]:
+    """Numbers a little beyond a value, with more and more digits, within the training range."""
+    size = max(abs(turn), 1e-6 * (high - low), 1e-300)
+    exponent = int(np.floor(np.log10(size)))
+    found = []
+    for digits in (3, 4, 6, 9, 12):
+        step = 10.0 ** (exponent - digits + 1)
+        whole = np.ceil(turn / step) if side > 0 else np.floor(turn / step)
+        for extra in (0.0, side):
+            value = float(f"{(whole + extra) * step:.{digits}g}")
+            if low <= value <= high and abs(value - turn) <= 0.01 * (high - low):
+                found.append(value)
+    return found
 
 
 def _moved(x: FloatArray, j: int, values: FloatArray) -> FloatArray:

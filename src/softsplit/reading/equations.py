@@ -1,5 +1,9 @@
 """A split as people read it: terms in original units, and how sharply it decides.
 
+Of a tree that predicts by its walk (walk.py), coefficients and thresholds are the rounded ones that
+``predict`` compares with, and all their digits are written. Of a tree that predicts by the mixture
+of its leaves they are those of the gates, to ``digits`` digits.
+
 In original units a split is sum_j coef_j f_j > threshold, where f_j is feature j itself or, under
 the quantile scaling, its rank among the training values. It is divided by the coefficient of the
 weightiest feature, so that this one stands first and bare; where that coefficient is negative, ">"
@@ -11,12 +15,14 @@ stand in brackets among others. A split on one of them alone reads as what holds
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 
 from softsplit.reading.model import TreeModel
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 
 LARGEST = 1e308
@@ -37,28 +43,44 @@ class SplitTextOptions:
         Share of one class from which on a leaf is written as that class alone.
     listed : float
         Share of a class below which a leaf does not list it.
+    digits : int
+        Significant digits of numbers that are not printed as they are.
     """
 
     sure: float = 0.95
     shown_ranks: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     pure_leaf: float = 0.995
     listed: float = 0.02
+    digits: int = 4
 
 
 OPTIONS = SplitTextOptions()
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number to so many significant digits, without an exponent where it can be read so."""
-    text = f"{value:.{digits - 1}e}"
+def number(value: float, digits: int | None = 4) -> str:
+    """A number to so many significant digits, without an exponent where it can be read so.
+
+    With None, the shortest text from which the same float is read.
+    """
+    text = repr(float(value)) if digits is None else f"{value:.{digits - 1}e}"
     rounded = float(text) + 0.0
     if np.isinf(rounded):  # rounded up beyond the largest float, of which it is the name
         return text
+    if digits is None:
+        exact = Decimal(text) + 0
+        plain = rounded == 0 or 1e-6 <= abs(rounded) < 1e16
+        text = f"{exact:f}" if plain else text
+        return text.rstrip("0").rstrip(".") if plain and "." in text else text
     if rounded == 0 or not 1e-4 <= abs(rounded) < 1e6:
         return f"{rounded:.{digits}g}"
     places = max(0, digits - 1 - int(np.floor(np.log10(abs(rounded)))))
     text = f"{rounded:.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percentage(share: float) -> str:
+    """A share as a percentage with all its digits: 0.5 %, 99.98 %."""
+    return f"{number(float(f'{100 * share:.12g}'), None)} %"
 
 
 @dataclass(frozen=True)
@@ -77,7 +99,7 @@ class Split:
     sign : {">", "<"}
     threshold : float
     width : float
-        By how much the left side must differ from the threshold to be 95 % sure.
+        By how much the left side must differ from the centre to be 95 % sure.
     sure : tuple of float or None
         For a single ranked feature, the values below and above which it is 95 % sure.
     left_share : float
@@ -87,6 +109,11 @@ class Split:
     lefts : tuple of float or None
         For a single feature that holds or not: the probabilities of going left where what
         ``names`` says holds, and where it does not.
+    centre, gate_width : float
+        Of the gate: with the sum s of the terms, p = 1 / (1 + exp(-(s - centre) / gate_width)) is
+        the probability of going left (right, for the sign "<"). In units of ranks if ``ranked``.
+    digits : int or None
+        Digits that are written by default; None writes numbers as they are.
     """
 
     branch: int
@@ -100,6 +127,9 @@ class Split:
     left_share: float
     ranked: bool
     lefts: tuple[float, float] | None = None
+    centre: float = 0.0
+    gate_width: float = 1.0
+    digits: int | None = OPTIONS.digits
 
     @property
     def ranked_features(self) -> tuple[int, ...]:
@@ -107,8 +137,12 @@ class Split:
         pairs = zip(self.features, self.names, strict=True)
         return tuple(j for j, name in pairs if self.ranked and not name.startswith("["))
 
-    def terms(self, precision: int = 4, max_terms: int | None = None) -> list[str]:
-        """The terms with their signs; those left out are counted by the last."""
+    def terms(self, precision: int | None = None, max_terms: int | None = None) -> list[str]:
+        """The terms with their signs; those left out are counted by the last.
+
+        ``precision`` is the number of significant digits, ``digits`` if it is not given.
+        """
+        precision = precision or self.digits
         shown = len(self.features) if max_terms is None else max(1, max_terms)
         parts: list[str] = []
         for name, coef in list(zip(self.names, self.coefficients, strict=True))[:shown]:
@@ -119,11 +153,23 @@ class Split:
         left_out = len(self.features) - shown
         return [*parts, f"+ ... ({left_out} more)"] if left_out > 0 else parts
 
-    def bound(self, precision: int = 4) -> str:
+    def bound(self, precision: int | None = None) -> str:
         """Sign and threshold; nothing for a feature that holds or not."""
         if self.lefts is not None:
             return ""
-        return f"{self.sign} {number(self.threshold, precision)}"
+        return f"{self.sign} {number(self.threshold, precision or self.digits)}"
+
+    def gate(self) -> str:
+        """Centre and width of the gate, as they are printed."""
+        if not self.features:
+            return f"left with {percentage(self.left_share)}"
+        if self.lefts is not None:
+            held, else_ = (f"{100 * share:.3g} %" for share in self.lefts)
+            return f"left with {held} where it holds, else with {else_}"
+        return (
+            f"centre {number(self.centre, self.digits)}, width "
+            f"{number(self.gate_width, self.digits)}"
+        )
 
     def certainty(self, precision: int = 4) -> str:
         """From where on the split is sure: 95 rows in 100 go one way.
@@ -138,7 +184,7 @@ class Split:
         low, high = (number(value, precision) for value in self.sure)
         return f"sure below {low} and above {high}"
 
-    def condition(self, precision: int = 4, max_terms: int | None = None) -> str:
+    def condition(self, precision: int | None = None, max_terms: int | None = None) -> str:
         """The whole inequality on one line."""
         return f"{' '.join(self.terms(precision, max_terms))} {self.bound(precision)}".rstrip()
 
@@ -166,18 +212,30 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         share = float(1.0 / (1.0 + np.exp(-score)))
         return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
     unit = float(row[used[0]])
-    threshold = _ratio(-offset, unit)
-    width = _ratio(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) / model.steepness, abs(unit))
-    if len(used) == 1 and _holds_or_not(model, used[0]):
-        return _yes_or_no(model, branch, used[0], unit > 0, written)
+    centre = threshold = _ratio(-offset, unit)
+    gate_width = _ratio(1.0 / model.steepness, abs(unit))
+    width = finite(float(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) * gate_width))
+    coefficients = tuple(_ratio(row[j], unit) for j in used)
+    upwards, sure, ranked = unit > 0, None, not linear
+    walk = model.walk
+    if walk is not None:
+        coefficients = tuple(float(walk.coefficients[branch, j]) for j in used)
+        threshold, upwards = float(walk.thresholds[branch]), bool(walk.upwards[branch])
+        centre, gate_width = (float(f"{value:.12g}") for value in (centre, gate_width))
+    # Of the values 0 and 1 the walk may send both to one side, which no word says.
+    parted = 0 <= threshold < 1 if upwards else 0 < threshold <= 1
+    if len(used) == 1 and _holds_or_not(model, used[0]) and (walk is None or parted):
+        return _yes_or_no(model, branch, used[0], upwards, written)
     names = [written(model.feature_names[j]) for j in used]
-    sure, ranked = None, not linear
-    if ranked and len(used) == 1 and 0 < threshold < 1:
+    if ranked and len(used) == 1 and 0 < centre < 1:
         low, middle, high = (
             model.scaling.to_original(used[0], rank)
-            for rank in (threshold - width, threshold, threshold + width)
+            for rank in (centre - width, centre, centre + width)
         )
-        threshold, sure, ranked = middle, (low, high), False
+        if walk is None:
+            threshold, sure, ranked = middle, (low, high), False
+        elif not walk.ranked[branch]:
+            sure, ranked = (low, high), False
     names = [
         f"[{name}]" if _holds_or_not(model, j) else f"rank({name})" if ranked else name
         for j, name in zip(used, names, strict=True)
@@ -186,13 +244,16 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         branch=branch,
         features=tuple(used),
         names=tuple(names),
-        coefficients=tuple(_ratio(row[j], unit) for j in used),
-        sign=">" if unit > 0 else "<",
+        coefficients=coefficients,
+        sign=">" if upwards else "<",
         threshold=threshold,
         width=width,
         sure=sure,
         left_share=0.5,
         ranked=ranked,
+        centre=centre,
+        gate_width=gate_width,
+        digits=OPTIONS.digits if walk is None else None,
     )
 
 
@@ -222,6 +283,7 @@ def _yes_or_no(
         left_share=0.5,
         ranked=False,
         lefts=(held, else_) if upwards else (else_, held),
+        digits=None if model.walk is not None else OPTIONS.digits,
     )
 
 
@@ -267,19 +329,51 @@ def _gap_notes(model: TreeModel) -> list[str]:
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:
-    """The class of a leaf, or its classes with their shares, as text; first the predicted one."""
+    """The class of a leaf and what is known of its rows, as text.
+
+    Of a walk: the class, and in brackets the training rows that arrive with their classes.
+    Otherwise the class, or the classes with their shares; first the predicted one.
+    """
     labels = model.labels
-    return ", ".join(visible(labels[k]) + share for k, share in listed_classes(model, leaf))
+    listed = listed_classes(model, leaf)
+    shares = ", ".join(visible(labels[k]) + share for k, share in listed)
+    if model.walk is None:
+        return shares
+    return f"{visible(labels[listed[0][0]])}   ({arriving_text(model, [leaf])})"
+
+
+def arriving_text(model: TreeModel, leaves: Sequence[int]) -> str:
+    """How many training rows arrive in leaves of a walk, and of which classes they are."""
+    assert model.walk is not None
+    counts = model.walk.counts[:, list(leaves)].sum(axis=1)
+    total = float(counts.sum())
+    if total == 0:
+        return "no training row"
+    rows = f"{number(total, None if total == round(total) else 4)} row{'' if total == 1 else 's'}"
+    listed = _listed(counts / total, int(model.walk.classes[leaves[0]]))
+    return f"{rows}: " + ", ".join(visible(model.labels[k]) + share for k, share in listed)
 
 
 def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
     """Positions of the classes that a leaf lists, each with its share as text.
 
-    The class that is predicted there stands first, whatever its share.
+    The class that is predicted there stands first, whatever its share. Shares are those of the
+    training rows that arrive by the walk, or without one those that the mixture is made of.
     """
-    shares, predicted = model.leaf_shares[:, leaf], int(model.leaf_predictions[leaf])
-    if shares[predicted] >= OPTIONS.pure_leaf:
+    predicted = int(model.leaf_predictions[leaf])
+    if model.walk is None:
+        shares = model.leaf_shares[:, leaf]
+        if shares[predicted] >= OPTIONS.pure_leaf:
+            return ((predicted, ""),)
+        return _listed(shares, predicted)
+    counts = model.walk.counts[:, leaf]
+    if not np.any(counts):
         return ((predicted, ""),)
+    return _listed(counts / counts.sum(), predicted)
+
+
+def _listed(shares: FloatArray, predicted: int) -> tuple[tuple[int, str], ...]:
+    """The predicted class and those of a noticeable share, the largest first."""
     others = (int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= OPTIONS.listed)
     listed = [predicted, *(k for k in others if k != predicted)]
     return tuple((k, f" {100 * shares[k]:.0f} %") for k in listed)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from softsplit.reading.changes import Change, class_changes, joint_change
 from softsplit.reading.equations import Split, finite, leaf_label, number
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import outline
+from softsplit.reading.outline import outline, side_classes
 from softsplit.reading.ranges import far_remarks
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
@@ -87,6 +85,11 @@ class BranchReading:
         The largest first.
     holds : bool or None
         Whether the condition holds, if it is one that holds or not and no sum.
+    answer : bool
+        Whether the row goes left on its way: whether the condition holds for the printed numbers,
+        or without a walk whether that is more probable.
+    sides : tuple of str
+        The classes that the left and the right side make more probable.
     """
 
     branch: int
@@ -99,10 +102,8 @@ class BranchReading:
     base_log_odds: float
     contributions: tuple[Contribution, ...]
     holds: bool | None = None
-
-    @property
-    def goes_left(self) -> bool:
-        return self.left >= 0.5
+    answer: bool = True
+    sides: tuple[str, str] = ("true", "false")
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,11 @@ class Explanation:
     branches : tuple of BranchReading
         All splits that decide something, from the root down.
     path : tuple of int
-        Those of them that lead to the most probable leaf.
+        Those of them that lead to the leaf at which the row arrives.
     leaf : int
-        The most probable leaf, counted from the left.
+        That leaf, counted from the left; without a walk the most probable one.
     leaf_label : str
-        The class of that leaf, or its classes with their shares, as text; first the predicted one.
+        Its class with the training rows that arrive there, or its classes with their shares.
     leaf_probability : float
         Of all leaves below the end of the path.
     changes : tuple of Change
@@ -170,9 +171,8 @@ class Explanation:
         by_branch = {reading.branch: reading for reading in self.branches}
         for place, branch in enumerate(self.path, start=1):
             lines += _branch_lines(place, by_branch[branch])
-        lines.append(
-            f"leaf: class {self.leaf_label}, reached with {_percent(self.leaf_probability)}"
-        )
+        lines.append(f"leaf: class {self.leaf_label}")
+        lines.append(f"    probability of this leaf {_percent(self.leaf_probability)}")
         lines += ["", *_change_lines(self)]
         return "\n".join(lines)
 
@@ -186,7 +186,8 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
     scores = model.scores(row)[:, 0]
     gates, reach = model.gates(row)[:, 0], model.reach(row)[:, 0]
     leaves = model.leaf_proba(row)[0]
-    leaf = int(np.argmax(leaves))
+    leaf = int(model.arrive(row)[0])
+    answers = {step.branch: step.goes_left for step in model.topology.path(leaf)}
     splits = {found.node: found.split for found in outline(model).questions() if found.split}
     path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
@@ -197,7 +198,10 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         label=model.labels[predicted],
         probabilities=dict(zip(model.labels, proba.tolist(), strict=True)),
         branches=tuple(
-            _reading(model, x, splits[t], scores[t], gates[t], reach[t], written)
+            replace(
+                _reading(model, x, splits[t], scores[t], gates[t], reach[t], written),
+                answer=answers.get(t, bool(gates[t] >= 0.5)),
+            )
             for t in sorted(splits)
         ),
         path=tuple(path),
@@ -267,6 +271,7 @@ def _reading(
     amounts = _amounts(split, x, scaled)
     contributions = _contributions(model, split, amounts, pulls, written)
     contributions.sort(key=lambda term: -abs(term.log_odds))
+    sides = side_classes(model, branch)
     return BranchReading(
         branch=branch,
         condition=split.condition() if split.features else "always",
@@ -278,6 +283,7 @@ def _reading(
         base_log_odds=model.steepness * at_mean,
         contributions=tuple(contributions),
         holds=None if split.lefts is None else bool(x[split.features[0]]) == (split.sign == ">"),
+        sides=(visible(model.labels[sides[0]]), visible(model.labels[sides[1]])),
     )
 
 
@@ -317,22 +323,19 @@ def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float
 
 
 def _branch_lines(place: int, reading: BranchReading) -> list[str]:
-    side, sure = ("left", reading.left) if reading.goes_left else ("right", 1 - reading.left)
-    lines = [f"split {place}: {reading.condition}"]
-    if reading.holds is not None:
-        held = "holds" if reading.holds else "does not hold"
-        lines.append(f"    {held}: {side} with {_percent(sure)}")
-    elif reading.contributions:
-        lines.append(f"    is {number(reading.total)}: {side} with {_percent(sure)}")
-    else:
-        lines.append(f"    {side} with {_percent(sure)}")
+    sure = reading.left if reading.answer else 1 - reading.left
+    said = f"{'true' if reading.answer else 'false'}, probability {_percent(sure)}"
+    lines = [f"question {place}: {reading.condition}"]
+    summed = reading.holds is None and reading.contributions
+    lines.append(f"    the sum is {number(reading.total, 6)}: {said}" if summed else f"    {said}")
     names = [visible(term.name) for term in reading.contributions]
     width = max(map(len, names), default=0)
     for name, term in zip(names, reading.contributions, strict=True):
         value = _value(term.value)
-        lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds)}")
+        lines.append(f"    {name:<{width}} = {value:<10} {_pull(term.log_odds, reading.sides)}")
     if reading.contributions:
-        lines.append(f"    {'a mean row':<{width + 13}} {_pull(reading.base_log_odds)}")
+        said = _pull(reading.base_log_odds, reading.sides)
+        lines.append(f"    {'a mean row':<{width + 13}} {said}")
     return lines
 
 
@@ -340,10 +343,10 @@ def _value(value: float | str) -> str:
     return cut(visible(value)) if isinstance(value, str) else number(value, 6)
 
 
-def _pull(log_odds: float) -> str:
+def _pull(log_odds: float, sides: tuple[str, str]) -> str:
     if abs(log_odds) < OPTIONS.no_pull:
-        return f"{'no':>8} pull"
-    return f"{abs(log_odds):8.3g} towards {'left' if log_odds > 0 else 'right'}"
+        return "speaks for neither side"
+    return f"speaks for {sides[0] if log_odds > 0 else sides[1]} (+{abs(log_odds):.3g})"
 
 
 def _change_lines(explanation: Explanation) -> list[str]:

@@ -1,4 +1,4 @@
-"""The tree with every split taken as a plain yes or no."""
+"""A tree that predicts by mixture, with every split taken as a plain yes or no."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
 from softsplit.reading.text import tree_text
+from softsplit.reading.walk import arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 
@@ -19,9 +20,10 @@ from softsplit.support.inputs import refuse_masked
 class HardTree:
     """A tree whose splits are plain yes or no.
 
-    It goes left where the soft tree would with probability at least one half, and says the class
-    of the leaf. It answers without probabilities and can be followed with a pencil. It is not the
-    tree that was trained: ``agreement`` is the share of rows for which both predict the same.
+    A tree that predicts by its walk is one already: both answer alike. Otherwise it goes left where
+    the soft tree would with probability at least one half, and says the class of the leaf. It is
+    then not the tree that was trained: ``agreement`` is the share of rows for which both predict
+    the same.
 
     Attributes
     ----------
@@ -40,12 +42,10 @@ class HardTree:
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The leaf of each row, counted from the left."""
-        left = self.model.scores(self.check(X)) >= 0
-        node = np.zeros(left.shape[1], dtype=np.int64)
-        for _ in range(self.model.topology.depth):
-            goes_left = left[node, np.arange(len(node))]
-            node = 2 * node + np.where(goes_left, 1, 2)
-        return node - self.model.topology.n_branches
+        rows = self.check(X)
+        if self.model.walk is not None:
+            return self.model.arrive(rows)
+        return arrivals(self.model.scores(rows) >= 0)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row's leaf."""
@@ -63,9 +63,9 @@ class HardTree:
         refuse_masked("y", y)
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
-    def export_text(self, *, max_terms: int | None = None, precision: int = 4) -> str:
+    def export_text(self, *, max_terms: int | None = None, precision: int | None = None) -> str:
         """The tree as indented text, with splits in original units."""
-        return tree_text(self.model, max_terms, precision, hard=True)
+        return tree_text(self.model, max_terms, precision)
 
     def __str__(self) -> str:
         return self.export_text()

@@ -65,7 +65,7 @@ def smoothed_shares(
     mass = _pooled(mass, leaf_classes)
     prior = class_totals / class_totals.sum()
     made = (mass + pseudo * prior[:, None]) / (mass.sum(axis=0) + pseudo)
-    level = consistent_with_argmax(made.T, np.argmax(leaf_classes, axis=0)).T
+    level = consistent_with(made.T, np.argmax(leaf_classes, axis=0)).T
     return np.where(mass.sum(axis=0) < pseudo, level, made)
 
 
@@ -92,12 +92,22 @@ def consistency_bound(shares: FloatArray, predicted: NDArray[np.intp]) -> float:
     return float(max(inside, outside) + outside) / 2
 
 
-def consistent_with_argmax(proba: FloatArray, predicted: NDArray[np.intp]) -> FloatArray:
-    """Probabilities (n_rows, n_classes) in which no class is above the predicted one."""
+def consistent_with(
+    proba: FloatArray, predicted: NDArray[np.intp], factors: FloatArray | None = None
+) -> FloatArray:
+    """Probabilities (n_rows, n_classes) in which the predicted class has the largest f_k p_k.
+
+    Classes above it are lowered to it. ``factors`` (n_classes,) are all 1 if not given.
+    """
     rows = np.arange(len(proba))
-    own = proba[rows, predicted]
-    made = np.minimum(proba, BELOW * own[:, None])
+    weighed = proba if factors is None else proba * factors
+    own = weighed[rows, predicted]
+    # A predicted class of probability 0 would leave nothing to share.
+    own = np.maximum(own, np.finfo(float).tiny)
+    made = np.minimum(weighed, BELOW * own[:, None])
     made[rows, predicted] = own
+    if factors is not None:
+        made = made / factors
     return made / made.sum(axis=1, keepdims=True)
 
 

@@ -4,7 +4,8 @@ score     z_t = a_t . scaled(x) / p - mu_t                    (n_branches, n_row
 gate      p_t = F(steepness z_t), the probability of left
 reach     of a node: the product of the gates above it        (n_nodes, n_rows)
 answer    V_leaf = its class shares, V_t = p_t V_left + (1 - p_t) V_right
-class     the one with the most votes, which are mixed like the answer
+class     that of the leaf at which the walk arrives (walk.py), or without a walk the one with the
+          most votes, which are mixed like the answer
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softsplit.reading.leaf_shares import consistency_bound, consistent_with_argmax, decision_gains
+from softsplit.reading.leaf_shares import consistency_bound, consistent_with, decision_gains
 from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
+from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import gate_probabilities, node_reach
@@ -59,6 +61,9 @@ class TreeModel:
         How the features were made of the variables of a table. None: they are its columns.
     target : str, optional
         What the classes are classes of, if it has a name.
+    walk : Walk, optional
+        The questions that decide the class, as they are printed; see ``softsplit.reading.walk``.
+        None: the class is that of the mixture over all leaves.
     """
 
     parameters: TreeParameters
@@ -75,6 +80,7 @@ class TreeModel:
     call_costs: FloatArray | None = None
     coding: Coding | None = None
     target: str | None = None
+    walk: Walk | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -175,6 +181,8 @@ class TreeModel:
     @cached_property
     def leaf_predictions(self) -> NDArray[np.intp]:
         """Position of the class that is predicted in each leaf, (n_leaves,)."""
+        if self.walk is not None:
+            return self.walk.classes
         best: NDArray[np.intp] = np.argmax(self.leaf_votes, axis=0)
         return best
 
@@ -238,36 +246,77 @@ class TreeModel:
         return self._plan.leaf_proba(X)
 
     def predict_proba(self, X: FloatArray, dtype: DTypeLike = np.float64) -> FloatArray:
-        """Probability of each class, (n_rows, n_classes), in double or single precision."""
-        if not self.argmax_consistent:
+        """Probability of each class, (n_rows, n_classes), in double or single precision.
+
+        They are consistent with the predicted class where ``class_factors`` are known.
+        """
+        factors = self.class_factors
+        if factors is None:
             return self._plan.class_proba(X, self.leaf_shares, dtype)
         proba = self._plan.class_proba(X, self.leaf_shares)
-        unsure = np.flatnonzero(proba.max(axis=1) <= self.consistency_bound)
-        predicted = self.predict_index(X[unsure])
-        apart = np.argmax(proba[unsure], axis=1) != predicted
-        proba[unsure[apart]] = consistent_with_argmax(proba[unsure[apart]], predicted[apart])
+        if self.walk is None:
+            rows = np.flatnonzero(proba.max(axis=1) <= self.consistency_bound)
+        else:
+            rows = np.arange(len(proba))
+        predicted = self.predict_index(X[rows] if self.walk is None else X)
+        apart = np.argmax(proba[rows] * factors, axis=1) != predicted
+        proba[rows[apart]] = consistent_with(proba[rows[apart]], predicted[apart], factors)
         return proba.astype(dtype, copy=False)
 
     @cached_property
-    def argmax_consistent(self) -> bool:
-        """Whether no class is to be more probable than the predicted one, as in every leaf."""
-        if self.distributions is None:
-            return False
-        own = self.leaf_shares[self.leaf_predictions, np.arange(len(self.leaf_predictions))]
-        return bool(np.all(own >= self.leaf_shares.max(axis=0)))
+    def class_factors(self) -> FloatArray | None:
+        """f with f_k p_k largest for the predicted class k; None if there are no such factors.
+
+        They are 1 where the most probable class is predicted. Under a cost matrix of two classes,
+        or one whose rows are f_y for every error, they are the costs. Of a tree trained for costs
+        there are none where a leaf has another class than its most frequent one.
+        """
+        n_classes = len(self.classes)
+        if self.distributions is not None:
+            own = self.leaf_shares[self.leaf_predictions, np.arange(len(self.leaf_predictions))]
+            return np.ones(n_classes) if np.all(own >= self.leaf_shares.max(axis=0)) else None
+        if self.walk is None:
+            return None  # the class is that of the mixture as it is
+        if self.call_costs is None:
+            return np.ones(n_classes)
+        costs = self.call_costs - np.diag(self.call_costs)[:, None]
+        worst = costs.max(axis=1)
+        even = np.allclose(costs, worst[:, None] * (1 - np.eye(n_classes)), rtol=1e-12, atol=0)
+        return worst if even and np.all(worst > 0) else None
 
     @cached_property
     def consistency_bound(self) -> float:
-        """Up to this largest probability another class than the predicted one may have it."""
+        """Without a walk: up to this largest probability another class may be predicted."""
         return consistency_bound(self.leaf_shares, self.leaf_predictions) + 1e-9
 
     def votes(self, X: FloatArray) -> FloatArray:
-        """Shares of the votes for each class, (n_rows, n_classes)."""
-        return self._plan.class_proba(X, self.leaf_votes)
+        """Shares of the votes for each class, (n_rows, n_classes); most for the predicted one."""
+        votes = self._plan.class_proba(X, self.leaf_votes)
+        return votes if self.walk is None else consistent_with(votes, self.predict_index(X))
+
+    def arrive(self, X: FloatArray) -> NDArray[np.intp]:
+        """The leaf of each row: that of the walk, or without one the most probable leaf."""
+        if self.walk is not None:
+            return self.walk.leaves(X, self.scaling)
+        return np.argmax(self.leaf_proba(X), axis=1)
+
+    def visits(self, X: FloatArray) -> FloatArray:
+        """Where rows go, (n_nodes, n_rows): 1 on the way of the walk, or the reach of each node."""
+        if self.walk is None:
+            return self.reach(X)
+        node, n_branches = self.arrive(X) + self.topology.n_branches, self.topology.n_branches
+        visits = np.zeros((2 * n_branches + 1, len(X)))
+        for _ in range(self.topology.depth + 1):
+            visits[node, np.arange(len(X))] = 1.0
+            node = (node - 1) // 2
+        return visits
 
     def predict_index(self, X: FloatArray) -> NDArray[np.intp]:
-        """Position in ``classes`` of the class with the most votes, (n_rows,)."""
-        return np.argmax(self.votes(X), axis=1)
+        """Position in ``classes`` of the predicted class, (n_rows,)."""
+        if self.walk is not None:
+            found: NDArray[np.intp] = self.walk.classes[self.arrive(X)]
+            return found
+        return np.argmax(self._plan.class_proba(X, self.leaf_votes), axis=1)
 
 
 def used_shares(shares: FloatArray, weights: FloatArray) -> FloatArray:

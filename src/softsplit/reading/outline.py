@@ -5,14 +5,15 @@ a leaf is; every other branch is a *question*. Questions are numbered from 1 in 
 walk: the root first, then everything on its left, then everything on its right. All readers
 therefore have the same nodes, order, numbers, conditions and words for the two sides.
 
-A row goes left where the condition of a question holds, and its answer is then "yes". ``oriented``
-puts the side of earlier classes on the left of every question, whatever the training did.
+A row goes left where the condition of a question holds, and its answer is then "yes". The side of
+earlier classes is the left one (pruning.oriented). Of a tree that predicts by its walk, a branch
+that looks at no feature is no question either: what is below it is the end at which rows arrive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,6 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 
 ANSWER_PAIRS = (("yes", "no"), ("true", "false"), ("holds", "fails"))
-
-SAME_SIDES = 1e-9
-"""``oriented`` leaves sides alone whose mean classes differ by less than this, or of which one has
-a smaller share of the rows: only rounding tells such sides apart."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,12 @@ class OutlineNode:
         The condition of a question; None at an end.
     leaves : range
         The leaves below it, counted from the left.
+    leaf : int
+        Of an end, the leaf whose classes it lists; -1 at a question.
     classes : tuple of (int, str)
         Of an end, the classes it lists, the predicted one first, each with its share as text.
     label : str
-        The same as one text.
+        The same as one text, with the rows that arrive.
     children : tuple of OutlineNode
         Left and right of a question; empty at an end.
     """
@@ -62,6 +61,7 @@ class OutlineNode:
     number: int
     split: Split | None
     leaves: range
+    leaf: int
     classes: tuple[tuple[int, str], ...]
     label: str
     children: tuple[OutlineNode, ...]
@@ -84,17 +84,28 @@ def outline(model: TreeModel, written: Callable[[str], str] = visible) -> Outlin
 
     def read(node: int, depth: int, side: int | None) -> OutlineNode:
         leaves = model.topology.leaves_below(node)
-        # Classes are compared and not their texts, which two classes may share.
-        if len({listed[leaf] for leaf in leaves}) == 1:
-            first = leaves[0]
-            label = leaf_label(model, first)
-            return OutlineNode(node, depth, side, 0, None, leaves, listed[first], label, ())
+        at = _end(model, node, listed)
+        if at is not None:
+            label = leaf_label(model, at)
+            return OutlineNode(node, depth, side, 0, None, leaves, at, listed[at], label, ())
         number = next(numbers)
         children = tuple(read(2 * node + 1 + right, depth + 1, right) for right in (0, 1))
         split = read_split(model, node, written)
-        return OutlineNode(node, depth, side, number, split, leaves, (), "", children)
+        return OutlineNode(node, depth, side, number, split, leaves, -1, (), "", children)
 
     return read(0, 0, None)
+
+
+def _end(model: TreeModel, node: int, listed: Sequence[Any]) -> int | None:
+    """The leaf that speaks for all below a node that decides nothing; None if it decides."""
+    leaves = model.topology.leaves_below(node)
+    if model.walk is None:
+        # Classes are compared and not their texts, which two classes may share.
+        return leaves[0] if len({listed[leaf] for leaf in leaves}) == 1 else None
+    n_branches = model.topology.n_branches
+    while node < n_branches and not np.any(model.walk.coefficients[node]):
+        node = 2 * node + (1 if model.walk.thresholds[node] < 0 else 2)
+    return node - n_branches if node >= n_branches else None
 
 
 # --- the two sides of a question, in words ------------------------------------------------------
@@ -143,57 +154,6 @@ def direction(model: TreeModel, column: int) -> str | None:
     return visible(model.labels[found.pop()]) if len(found) == 1 else None
 
 
-# --- which side is on the left ------------------------------------------------------------------
-
-
-def oriented(
-    model: TreeModel, X: FloatArray | None = None, labels: NDArray[Any] | None = None
-) -> TreeModel:
-    """The same tree with the side of earlier classes on the left of every question.
-
-    Drawings, cards and reports show trees so, and no side flips along a path of trees. The mean
-    class of a side is that of the rows X; without rows, that of its leaves.
-    """
-    counts = _leaf_counts(model)
-    if X is not None and labels is not None:
-        counts = class_counts(model.reach(X), labels, range(len(counts)))
-    rows = counts.sum(axis=0)
-    position = np.arange(len(counts)) @ counts / np.maximum(rows, 1e-300)
-    n_branches = len(model.parameters.thresholds)
-    order, flips = list(range(2 * n_branches + 1)), np.ones(n_branches)
-    for t in range(n_branches):
-        old = order[t]
-        left, right = 2 * old + 1, 2 * old + 2
-        reached = min(rows[left], rows[right]) > SAME_SIDES * rows[0]
-        if reached and position[left] > position[right] + SAME_SIDES:
-            flips[t] = -1.0
-            left, right = right, left
-        order[2 * t + 1], order[2 * t + 2] = left, right
-    branches, leaves = order[:n_branches], [node - n_branches for node in order[n_branches:]]
-    had = model.parameters
-    parameters = replace(
-        had,
-        weights=had.weights[:, branches] * flips,
-        thresholds=had.thresholds[branches] * flips,
-        leaf_classes=had.leaf_classes[:, leaves],
-    )
-    shares = model.distributions
-    return replace(
-        model,
-        parameters=parameters,
-        distributions=None if shares is None else shares[:, leaves],
-    )
-
-
 def class_counts(reach: FloatArray, labels: NDArray[Any], classes: Iterable[Any]) -> FloatArray:
-    """Expected rows of each class at each node, (n_classes, n_nodes), from their reach."""
+    """Rows of each class at each node, (n_classes, n_nodes), from their reach."""
     return np.array([reach[:, labels == label].sum(axis=1) for label in classes])
-
-
-def _leaf_counts(model: TreeModel) -> FloatArray:
-    """The same as if equally many rows ended in every leaf, with its class shares."""
-    n_branches = len(model.parameters.thresholds)
-    counts = np.hstack([np.zeros((len(model.classes), n_branches)), model.leaf_shares])
-    for t in reversed(range(n_branches)):
-        counts[:, t] = counts[:, 2 * t + 1] + counts[:, 2 * t + 2]
-    return counts

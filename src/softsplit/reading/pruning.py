@@ -1,4 +1,4 @@
-"""Removing branches that decide nothing.
+"""Trees in their simplest form: without branches that decide nothing, earlier classes on the left.
 
 A branch goes if
 
@@ -16,20 +16,29 @@ in shares and in classes. Here they stand below one another, as if shares were f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from softsplit.reading.leaf_shares import decision_gains
 from softsplit.reading.model import TreeModel
+from softsplit.reading.walk import Walk
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Topology, TreeParameters
 from softsplit.tree.routing import class_probabilities, gate_probabilities
+
+SAME_SIDES = 1e-9
+"""``oriented`` leaves sides alone whose mean classes differ by less than this, or of which one has
+a smaller share of the rows: only rounding tells such sides apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Leaf:
     shares: FloatArray
+    origins: tuple[int, ...]
+    """Leaves of the tree as it was that this one stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +47,78 @@ class _Branch:
     threshold: float
     left: _Leaf | _Branch
     right: _Leaf | _Branch
+    origin: int
+    """The branch of the tree as it was."""
 
 
 _Node = _Leaf | _Branch
 
 
+class Pruned(NamedTuple):
+    """A pruned tree, and where its branches (-1: padding) and leaves come from."""
+
+    tree: TreeParameters
+    branches: tuple[int, ...]
+    leaves: tuple[tuple[int, ...], ...]
+
+
 def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) -> TreeModel:
-    """The fitted tree without branches that decide nothing; ``X`` are rows in original units."""
+    """The fitted tree without branches that decide nothing; ``X`` are rows in original units.
+
+    The leaves of a walk keep the training rows that arrived there.
+    """
     tree, n_classes = model.parameters, len(model.classes)
     features = None if X is None else model.scaled(X).T
     votes = np.eye(n_classes) if model.call_costs is None else decision_gains(model.call_costs).T
+    if model.walk is not None:
+        return _simplified_walk(model, model.walk, tol, X)
     if model.distributions is None:
         return model.with_parameters(simplified(tree, model.steepness, tol, features, votes))
     both = replace(tree, leaf_classes=np.vstack([tree.leaf_classes, model.distributions]))
     votes = np.eye(n_classes, 2 * n_classes)
-    found = simplified(both, model.steepness, tol, features, votes)
-    classes, shares = np.split(found.leaf_classes, 2)
-    return model.with_parameters(replace(found, leaf_classes=classes), shares)
+    found = _simplified(both, model.steepness, tol, features, votes)
+    classes, shares = np.split(found.tree.leaf_classes, 2)
+    return model.with_parameters(replace(found.tree, leaf_classes=classes), shares)
+
+
+def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:
+    """The same for a tree that predicts by its walk, whose leaves are equal if their classes are."""
+    n_classes = len(model.classes)
+    features = None if X is None else model.scaled(X).T
+
+    def agrees(found: Pruned) -> bool:
+        pruned = _pruned_walk(walk, found)
+        return X is None or np.array_equal(
+            pruned.classes[pruned.leaves(X, model.scaling)], model.predict_index(X)
+        )
+
+    own = np.eye(n_classes)[:, walk.classes]
+    both = replace(model.parameters, leaf_classes=np.vstack([model.parameters.leaf_classes, own]))
+    votes = np.zeros((1, 2 * n_classes))  # classes are compared by ``agrees``
+    found = _simplified(both, model.steepness, tol, features, votes, agrees)
+    parameters = replace(found.tree, leaf_classes=found.tree.leaf_classes[:n_classes])
+    return replace(model.with_parameters(parameters), walk=_pruned_walk(walk, found))
+
+
+def _pruned_walk(walk: Walk, found: Pruned) -> Walk:
+    """The walk of a pruned tree; where a leaf was padded, rows go left."""
+    kept = np.array(found.branches)
+    padded = kept < 0
+    coefficients = np.where(padded[:, None], 0.0, walk.coefficients[kept])
+    thresholds = np.where(padded, -1.0, walk.thresholds[kept])
+    counts, seen = np.zeros((len(walk.counts), len(found.leaves))), set()
+    for leaf, origins in enumerate(found.leaves):
+        new = [origin for origin in origins if origin not in seen]
+        counts[:, leaf] = walk.counts[:, new].sum(axis=1)
+        seen.update(new)
+    return Walk(
+        coefficients,
+        thresholds,
+        walk.upwards[kept] | padded,
+        walk.ranked[kept] & ~padded,
+        counts,
+        walk.classes[[origins[0] for origins in found.leaves]],
+    )
 
 
 def simplified(
@@ -70,25 +134,39 @@ def simplified(
     answers themselves. Where a complete tree needs a branch above leaves that are one, it gets
     zero weights and equal leaves.
     """
+    return _simplified(parameters, steepness, tol, features, votes).tree
+
+
+def _simplified(
+    parameters: TreeParameters,
+    steepness: float,
+    tol: float,
+    features: FloatArray | None,
+    votes: FloatArray | None,
+    agrees: Callable[[Pruned], bool] = lambda found: True,
+) -> Pruned:
+    """As ``simplified``; ``agrees`` is a further condition on trees without a branch."""
     allowed = tol / parameters.topology.depth
-    root = _pruned(_unpacked(parameters, 0), steepness, allowed)
-    found = _packed(root, parameters.n_features)
+    found = _packed(_pruned(_unpacked(parameters, 0), steepness, allowed), parameters.n_features)
     if features is None:
         return found
     wanted = class_probabilities(parameters, features, steepness)
     votes = np.eye(len(wanted)) if votes is None else votes
-    return _without_idle(found, steepness, tol, features, wanted, votes)
+    return _without_idle(found, steepness, tol, features, wanted, votes, agrees)
 
 
-def _unpacked(parameters: TreeParameters, node: int) -> _Node:
+def _unpacked(parameters: TreeParameters, node: int, known: Pruned | None = None) -> _Node:
     n_branches = len(parameters.thresholds)
     if node >= n_branches:
-        return _Leaf(parameters.leaf_classes[:, node - n_branches])
+        leaf = node - n_branches
+        origins = (leaf,) if known is None else known.leaves[leaf]
+        return _Leaf(parameters.leaf_classes[:, leaf], origins)
     return _Branch(
         parameters.weights[:, node],
         float(parameters.thresholds[node]),
-        _unpacked(parameters, 2 * node + 1),
-        _unpacked(parameters, 2 * node + 2),
+        _unpacked(parameters, 2 * node + 1, known),
+        _unpacked(parameters, 2 * node + 2, known),
+        node if known is None else known.branches[node],
     )
 
 
@@ -97,7 +175,7 @@ def _pruned(node: _Node, steepness: float, allowed: float) -> _Node:
         return node
     left, right = (_pruned(side, steepness, allowed) for side in (node.left, node.right))
     if _same(left, right, allowed):
-        return left
+        return _merged(left, right)
     if not np.any(node.weights):
         score = np.array([[-node.threshold]])
         to_left, to_right = (float(p[0, 0]) for p in gate_probabilities(score, steepness))
@@ -106,8 +184,10 @@ def _pruned(node: _Node, steepness: float, allowed: float) -> _Node:
         if to_left <= allowed:
             return right
         if isinstance(left, _Leaf) and isinstance(right, _Leaf):
-            return _Leaf(to_left * left.shares + to_right * right.shares)
-    return _Branch(node.weights, node.threshold, left, right)
+            return _Leaf(
+                to_left * left.shares + to_right * right.shares, left.origins + right.origins
+            )
+    return _Branch(node.weights, node.threshold, left, right, node.origin)
 
 
 def _same(a: _Node, b: _Node, allowed: float) -> bool:
@@ -124,11 +204,19 @@ def _same(a: _Node, b: _Node, allowed: float) -> bool:
     )
 
 
+def _merged(a: _Node, b: _Node) -> _Node:
+    """One of two equal subtrees, whose leaves stand for those of both."""
+    if isinstance(a, _Leaf) and isinstance(b, _Leaf):
+        return _Leaf(a.shares, a.origins + b.origins)
+    assert isinstance(a, _Branch) and isinstance(b, _Branch)
+    return replace(a, left=_merged(a.left, b.left), right=_merged(a.right, b.right))
+
+
 def _height(node: _Node) -> int:
     return 0 if isinstance(node, _Leaf) else 1 + max(_height(node.left), _height(node.right))
 
 
-def _packed(root: _Node, n_features: int) -> TreeParameters:
+def _packed(root: _Node, n_features: int) -> Pruned:
     topology = Topology(max(1, _height(root)))
     shares = root
     while isinstance(shares, _Branch):
@@ -136,64 +224,104 @@ def _packed(root: _Node, n_features: int) -> TreeParameters:
     weights = np.zeros((n_features, topology.n_branches))
     thresholds = np.zeros(topology.n_branches)
     leaves = np.zeros((len(shares.shares), topology.n_leaves))
+    branches = [-1] * topology.n_branches
+    origins: list[tuple[int, ...]] = [()] * topology.n_leaves
 
     def place(node: _Node, t: int) -> None:
         if t >= topology.n_branches:
             assert isinstance(node, _Leaf)
             leaves[:, t - topology.n_branches] = node.shares
+            origins[t - topology.n_branches] = node.origins
             return
         if isinstance(node, _Branch):
             weights[:, t], thresholds[t] = node.weights, node.threshold
+            branches[t] = node.origin
         place(node.left if isinstance(node, _Branch) else node, 2 * t + 1)
         place(node.right if isinstance(node, _Branch) else node, 2 * t + 2)
 
     place(root, 0)
-    return TreeParameters(weights, thresholds, leaves)
+    return Pruned(TreeParameters(weights, thresholds, leaves), tuple(branches), tuple(origins))
 
 
 def _without_idle(
-    parameters: TreeParameters,
+    pruned: Pruned,
     steepness: float,
     tol: float,
     features: FloatArray,
     wanted: FloatArray,
     votes: FloatArray,
-) -> TreeParameters:
+    agrees: Callable[[Pruned], bool],
+) -> Pruned:
     """Branches one side of which suffices for all rows; from the leaves up, one at a time."""
-    best, predicted = parameters, np.argmax(votes @ wanted, axis=0)
-    branch = len(parameters.thresholds) - 1
+    best, predicted = pruned, np.argmax(votes @ wanted, axis=0)
+    branch = len(pruned.branches) - 1
     while branch >= 0:
         for side in (1, 2):
             trial = _without(best, branch, side, steepness, tol)
             if trial is None:
                 continue
-            answers = class_probabilities(trial, features, steepness)
+            answers = class_probabilities(trial.tree, features, steepness)
             agree = np.array_equal(np.argmax(votes @ answers, axis=0), predicted)
-            if agree and np.max(np.abs(answers - wanted), initial=0.0) <= tol:
+            near = np.max(np.abs(answers - wanted), initial=0.0) <= tol
+            if agree and near and agrees(trial):
                 best = trial
                 # Numbers of branches have changed; what was kept before may be idle now.
-                branch = len(best.thresholds)
+                branch = len(best.branches)
                 break
         branch -= 1
     return best
 
 
-def _without(
-    parameters: TreeParameters, branch: int, side: int, steepness: float, tol: float
-) -> TreeParameters | None:
+def _without(pruned: Pruned, branch: int, side: int, steepness: float, tol: float) -> Pruned | None:
     """The tree with ``branch`` replaced by one of its sides, if it is there."""
+    parameters = pruned.tree
 
     def rebuilt(t: int) -> _Node:
-        node = _unpacked(parameters, t)
+        node = _unpacked(parameters, t, pruned)
         if isinstance(node, _Leaf):
             return node
         if t == branch:
-            return _unpacked(parameters, 2 * t + side)
-        return _Branch(node.weights, node.threshold, rebuilt(2 * t + 1), rebuilt(2 * t + 2))
+            return _unpacked(parameters, 2 * t + side, pruned)
+        return replace(node, left=rebuilt(2 * t + 1), right=rebuilt(2 * t + 2))
 
-    target = _unpacked(parameters, branch)
+    target = _unpacked(parameters, branch, pruned)
     assert isinstance(target, _Branch)
     if _same(target.left, target.right, 0.0):
         return None
     root = _pruned(rebuilt(0), steepness, tol / parameters.topology.depth)
     return _packed(root, parameters.n_features)
+
+
+# --- which side is on the left --------------------------------------------------------------------
+
+
+def oriented(parameters: TreeParameters, mass: FloatArray) -> TreeParameters:
+    """The same tree with the side of earlier classes on the left of every branch.
+
+    All texts and pictures show the tree that way round, and no side flips along a path of trees.
+
+    Parameters
+    ----------
+    mass : array of shape (n_classes, n_leaves)
+        Weight of the training rows of each class that reach each leaf.
+    """
+    n_branches = len(parameters.thresholds)
+    counts = np.hstack([np.zeros((len(mass), n_branches)), mass])
+    for t in reversed(range(n_branches)):
+        counts[:, t] = counts[:, 2 * t + 1] + counts[:, 2 * t + 2]
+    rows = counts.sum(axis=0)
+    position = np.arange(len(counts)) @ counts / np.maximum(rows, 1e-300)
+    order, flips = list(range(2 * n_branches + 1)), np.ones(n_branches)
+    for t in range(n_branches):
+        left, right = 2 * order[t] + 1, 2 * order[t] + 2
+        reached = min(rows[left], rows[right]) > SAME_SIDES * rows[0]
+        if reached and position[left] > position[right] + SAME_SIDES:
+            flips[t] = -1.0
+            left, right = right, left
+        order[2 * t + 1], order[2 * t + 2] = left, right
+    branches, leaves = order[:n_branches], [node - n_branches for node in order[n_branches:]]
+    return TreeParameters(
+        weights=parameters.weights[:, branches] * flips + 0.0,  # -0.0 becomes 0.0
+        thresholds=parameters.thresholds[branches] * flips + 0.0,
+        leaf_classes=parameters.leaf_classes[:, leaves],
+    )

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import answer_words, oriented, outline
+from softsplit.reading.outline import answer_words, outline
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
@@ -513,7 +513,7 @@ def make_card(
         raise ValueError(
             f"points must be an integer from 1 to {OPTIONS.most_points}, got {shown(points)}."
         )
-    model = oriented(model, *_known_rows(model, X, y))
+    _known_rows(model, X, y)
     questions = outline(model).questions()
     cards = tuple(question_card(model, found.node, X, points) for found in questions)
     card = ScoreCard(model, cards)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from softsplit.reading.equations import Split, number, rank_places, tree_notes
+import numpy as np
+
+from softsplit.reading.equations import Split, number, percentage, rank_places, tree_notes
 from softsplit.reading.model import TreeModel, tree_of
 from softsplit.reading.outline import OutlineNode, answer_words, outline
 from softsplit.support.messages import shown, visible
@@ -14,38 +16,69 @@ from softsplit.support.messages import shown, visible
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 
 
-def tree_text(
-    model: TreeModel, max_terms: int | None = None, precision: int = 4, hard: bool = False
-) -> str:
-    """Nested "if ... else" lines; ``hard`` leaves out how sure a split is."""
+def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | None = None) -> str:
+    """Nested "if ... else" lines, and under them what is needed to compute probabilities."""
     lines: list[str] = []
-    root = outline(model)
+    root, leaf, walked = outline(model), 0, model.walk is not None
     for found in root.walk():
         if found.side == 1:
             lines.append("|   " * (found.depth - 1) + "else")
         indent = "|   " * found.depth
         if found.split is None:
-            lines.append(f"{indent}class {found.label}")
+            leaf += 1
+            place = f"   [leaf {leaf}]" if walked and root.split else ""
+            lines.append(f"{indent}class {found.label}{place}")
         else:
-            lines.append(indent + _condition(found.split, max_terms, precision, hard))
+            text = _condition(found.split, max_terms, precision, walked)
+            place = f"   [question {found.number}]" if walked else ""
+            lines.append(f"{indent}{text}{place}")
     for j in ranked_features(root):
         places = ", ".join(
-            f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision)
+            f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision or 4)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
-    return "\n".join([*lines, *tree_notes(model)])
+    return "\n".join([*lines, *probability_lines(model, root), *tree_notes(model)])
 
 
-def _condition(split: Split, max_terms: int | None, precision: int, hard: bool) -> str:
+def _condition(split: Split, max_terms: int | None, precision: int | None, walked: bool) -> str:
     if not split.features:
-        if hard:
-            return "if always" if split.left_share >= 0.5 else "if never"
-        return f"always: left with probability {split.left_share:.{precision}g}"
+        return f"always: left with probability {split.left_share:.{precision or 4}g}"
     text = f"if {split.condition(precision, max_terms)}"
-    return text if hard else f"{text}   ({split.certainty(precision)})"
+    return text if walked else f"{text}   ({split.certainty(precision or 4)})"
 
 
-def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int = 4) -> str:
+FORMULA = (
+    'probability: a question is true with p = 1 / (1 + exp(-(sum - centre) / width)), for "<" with '
+    "1 - p; multiply along the way to each leaf, and add up the leaves:"
+)
+"""How probabilities follow from what is printed; ``sum`` is the left-hand side of a question."""
+
+
+def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
+    """The gates of all questions and the class probabilities of all leaves of a walk."""
+    if model.walk is None or root.split is None:
+        return []
+    lines = [FORMULA]
+    ends = [found for found in root.walk() if found.split is None]
+    lines += [
+        f"    question {found.number}: {found.split.gate()}"
+        for found in root.questions()
+        if found.split is not None
+    ]
+    lines += [f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(ends, 1)]
+    return lines
+
+
+def leaf_probabilities(model: TreeModel, end: OutlineNode) -> str:
+    """Class probabilities of an end of the outline, the largest first."""
+    shares = model.leaf_shares[:, end.leaf]
+    order = np.argsort(-shares, kind="stable")
+    return ", ".join(f"{visible(model.labels[k])} {percentage(shares[k])}" for k in order)
+
+
+def tree_markdown(
+    model: TreeModel, max_terms: int | None = None, precision: int | None = None
+) -> str:
     """Nested list of the splits, a table of coefficients, and one of ranks if there are any."""
     items: list[str] = []
     root = outline(model)
@@ -57,11 +90,13 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
             return
         if split.features:
             text = escape(split.condition(precision, max_terms))
-            sure = split.certainty(precision)
-            items.append(f"{start}**split {found.number}:** {text} ({sure})?")
+            sure = "" if model.walk is not None else f" ({split.certainty(precision or 4)})"
+            items.append(f"{start}**question {found.number}:** {text}{sure}?")
         else:
-            share = f"{split.left_share:.{precision}g}"
-            items.append(f"{start}**split {found.number}:** left with probability {share}, always")
+            share = f"{split.left_share:.{precision or 4}g}"
+            items.append(
+                f"{start}**question {found.number}:** left with probability {share}, always"
+            )
         words = answer_words(model.labels) if split.features else ("left", "right")
         for child, word in zip(found.children, words, strict=True):
             write(child, f"{word}: ")
@@ -72,7 +107,10 @@ def tree_markdown(model: TreeModel, max_terms: int | None = None, precision: int
     if splits:
         parts.append(_coefficient_table(model, splits, precision))
     if ranked := ranked_features(root):
-        parts.append(_rank_table(model, ranked, precision))
+        parts.append(_rank_table(model, ranked, precision or 4))
+    if said := probability_lines(model, root):
+        formula, *places = said
+        parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
     if notes := tree_notes(model):
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
@@ -83,21 +121,22 @@ def ranked_features(root: OutlineNode) -> list[int]:
     return sorted({j for found in root.walk() if found.split for j in found.split.ranked_features})
 
 
-def _coefficient_table(model: TreeModel, splits: dict[int, Split], precision: int) -> str:
+def _coefficient_table(model: TreeModel, splits: dict[int, Split], precision: int | None) -> str:
     """A line per feature and a column per question that looks at features, by its number."""
     importances = model.importances
     used = {j for split in splits.values() for j in split.features}
     order = sorted(used, key=lambda j: (0.0 if importances is None else -importances[j], j))
-    head = ["feature", *(f"split {place}" for place in splits)]
+    digits = precision or next(iter(splits.values())).digits
+    head = ["feature", *(f"question {place}" for place in splits)]
     if importances is not None:
         head.append("importance")
     rows = []
     for j in order:
         cells = [dict(zip(s.features, s.coefficients, strict=True)).get(j) for s in splits.values()]
         row = [escape(model.feature_names[j])]
-        row += ["" if cell is None else number(cell, precision) for cell in cells]
+        row += ["" if cell is None else number(cell, digits) for cell in cells]
         rows.append(row if importances is None else [*row, f"{importances[j]:.3f}"])
-    bounds = [rf"\{split.sign} {number(split.threshold, precision)}" for split in splits.values()]
+    bounds = [rf"\{split.sign} {number(split.threshold, digits)}" for split in splits.values()]
     rows.append(
         [f"**{answer_words(model.labels)[0]} if the sum is**", *bounds]
         + ([""] if importances is not None else [])
@@ -131,15 +170,20 @@ def export_text(
     *,
     class_names: Sequence[Any] | None = None,
     max_terms: int | None = None,
-    precision: int = 4,
+    precision: int | None = None,
 ) -> str:
     """The tree as indented text.
 
-    Each split reads "go left if <terms> > <threshold>": a sample on the boundary goes either way
-    with probability one half, and the bracket says by how much the left side must differ from the
-    threshold to be 95 % sure. Coefficients are in original units, divided by that of the
-    weightiest feature, which stands first. A branch above leaves of one class decides nothing and
-    is written as one leaf.
+    Follow the questions: where one holds go to the indented lines below it, otherwise to "else".
+    The class at which you arrive is that of ``predict``. The brackets of a leaf tell how many
+    training rows arrive there, and their classes. The lines below the tree say how
+    ``predict_proba`` follows from the same sums. Coefficients are in original units, divided by
+    that of the weightiest feature, which stands first.
+
+    A tree that predicts by the mixture of its leaves (``decision="mixture"``, loss "cost") has soft
+    splits: a sample on the boundary goes either way with probability one half, and the bracket
+    says by how much the left side must differ from the threshold to be 95 % sure. A branch above
+    leaves of one class decides nothing and is written as one leaf.
 
     Under the quantile scaling a split on one feature is written as a threshold in original units
     too; in a longer one each feature stands for its rank from 0 to 1, and lines below the tree say
@@ -154,8 +198,9 @@ def export_text(
         Names to use instead of the classes, in the order of ``classes_``.
     max_terms : int, optional
         Most terms written per split; the rest is counted.
-    precision : int, default=4
-        Significant digits.
+    precision : int, optional
+        Significant digits. By default numbers are those that ``predict`` compares with; with fewer
+        digits the printed tree may answer otherwise. Of a tree that predicts by mixture it is 4.
     """
     model = tree_of(classifier).with_names(feature_names, class_names)
     return tree_text(model, _at_least_one("max_terms", max_terms), _digits(precision))
@@ -167,7 +212,7 @@ def export_markdown(
     *,
     class_names: Sequence[Any] | None = None,
     max_terms: int | None = None,
-    precision: int = 4,
+    precision: int | None = None,
 ) -> str:
     """The tree as Markdown: a nested list, and a table of all coefficients with importances.
 
@@ -184,7 +229,9 @@ def _at_least_one(name: str, value: int | None) -> int | None:
     return value
 
 
-def _digits(precision: int) -> int:
-    if not isinstance(precision, int) or not 1 <= precision <= 17:
-        raise ValueError(f"precision must be an integer from 1 to 17, got {shown(precision)}.")
+def _digits(precision: int | None) -> int | None:
+    if precision is not None and (not isinstance(precision, int) or not 1 <= precision <= 17):
+        raise ValueError(
+            f"precision must be an integer from 1 to 17 or None, got {shown(precision)}."
+        )
     return precision

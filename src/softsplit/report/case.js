@@ -1,4 +1,4 @@
-// Try a case: what predict_proba says of a row, from the numbers of the chosen tree.
+// Try a case: what predict and predict_proba say of a row, from the numbers of the chosen tree.
 (() => {
   const tree = JSON.parse(document.getElementById("points").textContent).case;
   const form = document.getElementById("case");
@@ -46,15 +46,38 @@
       reach[2 * t + 2] = reach[t] * right;
     });
     const ends = reach.slice(count);
-    const predicted = largest(mixed(ends, tree.votes));
+    const way = walked(x, z, odds);
+    const leaf = way[way.length - 1] - count;
+    const predicted = tree.walk ? tree.walk.classes[leaf] : largest(mixed(ends, tree.votes));
     let proba = mixed(ends, tree.shares);
-    if (tree.unsure !== null && Math.max(...proba) <= tree.unsure && largest(proba) !== predicted) {
-      const own = proba[predicted];
-      proba = proba.map((p, k) => (k === predicted ? own : Math.min(p, tree.below * own)));
-      const all = proba.reduce((a, b) => a + b, 0);
-      proba = proba.map((p) => p / all);
+    if (tree.factors !== null) {
+      const weighed = proba.map((p, k) => p * tree.factors[k]);
+      if (largest(weighed) !== predicted) {
+        const own = Math.max(weighed[predicted], Number.MIN_VALUE);
+        proba = weighed.map((p, k) => (k === predicted ? own : Math.min(p, tree.below * own)) / tree.factors[k]);
+        const all = proba.reduce((a, b) => a + b, 0);
+        proba = proba.map((p) => p / all);
+      }
     }
-    return { z, odds, reach, predicted, proba };
+    return { z, odds, reach, way, predicted, proba };
+  };
+
+  // Nodes on the way of a row: yes or no at each question, or the more probable side.
+  const walked = (x, z, odds) => {
+    const way = [0];
+    for (let t = 0; t < count;) {
+      const left = tree.walk ? holds(t, tree.walk.ranked[t] ? z : x) : odds[t] >= 0;
+      t = 2 * t + (left ? 1 : 2);
+      way.push(t);
+    }
+    return way;
+  };
+  const holds = (t, values) => {
+    const { coefficients, thresholds, upwards, tie } = tree.walk;
+    let [total, size] = [0, Math.abs(thresholds[t])];
+    coefficients[t].forEach((c, j) => { total += c * values[j]; size += Math.abs(c * values[j]); });
+    const above = total - thresholds[t];
+    return (upwards[t] ? above : -above) > tie * size;
   };
 
   const input = (i) => document.getElementById(`case-${i}`);
@@ -178,11 +201,12 @@
       return item;
     });
 
-  // Questions on the way to the most probable leaf, with what each variable pulls.
+  // Questions on the way of the row, with what each variable speaks for.
   const reasons = (x, found) => {
     const parts = [];
-    for (let t = 0; t < count;) {
-      const left = found.odds[t] >= 0;
+    for (let n = 0; n < found.way.length - 1; n += 1) {
+      const t = found.way[n];
+      const left = found.way[n + 1] === 2 * t + 1;
       const place = tree.questions.indexOf(t);
       if (place >= 0) {
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
@@ -197,7 +221,6 @@
           });
         parts.push(list);
       }
-      t = 2 * t + (left ? 1 : 2);
     }
     return parts;
   };
@@ -225,11 +248,7 @@
 
   const light = (found) => {
     if (!panel) return;
-    const on = new Set([0]);
-    for (let t = 0; t < count;) {
-      t = 2 * t + (found.odds[t] >= 0 ? 1 : 2);
-      on.add(t);
-    }
+    const on = new Set(found.way);
     panel.querySelectorAll(".tree [data-node], .tree [data-child]").forEach((part) => {
       const t = Number(part.dataset.node ?? part.dataset.child);
       part.style.opacity = String(0.25 + 0.75 * found.reach[t]);

@@ -1,8 +1,8 @@
 """Try a case: a form with the variables of the tree, and the numbers that its script needs.
 
-The script (case.js) computes what ``predict_proba`` does from the same parameters: scaled values,
-scores, gates, the mixture of leaves; and along each variable the nearest value at which the answer
-is another one.
+The script (case.js) computes what ``predict`` and ``predict_proba`` do from the same parameters:
+the walk through the questions; scaled values, scores, gates, the mixture of leaves; and along each
+variable the nearest value at which the answer is another one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.palette import class_colour
 from softsplit.reading.ranges import far_limits
 from softsplit.reading.summary import BINARY, INTEGER
+from softsplit.reading.walk import OPTIONS as WALK
 from softsplit.report.elements import add, shortened
 from softsplit.report.report_data import ReportData
 from softsplit.support.arrays import FloatArray
@@ -53,11 +54,27 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "sides": [described_sides(model, t) for t in range(len(parameters.thresholds))],
         "shares": model.leaf_shares.T.tolist(),
         "votes": model.leaf_votes.T.tolist(),
-        "unsure": model.consistency_bound if model.argmax_consistent else None,
+        "factors": None if model.class_factors is None else model.class_factors.tolist(),
+        "walk": _walk(model, used),
         "below": BELOW,
         "far": FAR,
         "classes": [shortened(name, 60) for name in data.classes],
         "colours": [class_colour(k) for k in range(len(data.classes))],
+    }
+
+
+def _walk(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
+    """The questions that decide the class, and the class of every leaf; None if mixtures do."""
+    walk = model.walk
+    if walk is None:
+        return None
+    return {
+        "coefficients": walk.coefficients[:, used].tolist(),
+        "thresholds": walk.thresholds.tolist(),
+        "upwards": walk.upwards.tolist(),
+        "ranked": walk.ranked.tolist(),
+        "classes": walk.classes.tolist(),
+        "tie": WALK.tie,
     }
 
 

@@ -20,7 +20,7 @@ from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
-from softsplit.reading.text import ranked_features
+from softsplit.reading.text import probability_lines, ranked_features
 from softsplit.report.elements import add, counted, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
@@ -54,7 +54,7 @@ class DrawingLayout:
     margin: float = 4.0
     """Space around the tree."""
 
-    most_terms: int = 6
+    most_terms: int = 30
     """Terms of a question that a box shows."""
 
     shown_classes: int = 3
@@ -86,13 +86,11 @@ class Flow:
     Attributes
     ----------
     counts : array of shape (n_classes, n_nodes)
-        Expected rows of each class at each node.
+        Rows of each class that come by each node: whole rows of a walk, else expected ones.
     scores : array of shape (n_branches, n_classes, LAYOUT.bins)
-        The same by the log-odds of yes at each question: from surely yes to surely no.
+        The same by the log-odds of yes at each question, counted from where its answer turns.
     ended : array of shape (n_classes, n_leaves)
-        Whole rows by their most probable leaf: what a person meets who follows the answers. Shares
-        of classes in it are those of real rows, while the shares that a leaf has as a parameter
-        are mixed with those of others for every row.
+        Whole rows by the leaf at which they arrive, without a walk their most probable leaf.
     predicted : array of shape (n_classes, n_leaves)
         The same rows by predicted class: under a cost matrix that need not be the class
         of their most probable leaf.
@@ -107,9 +105,12 @@ class Flow:
 def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     """Where these rows, with classes by position, go."""
     scores = model.scores(X)
-    reach, n_classes = model.reach(X), len(model.classes)
+    reach, n_classes = model.visits(X), len(model.classes)
     counts = class_counts(reach, labels, range(n_classes))
-    odds = np.clip(model.steepness * scores, -LAYOUT.span, LAYOUT.span)
+    odds = (
+        model.steepness * scores - np.array([_turn(model, t) for t in range(len(scores))])[:, None]
+    )
+    odds = np.clip(odds, -LAYOUT.span, LAYOUT.span)
     places = np.minimum(
         ((LAYOUT.span - odds) / (2 * LAYOUT.span) * LAYOUT.bins).astype(np.int64), LAYOUT.bins - 1
     )
@@ -117,10 +118,19 @@ def rows_flow(model: TreeModel, X: FloatArray, labels: NDArray[Any]) -> Flow:
     for t in range(len(scores)):
         np.add.at(spread[t], (labels, places[t]), reach[t])
     ended, predicted = np.zeros((2, n_classes, len(scores) + 1))
-    leaves = np.argmax(reach[len(scores) :], axis=0)
+    leaves = model.arrive(X)
     np.add.at(ended, (labels, leaves), 1.0)
     np.add.at(predicted, (model.predict_index(X), leaves), 1.0)
     return Flow(counts, spread, ended, predicted)
+
+
+def _turn(model: TreeModel, branch: int) -> float:
+    """Log-odds of yes at which the answer to a question turns: 0 but for a walk."""
+    split = read_split(model, branch)
+    if model.walk is None or split.ranked or split.sure or split.lefts or not split.features:
+        return 0.0
+    away = (split.threshold - split.centre) / split.gate_width
+    return away if split.sign == ">" else -away
 
 
 # --- A tree as an SVG picture made of elements: names are text nodes only -------------------------
@@ -185,7 +195,7 @@ def _terms(split: Split, yes: str) -> list[str]:
         lines = [_pull(name, up * coef > 0) for name, coef in pairs]
         ending = "taken together"
     else:
-        lines, ending = split.terms(3), split.bound(4)
+        lines, ending = split.terms(split.digits and 3), split.bound()
     if more > 0:
         lines = [*lines[: LAYOUT.most_terms], f"and {more} more, listed below"]
     return [*lines, f"{ending}?"]
@@ -201,6 +211,16 @@ def _pull(name: str, upwards: bool) -> str:
 def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[str]:
     """The predicted class of an end, and its other classes or the rows that end there."""
     predicted = end.classes[0][0]
+    if model.walk is not None:
+        counts = (
+            model.walk.counts[:, list(end.leaves)]
+            if flow is None
+            else flow.ended[:, list(end.leaves)]
+        )
+        return [
+            shortened(model.labels[predicted]),
+            *_arriving_lines(model, counts.sum(axis=1), predicted),
+        ]
     if flow is not None:
         notes = _rows_notes(model, flow, list(end.leaves), predicted)
         return [shortened(model.labels[predicted]), *notes]
@@ -209,6 +229,23 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
     ]
     more = len(end.classes) - LAYOUT.shown_classes
     return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def _arriving_lines(model: TreeModel, counts: FloatArray, predicted: int) -> list[str]:
+    """How many rows arrive at the end of a walk, and their classes, the predicted one first."""
+    total = float(counts.sum())
+    if total == 0:
+        return ["no training row"]
+    shares = counts / total
+    order = [predicted, *(int(k) for k in np.argsort(-shares, kind="stable") if k != predicted)]
+    listed = [k for k in order if k == predicted or shares[k] >= LAYOUT.least_share]
+    rows = counted(round(total), "row")
+    lines = [f"{rows}: {_share_text(model, predicted, shares)}"]
+    return lines + [_share_text(model, k, shares) for k in listed[1 : LAYOUT.shown_classes]]
+
+
+def _share_text(model: TreeModel, k: int, shares: FloatArray) -> str:
+    return f"{shortened(model.labels[k])} {100 * shares[k]:.0f} %"
 
 
 def _class_text(label: object, share: str) -> str:
@@ -345,7 +382,9 @@ def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[st
 
 
 def threshold_text(split: Split, yes: str) -> str:
-    """From where on a question is sure, in plain words."""
+    """From where on a question is sure, in plain words; of a walk, its gate as printed."""
+    if split.digits is None and split.sure is None:
+        return f"probability: {split.gate()}"
     if split.lefts is not None:
         held, else_ = (f"{100 * share:.3g}" for share in split.lefts)
         return f"{yes} in {held} of 100 where it holds, else in {else_} of 100"
@@ -375,7 +414,8 @@ def tree_outline(model: TreeModel) -> ET.Element:
         if split.features:
             add(item, "span", {}, f"{lead}is ")
             add(item, "code", {}, split.condition())
-            add(item, "span", {}, f"? ({threshold_text(split, words[0])})")
+            sure = "" if model.walk is not None else f" ({threshold_text(split, words[0])})"
+            add(item, "span", {}, f"?{sure}")
         else:
             share = 100 * split.left_share
             add(item, "span", {}, f"{lead}{words[0]} in {share:.3g} of 100, whatever the row")
@@ -395,6 +435,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in ranked:
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for note in tree_notes(model):
-        add(outer, "p", {"class": "quiet"}, note)
+    for line in [*probability_lines(model, root), *tree_notes(model)]:
+        add(outer, "p", {"class": "quiet"}, line.strip())
     return outer

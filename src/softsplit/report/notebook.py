@@ -152,8 +152,8 @@ def _question(
     parent: ET.Element, place: int, reading: BranchReading, words: tuple[str, str]
 ) -> None:
     """One question on the way, and what each feature adds to its answer."""
-    answer = words[0] if reading.goes_left else words[1]
-    sure = reading.left if reading.goes_left else 1 - reading.left
+    answer = words[0] if reading.answer else words[1]
+    sure = reading.left if reading.answer else 1 - reading.left
     line = add(parent, "p", {"class": "head"}, f"Question {place}: ")
     add(line, "code", {}, reading.condition)
     add(parent, "p", {}, f"{answer}, with {100 * sure:.3g} %")

@@ -124,10 +124,15 @@ def _picture(parent: ET.Element, data: ReportData, point: int) -> None:
     add(
         figure, "figcaption", {"class": "quiet"},
         "Bands are the training rows, in the colours of their classes. Each box asks a question; "
-        "the small chart in it shows how its rows answer. Where a row is unsure it counts on both "
-        "sides, in parts; a leaf counts the rows that most probably end there, and says how many "
-        "of them have another predicted class all the same, for what they find on other sides. "
-        "A click on a question shows what it weighs.",
+        "the small chart in it shows how far its rows are from the turn of the answer. "
+        + (
+            "Follow the answers: the class of the leaf is the predicted one. "
+            if model.walk is not None
+            else "Rows near a threshold are shared between both sides. A leaf lists the rows most "
+            "likely to end there; some of them are predicted as another class because other leaves "
+            "also contribute. "
+        )
+        + "Click a question to see its terms.",
     )  # fmt: skip
     add_questions(figure, model, anchor)
     words = add(figure, "details", {"class": "words"})

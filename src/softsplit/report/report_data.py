@@ -16,7 +16,6 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import oriented
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.report.metrics import (
     ClassMetrics,
@@ -90,8 +89,8 @@ class ReportData:
         return np.searchsorted(self.tree.classes_, self.y)
 
     def drawn(self, point: int) -> TreeModel:
-        """The tree at a point as it is drawn: its sides in one order for all trees."""
-        return oriented(self.trees[point].tree_, self.matrix, self.labels)
+        """The tree at a point."""
+        return self.trees[point].tree_
 
     @cached_property
     def card(self) -> ScoreCard:

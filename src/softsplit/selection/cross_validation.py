@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
@@ -25,6 +26,7 @@ from softsplit.selection.held_out import Scoring, TestRows
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, strengths_at
 from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
+from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_threads, n_workers
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError, best_solution, numbered_start
@@ -203,8 +205,13 @@ class FoldTrainer:
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
         """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""
         tested = {f: self._on_fold(candidate._replace(ridge=0.0), f)[1] for f in trees}
+
+        def predicted(costs: FloatArray) -> NDArray[np.intp]:
+            return np.concatenate([tested[f].predicted(tree, costs) for f, tree in trees.items()])
+
         return call_factors(
-            np.hstack([tested[f].shares(tree) for f, tree in trees.items()]),
+            predicted,
+            len(self.rows.classes),
             np.concatenate([tested[f].rows.labels for f in trees]),
             np.concatenate([tested[f].rows.weight for f in trees]),
         )

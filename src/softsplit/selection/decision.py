@@ -1,18 +1,19 @@
 """Decision rule for rare classes: predict one before it is the most probable, if that costs little.
 
 The most probable class is hardly ever a class of few rows, and those are the rows that people look
-for. With class probabilities p of held-out rows, the predicted class is the one with the largest
-f_k p_k, where f_k = 1 but for *rare* classes. Their common factor is the one of a small grid with
-the highest balanced accuracy, among those that lose no more accuracy than ``slack`` standard errors
-of the loss itself. As a cost matrix that decides at prediction this is
+for. With factors f_k = 1 but for *rare* classes, errors cost
 
     cost[y, k] = f_y for k != y, 0 for k = y
 
-since sum_y p_y cost[y, k] is least where f_k p_k is largest.
+and with class probabilities p the class of least expected cost sum_y p_y cost[y, k] is the one with
+the largest f_k p_k. The common factor of rare classes is the one of a small grid with the highest
+balanced accuracy on held-out rows, among those that lose no more accuracy than ``slack`` standard
+errors of the loss itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,19 +45,33 @@ OPTIONS = RareClassOptions()
 
 
 def call_factors(
-    shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray
+    predicted: Callable[[FloatArray], NDArray[np.intp]],
+    n_classes: int,
+    labels: NDArray[np.int64],
+    weights: FloatArray,
 ) -> FloatArray | None:
-    """Return the factor of each class from probabilities (n_classes, n_rows); None if all are 1."""
-    n_classes = len(shares)
+    """Return the factor of each class; None if all are 1.
+
+    Parameters
+    ----------
+    predicted : callable
+        Returns the predicted classes of the held-out rows under a cost matrix.
+    labels, weights : arrays of shape (n_rows,)
+        True classes and weights of the held-out rows.
+    """
     totals = np.bincount(labels, weights, n_classes).astype(float)
     counts = np.bincount(labels, minlength=n_classes)
     rare = (totals < OPTIONS.rare * totals.sum() / n_classes) & (counts >= OPTIONS.fewest)
     if not np.any(rare):
         return None
-    plain = _right(shares, labels, np.ones(n_classes))
+
+    def hits(factors: FloatArray) -> FloatArray:
+        return np.where(predicted(call_costs(factors)) == labels, 1.0, 0.0)
+
+    plain = hits(np.ones(n_classes))
     best, chosen = _balanced(plain, labels, weights, totals), 1.0
     for factor in OPTIONS.factors[1:]:
-        right = _right(shares, labels, np.where(rare, factor, 1.0))
+        right = hits(np.where(rare, factor, 1.0))
         found = _balanced(right, labels, weights, totals)
         if found > best + 1e-12 and _affordable(plain - right, weights):
             best, chosen = found, factor
@@ -66,11 +81,6 @@ def call_factors(
 def call_costs(factors: FloatArray) -> FloatArray:
     """Return the cost matrix that predicts the class with the largest factor times probability."""
     return factors[:, None] * (1.0 - np.eye(len(factors)))
-
-
-def _right(shares: FloatArray, labels: NDArray[np.int64], factors: FloatArray) -> FloatArray:
-    called = np.argmax(factors[:, None] * shares, axis=0)
-    return np.where(called == labels, 1.0, 0.0)
 
 
 def _balanced(

@@ -1,10 +1,12 @@
 """Held-out rows of a fold, and the value of a tree on each of them.
 
-    value_i = [the most probable class is right] - loss_weight x min(-log p_i, largest_loss)
+    value_i = [the predicted class is right] - loss_weight x min(-log p_i, largest_loss)
 
-with p_i the probability of the true class. Accuracy is what most users look at; the log-loss is a
-proper score, which tells trees apart that are right equally often, and it sees a tree that is sure
-and wrong. ``largest_loss`` keeps one such sample from deciding alone.
+with p_i the probability of the true class. The class is that of the walk (reading/walk.py), chosen
+on the training rows of the fold, or the most probable one where the mixture decides. Accuracy is
+what most users look at; the log-loss is a proper score, which tells trees apart that are right
+equally often, and it sees a tree that is sure and wrong. ``largest_loss`` keeps one such sample
+from deciding alone.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.leaf_shares import decision_gains
+from softsplit.reading.walk import Arriving, chosen_walk
 from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
-from softsplit.training.preparation import Prepared, Rows
+from softsplit.support.row_budgets import ROWS
+from softsplit.training.preparation import Prepared, Rows, arriving
 from softsplit.tree.parameters import TreeParameters
-from softsplit.tree.routing import class_probabilities
+from softsplit.tree.routing import class_probabilities, leaf_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
 
 
@@ -43,11 +48,18 @@ class RowValueOptions:
 OPTIONS = RowValueOptions()
 
 
-def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
-    """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows)."""
+def valued_samples(
+    shares: FloatArray,
+    right: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    weights: FloatArray,
+) -> Valued:
+    """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows).
+
+    ``right`` says whether the predicted class is that of ``labels``.
+    """
     probable = np.clip(shares[labels, np.arange(len(labels))], OPTIONS.least_probability, 1.0)
     losses = -np.log(probable)
-    right = np.argmax(shares, axis=0) == labels
     mean = float(np.average(losses, weights=weights)) if np.any(weights) else float("nan")
     return Valued(
         right - OPTIONS.loss_weight * np.minimum(losses, OPTIONS.largest_loss), weights, mean
@@ -73,21 +85,29 @@ class Scoring:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Held-out rows, scaled once: all trees of a path share one scaling."""
+    """Held-out rows, scaled once: all trees of a path share one scaling.
+
+    ``training`` are rows of the training part on which walks are chosen; None: mixtures decide.
+    """
 
     prepared: Prepared
     rows: Rows
     scoring: Scoring
     scaled: FloatArray
+    training: Arriving | None = None
 
     @classmethod
     def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> TestRows:
-        return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T)
+        training = None
+        if prepared.settings.decision == "walk":
+            training = arriving(prepared.problem.rows.sample(ROWS.compared_walk))
+        return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T, training)
 
     def judged(self, solution: Solution) -> tuple[float, Valued | None]:
         """Return the score of a tree and, if ``samplewise``, its value on each row."""
         scorer, estimator = self.scoring.scorer, self.scoring.estimator
         shares, score = self.shares(solution.parameters), 0.0
+        right = self.predicted(solution.parameters) == self.rows.labels
         if scorer is not None and estimator is not None:
             known = self.rows.weighted and takes_weights(scorer)
             weight = {"sample_weight": self.rows.weight} if known else {}
@@ -96,11 +116,31 @@ class TestRows:
         elif not np.any(self.rows.weight):
             raise ValueError("a test fold holds no sample of positive weight; use other folds.")
         else:
-            right = np.argmax(shares, axis=0) == self.rows.labels
             score = float(right @ self.rows.weight / self.rows.weight.sum())
         if not self.scoring.samplewise:
             return score, None
-        return score, valued_samples(shares, self.rows.labels, self.rows.weight)
+        return score, valued_samples(shares, right, self.rows.labels, self.rows.weight)
+
+    def predicted(self, tree: TreeParameters, costs: FloatArray | None = None) -> NDArray[np.intp]:
+        """Position of the predicted class of each row, by the walk or by the mixture.
+
+        ``costs`` of errors (n_classes, n_classes) are all equal if not given.
+        """
+        gains = np.eye(tree.n_classes)
+        if costs is not None:
+            gains = decision_gains(costs[np.ix_(self._known, self._known)])
+        scores, steepness = split_scores(tree, self.scaled), self.prepared.problem.steepness
+        if self.training is not None:
+            found = chosen_walk(tree, steepness, self.training, gains).predicted(scores)
+        else:
+            leaves = leaf_probabilities(scores, steepness)
+            found = np.argmax(gains.T @ tree.leaf_classes @ leaves, axis=0)
+        return np.flatnonzero(self._known)[found]
+
+    @property
+    def _known(self) -> NDArray[np.bool_]:
+        """Which classes of the rows were trained on."""
+        return np.isin(self.rows.classes, self.prepared.classes)
 
     def shares(self, tree: TreeParameters) -> FloatArray:
         """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
@@ -109,7 +149,7 @@ class TestRows:
         if len(self.rows.classes) == len(self.prepared.classes):
             return found
         shares = np.zeros((len(self.rows.classes), found.shape[1]))
-        shares[np.isin(self.rows.classes, self.prepared.classes)] = found
+        shares[self._known] = found
         return shares
 
 

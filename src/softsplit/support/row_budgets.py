@@ -23,6 +23,12 @@ class RowBudgets:
     importances: int = 100_000
     """Most rows from which the importances of features are computed."""
 
+    walk: int = 20_000
+    """Most rows on which the questions of a walk are chosen and rounded (reading/walk.py)."""
+
+    compared_walk: int = 2_000
+    """The same for trees that are compared on folds: hundreds of them."""
+
     smallest_class: int = 100
     """Rows of a rare class that a sample has at least."""
 

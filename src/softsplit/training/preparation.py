@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from softsplit.engines.base import RowEngine
 from softsplit.engines.outer import IDENTITY, LOGARITHM
 from softsplit.engines.registry import arrived, check_engine, make_engine, make_samples
+from softsplit.engines.samples import Samples
 from softsplit.engines.sparse import SparseRows
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
@@ -28,10 +29,11 @@ from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
 from softsplit.reading.importance import feature_importances
-from softsplit.reading.leaf_shares import EXPECTATION_STEPS, smoothed_shares
+from softsplit.reading.leaf_shares import EXPECTATION_STEPS, decision_gains, smoothed_shares
 from softsplit.reading.model import TreeModel, used_shares
-from softsplit.reading.pruning import simplified
+from softsplit.reading.pruning import oriented, simplified
 from softsplit.reading.summary import FeatureSummary
+from softsplit.reading.walk import Arriving, Walk, fit_walk
 from softsplit.solvers.base import Solution
 from softsplit.solvers.elimination.working_set import moved, on_columns
 from softsplit.support.arrays import FloatArray
@@ -40,6 +42,9 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.scaling import Scaling, fit_scaling
 from softsplit.variables import Coding, Shared
+
+RAISES = 16
+"""Times that a class which a walk finds too rarely is made worth more, by a half each."""
 
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
@@ -57,12 +62,14 @@ class Placed:
     """Scaled rows behind an engine, with their scaling and a summary of the features.
 
     Where the engine has a working set of a wider table, ``coding`` takes its columns from there.
+    ``class_factors`` (n_classes,) are those that class weights put on the weights of the rows.
     """
 
     scaling: Scaling
     engine: RowEngine
     summary: FeatureSummary
     coding: Coding | None = None
+    class_factors: FloatArray | None = None
 
     def names(self, known: NDArray[Any] | None) -> NDArray[Any] | None:
         """The names of the columns: those of the coding, or the ones ``known`` of the rows."""
@@ -201,10 +208,19 @@ class Rows:
             return self.weight
         return parse.weighted_rows(given, self.weight, self.labels, self.classes)
 
+    def class_factors(self, settings: ModelSettings) -> FloatArray | None:
+        """Factors of class weights in ``training_weight``; None if there are none."""
+        given = settings.class_weight
+        if given is None or not formulation_of(settings.loss).weights_rows:
+            return None
+        totals = np.bincount(self.labels, self.weight, len(self.classes)).astype(float)
+        return parse.class_factors(given, totals, self.classes)
+
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As of ``TrainingRows``."""
         rows, formulation = self.counted(), formulation_of(settings.loss)
         weight, n_classes = rows.training_weight(settings), len(rows.classes)
+        factors = rows.class_factors(settings)
         table = vars(rows).get("tensor", None)
         table = rows.X if table is None else table
         single = str(table.dtype).endswith("float32")
@@ -216,14 +232,15 @@ class Rows:
             )  # fmt: skip
             if there is not None:
                 ends = there.low, there.high, there.scaled_mean, there.whole
-                return Placed(there.scaling, there.rows, FeatureSummary.known(*ends))
+                summary = FeatureSummary.known(*ends)
+                return Placed(there.scaling, there.rows, summary, class_factors=factors)
         scaling = fit_scaling(kind, rows.X, rows.weight)
         samples = make_samples(
             rows.X, rows.labels, n_classes, weight, scaling,
             device=settings.device, stay_single=formulation.keeps_single,
         )  # fmt: skip
         summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
-        return Placed(scaling, make(samples), summary)
+        return Placed(scaling, make(samples), summary, class_factors=factors)
 
 
 class RowsThere(Rows):
@@ -258,6 +275,8 @@ class Prepared:
     summary : FeatureSummary
     coding, target
         As of ``Rows``.
+    class_factors : array of shape (n_classes,), optional
+        As of ``Placed``.
     """
 
     settings: ModelSettings
@@ -268,6 +287,7 @@ class Prepared:
     summary: FeatureSummary
     coding: Coding | None = None
     target: str | None = None
+    class_factors: FloatArray | None = None
 
     @property
     def named(self) -> bool:
@@ -278,8 +298,13 @@ class Prepared:
     def placed(self) -> Placed:
         """The scaled rows, for further problems on the same rows."""
         wide = isinstance(self.problem.rows, SparseRows)
-        coding = self.coding if wide else None
-        return Placed(self.scaling, self.problem.rows, self.summary, coding)
+        return Placed(
+            scaling=self.scaling,
+            engine=self.problem.rows,
+            summary=self.summary,
+            coding=self.coding if wide else None,
+            class_factors=self.class_factors,
+        )
 
     @property
     def n_rows(self) -> int:
@@ -338,7 +363,9 @@ class Prepared:
         Where leaves hold one class each, the class shares of the rows that reach them are computed
         as well. Where leaves hold distributions, the cost matrix decides at prediction. Where the
         formulation prunes, branches without effect are removed, and the tree may be shallower. A
-        solution on another working set makes a tree on that one.
+        solution on another working set makes a tree on that one. Earlier classes stand on the left
+        of every branch. With ``decision="walk"`` the tree is rounded and gets the walk that decides
+        its classes.
         """
         rows = self.problem.rows
         if solution.screening is not None and isinstance(rows, SparseRows):
@@ -346,18 +373,23 @@ class Prepared:
             if here is not self:
                 return here.tree(solution, zero_threshold, importances=importances)
         found, shares = solution.parameters, None
+        problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
-            found = simplified(found, self.problem.steepness, IDLE)
-        if importances:
-            samples = self.problem.rows.sample(ROWS.importances)
-            shares = feature_importances(
-                found, self.problem.steepness, samples.features, samples.weights
-            )
-        assigned = isinstance(self.problem.loss.leaf_rule, ClassAssignment)
+            found = simplified(found, steepness, IDLE)
+        mass = problem.rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
+        found = oriented(found, mass)
+        assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
         costs = None if assigned else self.settings.cost_matrix
+        costs = None if costs is None else np.array(costs, dtype=float)
+        walk = None
+        if self.settings.decision == "walk" and not assigned:
+            found, walk = self.walk(found, costs, zero_threshold)
+        if importances:
+            samples = problem.rows.sample(ROWS.importances)
+            shares = feature_importances(found, steepness, samples.features, samples.weights)
         return TreeModel(
             parameters=found,
-            steepness=self.problem.steepness,
+            steepness=steepness,
             scaling=self.scaling,
             classes=self.classes,
             feature_names=self.feature_names,
@@ -367,10 +399,38 @@ class Prepared:
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
             distributions=self._shares(found) if assigned else None,
-            call_costs=None if costs is None else np.array(costs, dtype=float),
+            call_costs=costs,
             coding=self.coding,
             target=self.target,
+            walk=walk,
         )
+
+    def walk(
+        self, tree: TreeParameters, costs: FloatArray | None, zero_threshold: float
+    ) -> tuple[TreeParameters, Walk]:
+        """Return the rounded tree and its walk, with the training rows that arrive in leaves.
+
+        Under minimum class rates, classes that the walk finds too rarely are worth more and more,
+        until it meets the rates on the training rows, or ``RAISES`` times.
+        """
+        gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
+        rows, rates = self.problem.rows, self.problem.minimum_rates
+        few = arriving(rows.sample(ROWS.walk))
+        counted = few if rows.n_rows <= ROWS.walk else arriving(rows.sample())
+        best, least = None, np.inf
+        for _ in range(RAISES):
+            made, walk = fit_walk(
+                tree, self.problem.steepness, self.scaling, few, gains, zero_threshold
+            )
+            walk = walk.counted(counted, self.scaling, gains, self.class_factors)
+            missed = np.maximum(rates - walk.recall, 0.0)
+            if missed.sum() < least:
+                best, least = (made, walk), float(missed.sum())
+            if not np.any(missed > 1e-9):
+                break
+            gains = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * gains
+        assert best is not None
+        return best
 
     def _shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
@@ -383,6 +443,11 @@ class Prepared:
             slope = rows.evaluate(splits, shares, LOGARITHM, steepness).table
             shares = smoothed_shares(-shares * slope, *known)
         return shares
+
+
+def arriving(samples: Samples) -> Arriving:
+    """Return rows of an engine as a walk takes them."""
+    return Arriving(samples.features, samples.labels, samples.weights)
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
@@ -450,4 +515,5 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         placed.summary,
         rows.coding if placed.coding is None else placed.coding,
         rows.target,
+        placed.class_factors,
     )

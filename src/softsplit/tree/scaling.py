@@ -90,6 +90,9 @@ class Scaling(Protocol):
     def to_original(self, feature: int, scaled: float) -> float:
         """Return the value of a feature whose scaled value is ``scaled``, or closest to it."""
 
+    def restored(self, feature: int, scaled: FloatArray) -> FloatArray:
+        """Return the values of a feature from its scaled values."""
+
     def of_columns(self, columns: NDArray[np.intp]) -> Scaling:
         """Return the scaling of some of the columns."""
 
@@ -166,9 +169,12 @@ class LinearScaling:
         return scaled
 
     def to_original(self, feature: int, scaled: float) -> float:
+        return float(self.restored(feature, np.array(scaled, dtype=float)))
+
+    def restored(self, feature: int, scaled: FloatArray) -> FloatArray:
         if not np.isfinite(self.span[feature]):
-            return float(self.low[feature])
-        return float(self.low[feature] + scaled * self.span[feature])
+            return np.full(scaled.shape, self.low[feature])
+        return np.asarray(self.low[feature] + scaled * self.span[feature])
 
     def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
         coef = (parameters.weights / self.span[:, None]).T / parameters.n_features
@@ -246,8 +252,11 @@ class QuantileScaling:
         return scaled
 
     def to_original(self, feature: int, scaled: float) -> float:
+        return float(self.restored(feature, np.array(scaled, dtype=float)))
+
+    def restored(self, feature: int, scaled: FloatArray) -> FloatArray:
         knots, ranks = self.curve(feature)
-        return float(np.interp(scaled, ranks, knots))
+        return np.asarray(np.interp(scaled, ranks, knots))
 
     def splits(self, parameters: TreeParameters) -> tuple[FloatArray, FloatArray]:
         varies = np.diff(self.starts) > 1

@@ -1,0 +1,529 @@
+"""The walk through a tree: yes or no at every question, then the class of the leaf.
+
+Question t holds, and the walk goes left, where
+
+    sum_j c_tj x_j > b_t            ("<" where ``upwards[t]`` is false)
+
+x in original units and c, b the decimal numbers that are printed, so that a person who follows the
+printed tree arrives where ``predict`` does. A sum that equals b_t does not satisfy the question,
+also if floating point misses equality by rounding: differences up to ``tie`` times
+|b_t| + sum_j |c_tj x_j| count as zero. Under the quantile scaling a question on several features
+speaks of ranks instead (``ranked``).
+
+**Choosing the questions.** A soft tree predicts by a mixture over all leaves; its gates are
+half-open at z_t = 0. With u_ik the value of predicting class k for training row i (the probability
+of k in the mixture, or what it saves under a cost matrix), cut points d_t and leaf classes k_l are
+chosen to maximise
+
+    sum_i w_i u_i,k(leaf of row i)
+
+by coordinate ascent: with everything else fixed, the best cut of one question is found exactly from
+cumulative sums along its sorted scores, and a leaf takes the class of the rows that arrive there
+(least expected cost under a cost matrix). Starting from d = 0, a cut moves only if the sum rises.
+
+**Rounding.** Coefficients are divided by that of the weightiest feature and rounded to the fewest
+digits, and the cut to the shortest decimal, with which at most ``changed`` of the training rows get
+another class. The gate of a question is rounded with it: with the same sum s = sum_j c_tj x_j
+
+    p_t = 1 / (1 + exp(-(s - centre_t) / width_t))       (the other way round for "<")
+
+and so are the class probabilities of the leaves, so that probabilities can be computed from the
+print-out as well. Questions on ranks keep the gates of training.
+
+Shapes: scores (n_branches, n_rows), votes and gains (n_classes, n_rows), counts (n_classes,
+n_leaves).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.support.arrays import FloatArray
+from softsplit.tree.parameters import Topology, TreeParameters
+from softsplit.tree.routing import leaf_probabilities, split_scores
+from softsplit.tree.scaling import LinearScaling, Scaling
+
+
+@dataclass(frozen=True)
+class WalkOptions:
+    """How a walk is chosen and rounded."""
+
+    sweeps: int = 5
+    """Rounds of coordinate ascent; most trees stand still after two."""
+
+    digits: tuple[int, ...] = (2, 3, 4, 5, 6)
+    """Significant digits of coefficients that are tried, the fewest first."""
+
+    changed: float = 1e-3
+    """Share of the training rows that rounding may give another class: none of a few hundred."""
+
+    loose: float = 0.01
+    """A threshold moves by at most this part of the standard deviation of the sums when rounded:
+    beyond, new rows near it would be treated otherwise than chosen."""
+
+    tie: float = 1e-12
+    """Relative difference from the threshold that counts as equal: sums of a few decimal numbers
+    are off by 1e-15."""
+
+    width_digits: int = 3
+    """Significant digits of the width of a gate."""
+
+    centre_step: float = 0.02
+    """The centre of a gate is rounded by at most this part of its width: half a per cent of
+    probability."""
+
+    share_digits: int = 2
+    """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
+
+    rows_at_once: int = 65_536
+    """Rows whose leaves are counted together."""
+
+    alike: float = 1e-9
+    """Scores that differ by less, relative to their range, belong to one value."""
+
+
+OPTIONS = WalkOptions()
+
+
+class Arriving(NamedTuple):
+    """Training rows in scaled units, (n_features, n_rows), with their classes and weights."""
+
+    features: FloatArray
+    labels: NDArray[np.int64]
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The printed questions of a tree, and the training rows that arrive in its leaves.
+
+    Attributes
+    ----------
+    coefficients : array of shape (n_branches, n_features)
+        c; that of the weightiest feature of a question is 1. All zero: nothing is asked.
+    thresholds : array of shape (n_branches,)
+        b.
+    upwards : array of bool, shape (n_branches,)
+        Whether the question reads ">".
+    ranked : array of bool, shape (n_branches,)
+        Whether the question speaks of ranks (scaled units of the quantile scaling).
+    counts : array of shape (n_classes, n_leaves)
+        Training rows of each class that arrive, by weight.
+    classes : array of int, shape (n_leaves,)
+        Position of the class that is predicted in each leaf.
+    """
+
+    coefficients: FloatArray
+    thresholds: FloatArray
+    upwards: NDArray[np.bool_]
+    ranked: NDArray[np.bool_]
+    counts: FloatArray
+    classes: NDArray[np.intp]
+
+    @property
+    def topology(self) -> Topology:
+        return Topology.with_branches(len(self.thresholds))
+
+    @property
+    def shares(self) -> FloatArray:
+        """Class shares of the training rows that arrive in each leaf; NaN where none does."""
+        with np.errstate(invalid="ignore"):
+            return self.counts / self.counts.sum(axis=0)
+
+    @property
+    def recall(self) -> FloatArray:
+        """Share of the training rows of each class that get it, (n_classes,); 1 of no rows."""
+        own = self.classes == np.arange(len(self.counts))[:, None]
+        totals = self.counts.sum(axis=1)
+        found = np.where(own, self.counts, 0.0).sum(axis=1)
+        return np.divide(found, totals, out=np.ones(len(totals)), where=totals > 0)
+
+    def holds(self, branch: int, X: FloatArray) -> NDArray[np.bool_]:
+        """Whether question ``branch`` holds for each row, in the units of the question."""
+        total, size = np.zeros(len(X)), np.full(len(X), abs(self.thresholds[branch]))
+        for j in np.flatnonzero(self.coefficients[branch]):
+            term = self.coefficients[branch, j] * X[:, j].astype(np.float64, copy=False)
+            total += term
+            size += np.abs(term)
+        above = total - self.thresholds[branch]
+        above = above if self.upwards[branch] else -above
+        return np.asarray(above > OPTIONS.tie * size)
+
+    def leaves(self, X: FloatArray, scaling: Scaling) -> NDArray[np.intp]:
+        """The leaf of each row, counted from the left; ``X`` in original units."""
+        topology = self.topology
+        node = np.zeros(len(X), dtype=np.intp)
+        for t in range(topology.n_branches):
+            there = np.flatnonzero(node == t)
+            if not len(there):
+                continue
+            rows = X[there] if len(there) < len(X) else X
+            if self.ranked[t]:
+                rows = scaling.transform(rows, self.coefficients[t] != 0)
+            node[there] = np.where(self.holds(t, rows), 2 * t + 1, 2 * t + 2)
+        return node - topology.n_branches
+
+    def counted(
+        self,
+        rows: Arriving,
+        scaling: Scaling,
+        gains: FloatArray,
+        factors: FloatArray | None = None,
+    ) -> Walk:
+        """The walk with the training rows that arrive in its leaves, and the classes they decide.
+
+        A leaf predicts what is worth most for its rows by ``gains``, as of ``fit_walk``; one at
+        which no row arrives keeps its class. ``factors`` are those of class weights in the weights
+        of the rows: they decide, but are no rows.
+        """
+        used = np.flatnonzero(np.any(self.coefficients, axis=0))
+        few, scales = (
+            replace(self, coefficients=self.coefficients[:, used]),
+            scaling.of_columns(used),
+        )
+        counts = np.zeros(self.counts.shape)
+        for begin in range(0, len(rows.labels), OPTIONS.rows_at_once):
+            part = slice(begin, begin + OPTIONS.rows_at_once)
+            scaled = rows.features[used, part].astype(float, copy=False)
+            X = np.array([scales.restored(i, values) for i, values in enumerate(scaled)]).T
+            X = X.reshape(scaled.shape[1], len(used))
+            np.add.at(counts, (rows.labels[part], few.leaves(X, scales)), rows.weights[part])
+        worth = gains.T @ counts
+        own = worth[self.classes, np.arange(len(self.classes))]
+        kept = own >= worth.max(axis=0) * (1.0 - 1e-12)
+        classes = np.where(kept, self.classes, np.argmax(worth, axis=0))
+        counts = counts if factors is None else counts / factors[:, None]
+        return replace(self, counts=counts, classes=classes)
+
+    def reordered(
+        self, branches: Sequence[int], flips: NDArray[np.bool_], leaves: Sequence[int]
+    ) -> Walk:
+        """The walk with branches and leaves in another order; flipped questions swap sides."""
+        kept = list(branches)
+        return replace(
+            self,
+            coefficients=self.coefficients[kept],
+            thresholds=self.thresholds[kept],
+            upwards=self.upwards[kept] ^ flips,
+            ranked=self.ranked[kept],
+            counts=self.counts[:, list(leaves)],
+            classes=self.classes[list(leaves)],
+        )
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def arrivals(holds: NDArray[np.bool_], node: NDArray[np.intp] | int = 0) -> NDArray[np.intp]:
+    """The leaf of each row, from answers (n_branches, n_rows) and the node each row starts at."""
+    n_branches, n_rows = holds.shape
+    at = np.broadcast_to(np.asarray(node, dtype=np.intp), n_rows).copy()
+    columns = np.arange(n_rows)
+    while np.any(inside := at < n_branches):
+        rows = columns[inside]
+        at[rows] = 2 * at[rows] + np.where(holds[at[rows], rows], 1, 2)
+    return at - n_branches
+
+
+class Cut(NamedTuple):
+    """A cut point of sorted scores: rows above ``high`` go left, those below ``low`` right."""
+
+    low: float
+    high: float
+    gain: float
+
+    def nearest(self, wanted: float) -> float:
+        """The point of the gap that is closest to ``wanted``, away from its ends."""
+        if np.isinf(self.low) and np.isinf(self.high):
+            return wanted
+        if np.isinf(self.low) or np.isinf(self.high):
+            end, side = (self.high, -1.0) if np.isinf(self.low) else (self.low, 1.0)
+            return wanted if (wanted - end) * side > 0 else end + side * max(abs(end), 1.0) * 1e-3
+        inset = 0.25 * (self.high - self.low)
+        return min(max(wanted, self.low + inset), self.high - inset)
+
+
+def best_cut(scores: FloatArray, gains: FloatArray, wanted: float) -> Cut:
+    """The cut of ``scores`` that maximises the sum of ``gains`` of the rows above it.
+
+    Of equal ones it is the gap nearest to ``wanted``.
+    """
+    order = np.argsort(-scores, kind="stable")
+    falling = scores[order]
+    totals = np.concatenate([[0.0], np.cumsum(gains[order])])
+    alike = OPTIONS.alike * (falling[0] - falling[-1]) if len(falling) else 0.0
+    apart = np.concatenate([[True], falling[:-1] - falling[1:] > alike, [True]])
+    high = np.concatenate([[np.inf], falling])[apart]
+    low = np.concatenate([falling, [-np.inf]])[apart]
+    totals = totals[apart]
+    slack = 1e-9 * max(float(np.abs(gains).sum()), 1e-300)
+    best = totals >= totals.max() - slack
+    away = np.maximum(np.maximum(low - wanted, wanted - high), 0.0)
+    away[~best] = np.inf
+    found = int(np.argmin(away))
+    return Cut(float(low[found]), float(high[found]), float(totals[found]))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Cut points d_t in units of scores, and the class of every leaf."""
+
+    cuts: FloatArray
+    classes: NDArray[np.intp]
+
+    def leaves(self, scores: FloatArray) -> NDArray[np.intp]:
+        """The leaf of each row with ``scores`` (n_branches, n_rows)."""
+        return arrivals(scores > self.cuts[:, None])
+
+    def predicted(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Position of the class of each row."""
+        found: NDArray[np.intp] = self.classes[self.leaves(scores)]
+        return found
+
+
+def choose_walk(
+    scores: FloatArray,
+    votes: FloatArray,
+    gains: FloatArray,
+    leaf_votes: FloatArray,
+) -> Chosen:
+    """Choose cuts and leaf classes on training rows.
+
+    Parameters
+    ----------
+    scores : array of shape (n_branches, n_rows)
+    votes : array of shape (n_classes, n_rows)
+        w_i u_ik: weighted value of predicting each class, by the mixture.
+    gains : array of shape (n_classes, n_rows)
+        The same by the true class of the row: leaves take the class with the largest sum.
+    leaf_votes : array of shape (n_classes, n_leaves)
+        Votes of the leaves of the mixture, for leaves at which no row arrives.
+    """
+    n_branches, n_rows = scores.shape
+    cuts, columns = np.zeros(n_branches), np.arange(n_rows)
+    unit = votes.max(axis=0).sum() / max(n_rows, 1)
+    prior = 1e-6 * unit * leaf_votes / max(float(leaf_votes.max()), 1e-300)
+
+    def classes_at() -> NDArray[np.intp]:
+        at = arrivals(scores > cuts[:, None])
+        total = prior.copy()
+        np.add.at(total.T, at, gains.T)
+        found: NDArray[np.intp] = np.argmax(total, axis=0)
+        return found
+
+    classes = classes_at()
+    for _ in range(OPTIONS.sweeps):
+        before = cuts.copy(), classes
+        for t in range(n_branches):
+            holds = scores > cuts[:, None]
+            rows = columns[_reached(holds, t)]
+            if not len(rows):
+                continue
+            sides = [
+                classes[arrivals(holds[:, rows], np.full(len(rows), 2 * t + side))]
+                for side in (1, 2)
+            ]
+            change = votes[sides[0], rows] - votes[sides[1], rows]
+            if not np.any(change):
+                continue
+            now = change[scores[t, rows] > cuts[t]].sum()
+            cut = best_cut(scores[t, rows], change, 0.0)
+            if cut.gain > now + 1e-9 * np.abs(change).sum():
+                cuts[t] = cut.nearest(0.0)
+        classes = classes_at()
+        if np.array_equal(before[0], cuts) and np.array_equal(before[1], classes):
+            break
+    return Chosen(cuts, classes)
+
+
+def _reached(holds: NDArray[np.bool_], branch: int) -> NDArray[np.bool_]:
+    """Which rows arrive at a branch."""
+    found = np.ones(holds.shape[1], dtype=bool)
+    topology = Topology.with_branches(len(holds))
+    for step in topology.ancestors(branch):
+        found &= holds[step.branch] == step.goes_left
+    return found
+
+
+# --- rounding -------------------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """One rounded question: coefficients of its features, threshold, and the gate on their sum."""
+
+    coefficients: FloatArray
+    bound: float
+    centre: float
+    width: float
+
+
+def fit_walk(
+    tree: TreeParameters,
+    steepness: float,
+    scaling: Scaling,
+    rows: Arriving,
+    gains: FloatArray,
+    zero_threshold: float = 0.0,
+) -> tuple[TreeParameters, Walk]:
+    """Choose the walk of a tree on training rows; return the rounded tree and the walk.
+
+    The walk has no counts yet (``Walk.counted``).
+
+    Parameters
+    ----------
+    tree : TreeParameters
+        In scaled units; leaves hold class probabilities.
+    gains : array of shape (n_classes, n_classes)
+        What predicting k (column) for class y (row) is worth; the identity for equal costs.
+    zero_threshold : float
+        Weights up to this size are zero.
+    """
+    chosen = chosen_walk(tree, steepness, rows, gains)
+    scores = split_scores(tree, rows.features)
+    return _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold)
+
+
+def chosen_walk(
+    tree: TreeParameters, steepness: float, rows: Arriving, gains: FloatArray
+) -> Chosen:
+    """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``."""
+    scores = split_scores(tree, rows.features)
+    leaf_votes = gains.T @ tree.leaf_classes
+    mixed = np.argmax(leaf_votes @ leaf_probabilities(scores, steepness), axis=0)
+    agreement = np.zeros((len(leaf_votes), len(mixed)))
+    agreement[mixed, np.arange(len(mixed))] = rows.weights
+    return choose_walk(scores, agreement, gains[rows.labels].T * rows.weights, leaf_votes)
+
+
+def _rounded(
+    tree: TreeParameters,
+    steepness: float,
+    scaling: Scaling,
+    rows: Arriving,
+    scores: FloatArray,
+    chosen: Chosen,
+    zero_threshold: float,
+) -> tuple[TreeParameters, Walk]:
+    """Round the questions of a tree one after the other, from the root down."""
+    weights, thresholds = tree.weights.copy(), tree.thresholds.copy()
+    coef, intercept = scaling.splits(tree)
+    n_branches, n_features = coef.shape
+    printed, bounds = np.zeros(coef.shape), np.zeros(n_branches)
+    upwards, ranked = np.ones(n_branches, dtype=bool), np.zeros(n_branches, dtype=bool)
+    holds = scores > chosen.cuts[:, None]
+    wanted = chosen.classes[arrivals(holds)]
+    for t in range(n_branches):
+        size = np.where(coef[t] != 0, np.abs(tree.weights[:, t]), 0.0)
+        order = np.argsort(-size, kind="stable")
+        used = order[size[order] > zero_threshold]
+        if not len(used):
+            bounds[t] = -1.0 if intercept[t] > chosen.cuts[t] else 1.0
+            continue
+        unit = float(coef[t, used[0]])
+        exact = coef[t, used] / unit
+        centre, bound = -intercept[t] / unit, (chosen.cuts[t] - intercept[t]) / unit
+        upwards[t], ranked[t] = unit > 0, not scaling.linear
+        values = rows.features[used]
+        if ranked[t] and len(used) == 1 and 0 < bound < 1:
+            ranked[t], bound = False, scaling.to_original(int(used[0]), bound)
+        if not ranked[t]:
+            values = np.array([scaling.restored(int(j), rows.features[j]) for j in used])
+        at = np.flatnonzero(_reached(holds, t))
+        sides = [
+            chosen.classes[arrivals(holds[:, at], np.full(len(at), 2 * t + side))] == wanted[at]
+            for side in (1, 2)
+        ]
+        change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
+        slack = OPTIONS.changed * float(rows.weights.sum())
+        sign, width = (1.0, -1.0)[unit < 0], 1.0 / (steepness * abs(unit))
+        question = _question(exact, bound, centre, width, sign, values, at, change, slack)
+        printed[t, used], bounds[t] = question.coefficients, question.bound
+        above = sign * (question.coefficients @ values - question.bound)
+        holds[t] = above > OPTIONS.tie * abs(question.bound)
+        if isinstance(scaling, LinearScaling):
+            slope = sign / (steepness * question.width)
+            weights[:, t] = 0.0
+            weights[used, t] = slope * question.coefficients * scaling.span[used] * n_features
+            offset = float(question.coefficients @ scaling.low[used])
+            thresholds[t] = slope * (question.centre - offset)
+    shares = rounded_shares(tree.leaf_classes)
+    walk = Walk(printed, bounds, upwards, ranked, np.zeros(shares.shape), chosen.classes)
+    return TreeParameters(weights, thresholds, shares), walk
+
+
+def _question(
+    exact: FloatArray,
+    bound: float,
+    centre: float,
+    width: float,
+    sign: float,
+    values: FloatArray,
+    at: NDArray[np.intp],
+    change: FloatArray,
+    slack: float,
+) -> Question:
+    """Round one question: the fewest digits that change the class of few rows.
+
+    ``at`` are the rows that arrive, ``change`` what going left instead of right is worth for each.
+    """
+    sums = exact @ values
+    best = np.maximum(change, 0.0).sum()
+    for digits in OPTIONS.digits:
+        coefficients = np.array([significant(c, digits) for c in exact])
+        rounded = coefficients @ values
+        # Where coefficients were rounded, sums have moved, and so have threshold and centre.
+        near = values[:, np.argsort(np.abs(sums - bound))[: max(10, len(sums) // 10)]]
+        moved = float(np.mean((coefficients - exact) @ near))
+        cut = best_cut(sign * rounded[at], change, sign * (bound + moved))
+        if best - cut.gain <= slack:
+            break
+    point = cut.nearest(sign * (bound + moved))
+    loose = OPTIONS.loose * float(np.std(rounded))
+    found = sign * _short(point, max(cut.low, point - loose), min(cut.high, point + loose), sign)
+    step = OPTIONS.centre_step * width
+    middle = centre + moved
+    return Question(
+        coefficients,
+        found + 0.0,
+        _short(middle, middle - step, middle + step, 1.0),
+        significant(width, OPTIONS.width_digits),
+    )
+
+
+def significant(value: float, digits: int) -> float:
+    """A number rounded to so many significant digits."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def _short(near: float, low: float, high: float, sign: float) -> float:
+    """The shortest decimal number in [low, high), the closest to ``near`` of that length.
+
+    ``low`` itself may be taken: a sum that equals the threshold does not exceed it.
+    """
+    largest = max(abs(low), abs(high), abs(near))
+    if not np.isfinite(largest) or largest == 0.0:
+        return near if np.isfinite(near) else 0.0
+    exponent = int(np.floor(np.log10(largest))) + 1
+    edge = OPTIONS.tie * largest
+    for power in range(exponent, exponent - 17, -1):
+        found = float(f"{round(near / 10.0**power)}e{power}")
+        if low - edge <= found < high and (found != 0.0 or power < exponent - 2):
+            return found
+    return near
+
+
+def rounded_shares(leaf_classes: FloatArray) -> FloatArray:
+    """Class probabilities of leaves: the smaller ones rounded, the largest is the rest."""
+    shares = np.array(
+        [[significant(c, OPTIONS.share_digits) for c in column] for column in leaf_classes.T]
+    ).T
+    largest = np.argmax(leaf_classes, axis=0)
+    columns = np.arange(shares.shape[1])
+    shares[largest, columns] = 0.0
+    shares[largest, columns] = np.round(1.0 - shares.sum(axis=0), 15)
+    return shares
