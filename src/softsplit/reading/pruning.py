@@ -82,7 +82,7 @@ def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) 
 
 
 def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:
-    """The same for a tree that predicts by its walk, whose leaves are equal if their classes are."""
+    """The same for a tree that predicts by its walk; equal leaves have equal classes."""
     n_classes = len(model.classes)
     features = None if X is None else model.scaled(X).T
 

@@ -219,14 +219,15 @@ class Walk:
 # --- choosing -------------------------------------------------------------------------------------
 
 
-def arrivals(holds: NDArray[np.bool_], node: NDArray[np.intp] | int = 0) -> NDArray[np.intp]:
-    """The leaf of each row, from answers (n_branches, n_rows) and the node each row starts at."""
+def arrivals(holds: NDArray[np.bool_], node: int = 0) -> NDArray[np.intp]:
+    """The leaf of each row, from answers (n_branches, n_rows) and the node where all start."""
     n_branches, n_rows = holds.shape
-    at = np.broadcast_to(np.asarray(node, dtype=np.intp), n_rows).copy()
+    at = np.full(n_rows, node, dtype=np.intp)
     columns = np.arange(n_rows)
-    while np.any(inside := at < n_branches):
-        rows = columns[inside]
-        at[rows] = 2 * at[rows] + np.where(holds[at[rows], rows], 1, 2)
+    top = node
+    while top < n_branches:  # all rows are on one level
+        at = 2 * at + 2 - holds[at, columns]
+        top = 2 * top + 1
     return at - n_branches
 
 
@@ -248,24 +249,23 @@ class Cut(NamedTuple):
         return min(max(wanted, self.low + inset), self.high - inset)
 
 
-def best_cut(scores: FloatArray, gains: FloatArray, wanted: float) -> Cut:
+def best_cut(
+    scores: FloatArray, gains: FloatArray, wanted: float, order: NDArray[np.intp] | None = None
+) -> Cut:
     """The cut of ``scores`` that maximises the sum of ``gains`` of the rows above it.
 
-    Of equal ones it is the gap nearest to ``wanted``.
+    Of equal ones it is the gap nearest to ``wanted``. ``order`` are the rows from the highest score
+    down, if they are known.
     """
-    order = np.argsort(-scores, kind="stable")
-    falling = scores[order]
+    order = np.argsort(-scores, kind="stable") if order is None else order
+    falling = np.concatenate([[np.inf], scores[order], [-np.inf]])
     totals = np.concatenate([[0.0], np.cumsum(gains[order])])
-    alike = OPTIONS.alike * (falling[0] - falling[-1]) if len(falling) else 0.0
-    apart = np.concatenate([[True], falling[:-1] - falling[1:] > alike, [True]])
-    high = np.concatenate([[np.inf], falling])[apart]
-    low = np.concatenate([falling, [-np.inf]])[apart]
-    totals = totals[apart]
+    alike = OPTIONS.alike * (falling[1] - falling[-2]) if len(order) else 0.0
+    apart = np.flatnonzero(falling[:-1] - falling[1:] > alike)
+    high, low, totals = falling[apart], falling[apart + 1], totals[apart]
     slack = 1e-9 * max(float(np.abs(gains).sum()), 1e-300)
-    best = totals >= totals.max() - slack
-    away = np.maximum(np.maximum(low - wanted, wanted - high), 0.0)
-    away[~best] = np.inf
-    found = int(np.argmin(away))
+    best = np.flatnonzero(totals >= totals.max() - slack)
+    found = best[np.argmin(np.maximum(low[best] - wanted, wanted - high[best]).clip(min=0.0))]
     return Cut(float(low[found]), float(high[found]), float(totals[found]))
 
 
@@ -305,38 +305,40 @@ def choose_walk(
         Votes of the leaves of the mixture, for leaves at which no row arrives.
     """
     n_branches, n_rows = scores.shape
-    cuts, columns = np.zeros(n_branches), np.arange(n_rows)
+    cuts = np.zeros(n_branches)
+    # Branches that look at no feature decide nothing about single rows.
+    asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
+    orders = {t: np.argsort(-scores[t], kind="stable") for t in asking}
     unit = votes.max(axis=0).sum() / max(n_rows, 1)
     prior = 1e-6 * unit * leaf_votes / max(float(leaf_votes.max()), 1e-300)
+    holds = scores > 0.0
 
     def classes_at() -> NDArray[np.intp]:
-        at = arrivals(scores > cuts[:, None])
-        total = prior.copy()
-        np.add.at(total.T, at, gains.T)
-        found: NDArray[np.intp] = np.argmax(total, axis=0)
+        at = arrivals(holds)
+        total = [np.bincount(at, gain, n_branches + 1) for gain in gains]
+        found: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
         return found
 
     classes = classes_at()
     for _ in range(OPTIONS.sweeps):
-        before = cuts.copy(), classes
-        for t in range(n_branches):
-            holds = scores > cuts[:, None]
-            rows = columns[_reached(holds, t)]
+        before, moved = classes, False
+        for t in asking:
+            rows = orders[t][_reached(holds, t)[orders[t]]]
             if not len(rows):
                 continue
-            sides = [
-                classes[arrivals(holds[:, rows], np.full(len(rows), 2 * t + side))]
-                for side in (1, 2)
-            ]
-            change = votes[sides[0], rows] - votes[sides[1], rows]
+            some = holds[:, rows]
+            left, right = (classes[arrivals(some, 2 * t + side)] for side in (1, 2))
+            change = votes[left, rows] - votes[right, rows]
             if not np.any(change):
                 continue
-            now = change[scores[t, rows] > cuts[t]].sum()
-            cut = best_cut(scores[t, rows], change, 0.0)
-            if cut.gain > now + 1e-9 * np.abs(change).sum():
+            ordered = np.arange(len(rows))
+            cut = best_cut(scores[t, rows], change, 0.0, ordered)
+            if cut.gain > change[some[t]].sum() + 1e-9 * np.abs(change).sum():
                 cuts[t] = cut.nearest(0.0)
+                holds[t] = scores[t] > cuts[t]
+                moved = True
         classes = classes_at()
-        if np.array_equal(before[0], cuts) and np.array_equal(before[1], classes):
+        if not moved and np.array_equal(before, classes):
             break
     return Chosen(cuts, classes)
 
@@ -435,8 +437,7 @@ def _rounded(
             values = np.array([scaling.restored(int(j), rows.features[j]) for j in used])
         at = np.flatnonzero(_reached(holds, t))
         sides = [
-            chosen.classes[arrivals(holds[:, at], np.full(len(at), 2 * t + side))] == wanted[at]
-            for side in (1, 2)
+            chosen.classes[arrivals(holds[:, at], 2 * t + side)] == wanted[at] for side in (1, 2)
         ]
         change = (sides[0].astype(float) - sides[1]) * rows.weights[at]
         slack = OPTIONS.changed * float(rows.weights.sum())

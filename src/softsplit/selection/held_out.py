@@ -130,7 +130,8 @@ class TestRows:
         if costs is not None:
             gains = decision_gains(costs[np.ix_(self._known, self._known)])
         scores, steepness = split_scores(tree, self.scaled), self.prepared.problem.steepness
-        if self.training is not None:
+        # A single question of two classes turns where the mixture does.
+        if self.training is not None and (len(scores) > 1 or tree.n_classes > 2):
             found = chosen_walk(tree, steepness, self.training, gains).predicted(scores)
         else:
             leaves = leaf_probabilities(scores, steepness)
