@@ -119,7 +119,7 @@ class DaskTable:
             mean = scaling.transform(self.moments.mean(factors)[None])[0]
         known = self.moments
         summary = FeatureSummary.known(known.low, known.high, mean, known.whole)
-        return Placed(scaling, rows, summary)
+        return Placed(scaling, rows, summary, class_factors=factors)
 
     def scaling(self, kind: str) -> Scaling:
         """As ``fit_scaling`` of all rows."""
