@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -76,6 +76,10 @@ bench-selection: rivals ## tree chosen by cross-validation beside other methods 
 	$(BIN)/python benchmarks/selection.py run $(ARGS)
 	$(BIN)/python benchmarks/selection.py run --larger $(ARGS)
 	$(BIN)/python benchmarks/selection.py table --document docs/results/selection.md
+
+bench-reading: rivals ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
+	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)
+	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md
 
 bench-scale: $(VENV)/.test ## many rows: PART=rows, threads, exponent, memory or cv
 	$(BIN)/python benchmarks/scale.py $(or $(PART),rows) $(ARGS)

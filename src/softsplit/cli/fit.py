@@ -61,6 +61,9 @@ def fit(
     encoding: options.Encoding = None,
     depth: options.Depth = None,
     strength: options.Strength = None,
+    max_features: options.MaxFeatures = None,
+    max_terms: options.MaxTerms = None,
+    max_questions: options.MaxQuestions = None,
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
@@ -106,6 +109,9 @@ def fit(
                 "scales": "auto" if scale is None else [scale.value],
                 "scopes": "auto" if scope is None else [scope.value],
                 "strengths": None if strength is None else [strength],
+                "max_features": max_features,
+                "max_terms": max_terms,
+                "max_questions": max_questions,
                 "selection": selection.value,
                 "class_weight": "balanced" if class_weight else None,
                 "scoring": metric,
@@ -145,6 +151,9 @@ def fit(
         n_jobs=jobs or -1,
         verbose=not quiet,
         groups=grouped(rows, groups),
+        max_features=max_features,
+        max_terms=max_terms,
+        max_questions=max_questions,
     )
     start = time.perf_counter()
     with option_advice(), heartbeat(quiet):

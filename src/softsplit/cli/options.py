@@ -130,6 +130,33 @@ Strength = Annotated[
         rich_help_panel=TREE,
     ),
 ]
+MaxFeatures = Annotated[
+    int | None,
+    typer.Option(
+        "--max-features",
+        min=1,
+        help="The best tree with at most so many columns of the table.",
+        rich_help_panel=TREE,
+    ),
+]
+MaxTerms = Annotated[
+    int | None,
+    typer.Option(
+        "--max-terms",
+        min=1,
+        help="The best tree with at most so many columns in a question.",
+        rich_help_panel=TREE,
+    ),
+]
+MaxQuestions = Annotated[
+    int | None,
+    typer.Option(
+        "--max-questions",
+        min=1,
+        help="The best tree with at most so many questions.",
+        rich_help_panel=TREE,
+    ),
+]
 ScaleOption = Annotated[
     ScaleName | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),

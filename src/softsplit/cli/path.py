@@ -38,6 +38,9 @@ def path(
             rich_help_panel=options.TREE,
         ),
     ] = None,
+    max_features: options.MaxFeatures = None,
+    max_terms: options.MaxTerms = None,
+    max_questions: options.MaxQuestions = None,
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
@@ -73,6 +76,9 @@ def path(
         random_state=seed,
         effort=effort,
         groups=grouped(rows, groups),
+        max_features=max_features,
+        max_terms=max_terms,
+        max_questions=max_questions,
     )
     with heartbeat(quiet):
         walked = walk_path(

@@ -107,6 +107,9 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     offset: float = 1e-5
     feature_types: Any = None
     groups: Any = None
+    max_features: int | None = None
+    max_terms: int | None = None
+    max_questions: int | None = None
     solver: str | Solver = "native"
     n_starts: int = 10
     effort: str | float = "balanced"

@@ -120,6 +120,15 @@ class SoftTreeClassifier(SoftTreeBase):
         Columns of X, by names or positions, that are selected together: the global penalty counts
         such a group as one feature, as it does all columns that a variable of a table becomes.
         With False every column of the problem is a feature of its own.
+    max_features : int, optional
+        Most columns of X that the tree may use; a group counts as one. With this and the next two
+        the tree is the best one that was found within the limits, not a larger one that was cut:
+        see docs/sizes.md. They need loss "log" with penalty "count"; strengths apply as usual, so
+        that the tree may be smaller than the limits.
+    max_terms : int, optional
+        Most columns of X in one question, counted in the same way.
+    max_questions : int, optional
+        Most questions, which are branches that look at a column.
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
         Work of the native solver as a multiple of the default: 0.2, 1 and 5 by name. With loss
         "cost" the search stops when the estimated chance of a better tree is below a threshold

@@ -149,6 +149,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         With 1 or more, a line on standard error for each candidate.
     loss, decision, engine, feature_types, groups, effort, device
         As in ``SoftTreeClassifier``.
+    max_features, max_terms, max_questions
+        As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
     rare_classes : {"auto", "argmax"}, default="auto"
@@ -235,7 +237,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
         given = self.strengths, self.n_strengths
         fractions = make_fractions(*given, unit, loss, formulation)
-        axes["depth"] = make_depths(self.depths, len(rows.classes), n_rows, formulation.choice)
+        axes["depth"] = make_depths(
+            self.depths, len(rows.classes), n_rows, formulation.choice, self.max_questions
+        )
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
         run, n_all = run.ready(), whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows

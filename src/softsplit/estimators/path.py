@@ -26,6 +26,7 @@ from softsplit.selection import assessment
 from softsplit.selection.assessment import Assessment, PathTrainer
 from softsplit.selection.cross_validation import solve_fold_path
 from softsplit.selection.strengths import (
+    Pair,
     PathScope,
     bound_grid,
     given_grid,
@@ -36,12 +37,12 @@ from softsplit.selection.strengths import (
 )
 from softsplit.solvers import Budget, Solution
 from softsplit.support import options
-from softsplit.support.arguments import MOST_RUNS, positive_integer
+from softsplit.support.arguments import MOST_RUNS, one_of, positive_integer
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
-from softsplit.training.preparation import prepare
+from softsplit.training.preparation import Prepared, prepare
 from softsplit.training.regularisation_path import solve_path
 from softsplit.training.run import watched
 
@@ -110,13 +111,14 @@ def strength_path(
     *,
     estimator: SoftTreeClassifier | None = None,
     strengths: Sequence[float] | Literal["paper"] | None = None,
+    by: Literal["strength", "n_features"] = "strength",
     scope: PathScope = "global",
     n_points: int = 14,
     keep: int = 3,
     sample_weight: Any = None,
     device: str | None = None,
 ) -> StrengthPathResult:
-    """Trees for a whole range of strengths, from weak to strong.
+    """Trees for a whole range of strengths, from weak to strong, or of numbers of features.
 
     With loss="log" trees of all strengths are taken from the path of each start, and the best few
     at each strength are finished; no start is begun in the second half of a time limit. With
@@ -137,10 +139,14 @@ def strength_path(
         Proposition 1, at which the all-zero tree is stationary, down to a thousandth of it
         (or the paper's, where the class rates leave no such bound); with loss="log", parts of the
         loss of a tree that uses no feature, under "count" from 0.0008 to 0.3.
+    by : {"strength", "n_features"}
+        With "n_features", the best trees of at most ``n_points``, ..., 2, 1 features
+        (docs/sizes.md), all at one strength: that of the estimator or, where it is "auto", the
+        weakest of the default grid, so that the number decides. It needs the penalty "count".
     scope : {"global", "local", "both"}
         Which strength is walked; "both" visits every pair of the grid.
     n_points : int
-        Length of the default grid.
+        Length of the default grid, or the largest number of features.
     keep : int
         Trees carried from one strength to the next; of no meaning where each start has a path.
     device : str, optional
@@ -156,6 +162,8 @@ def strength_path(
         raise ValueError("penalty=None has no strength to walk along; name a penalty.")
     if scope not in ("local", "global", "both"):
         raise ValueError(f"scope must be 'local', 'global' or 'both', got {shown(scope)}.")
+    if one_of("by", by, ("strength", "n_features")) == "n_features" and strengths is not None:
+        raise ValueError("by='n_features' takes no strengths; name those of the estimator.")
     settings.make_scale(base.scale, auto=True)
     run = training_run(base)
     prepared = prepare(model_settings(base, X), training_rows(base, X, y, sample_weight))
@@ -169,6 +177,9 @@ def strength_path(
     counts = prepared.problem.penalties.counts
     follows = STRENGTHS.local_part if counts and is_auto(base.local_strength) else 0.0
     pairs = grid_pairs(grid, scope, prepared.problem, follows)
+    if by == "n_features":
+        one, sizes = _weak(base, prepared), _numbers_of_features(prepared, n_points)
+        pairs = [[one] * len(sizes)]
     wanted = sum(map(len, pairs))
     on_device = prepared.settings.device
     if on_device is not None:
@@ -183,6 +194,8 @@ def strength_path(
             if points and run.budget.exhausted:
                 break
             along = [prepared.with_strengths(*pair) for pair in row]
+            if by == "n_features":
+                along = [one.with_features(n) for one, n in zip(along, sizes, strict=True)]
             problems = [point.problem for point in along]
             common: dict[str, Any] = {
                 "n_starts": run.n_starts, "seed": run.seed, "budget": run.budget,
@@ -205,6 +218,24 @@ def strength_path(
         said += f", {unfinished} of them as far as they had come." if unfinished else "."
         warnings.warn(CutShortWarning("strength_path", said, run.budget.stopped), stacklevel=2)
     return StrengthPathResult(tuple(points))
+
+
+def _weak(base: SoftTreeClassifier, prepared: Prepared) -> Pair:
+    """Return the strengths of an estimator; for "auto", the weakest that are usual."""
+    local, global_ = prepared.problem.penalties.strengths
+    if is_auto(base.global_strength):
+        global_ = STRENGTHS.count_fractions[0] * strength_unit(prepared.problem)
+        local = STRENGTHS.local_part * global_ if is_auto(base.local_strength) else local
+    return local, global_
+
+
+def _numbers_of_features(prepared: Prepared, most: int) -> list[int]:
+    """Return the numbers of features of a path by size, the largest first."""
+    problem = prepared.problem
+    if not problem.penalties.counts:
+        raise ValueError("by='n_features' needs loss='log' and penalty='count'.")
+    known = problem.n_features if problem.groups is None else len(problem.groups.sizes)
+    return [*range(min(most, known, problem.limits.features or known), 0, -1)]
 
 
 def path_trees(

@@ -37,7 +37,7 @@ from softsplit.problem.loss import LogLoss, Loss
 from softsplit.solvers.base import Solver
 from softsplit.solvers.elimination.screening import noise_threshold
 from softsplit.solvers.elimination.solver import EliminationSolver
-from softsplit.support.arguments import positive_number
+from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.tree.parameters import Topology
@@ -142,6 +142,13 @@ class LikelihoodFormulation(Formulation):
 
     def bounds(self, n_features: int, n_branches: int) -> Bounds:
         return Bounds.free(n_features, n_branches)
+
+    def resolved(self, settings: ModelSettings, n_classes: int) -> ModelSettings:
+        """A tree of so many questions needs no more levels than these."""
+        found, most = super().resolved(settings, n_classes), settings.max_questions
+        if most is None or not is_auto(settings.depth):
+            return found
+        return replace(found, depth=min(found.depth, positive_integer("max_questions", most)))
 
     def depth(self, depth: Any, n_classes: int) -> Any:
         if not is_auto(depth):

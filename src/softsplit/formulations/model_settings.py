@@ -34,6 +34,9 @@ class ModelSettings:
     ridge: Any = 1.0
     device: Any = None
     decision: Any = "auto"
+    max_features: Any = None
+    max_terms: Any = None
+    max_questions: Any = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:

@@ -21,8 +21,9 @@ from softsplit.problem.penalties import (
     logarithmic,
     power,
 )
+from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers import Solver, registry
-from softsplit.support.arguments import positive_number
+from softsplit.support.arguments import positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import refuse_masked
 from softsplit.support.messages import shown
@@ -146,6 +147,24 @@ def _surrogate(penalty: Any, sharpness: Any, exponent: Any, offset: Any) -> Surr
     if penalty == "log":
         return logarithmic(positive_number("offset", offset))
     return linear()
+
+
+def make_limits(
+    penalties: PenaltyPair, max_features: Any, max_terms: Any, max_questions: Any
+) -> SizeLimits:
+    """The checked limits of the size of a tree."""
+    given = {
+        "max_features": max_features, "max_terms": max_terms, "max_questions": max_questions,
+    }  # fmt: skip
+    named = [name for name, value in given.items() if value is not None]
+    checked = [None if v is None else positive_integer(name, v) for name, v in given.items()]
+    if named and not penalties.counts:
+        raise ValueError(
+            f"{named[0]} needs loss='log' and penalty='count', by which features are "
+            "removed one by one; with other settings raise the strength until the tree is small "
+            "enough."
+        )
+    return SizeLimits(*checked)
 
 
 def make_costs(cost_matrix: ArrayLike, n_classes: int) -> FloatArray:

@@ -71,6 +71,7 @@ PARAMETERS = (
     "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
     "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
+    "max_features", "max_terms", "max_questions",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 

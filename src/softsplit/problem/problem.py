@@ -48,6 +48,7 @@ from softsplit.problem.leaves import (
 )
 from softsplit.problem.loss import Evaluation, Loss
 from softsplit.problem.penalties import Groups, PenaltyPair
+from softsplit.problem.size_limits import NO_LIMITS, SizeLimits, tree_size
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Block, Topology, TreeParameters
 
@@ -98,6 +99,8 @@ class TrainingProblem:
         Those of the weights and thresholds; [-1, 1] if not given. One box fits trees of any shape.
     ridge : float
         Factor of half the squared weights.
+    limits : SizeLimits
+        The largest size of a tree; a solver that cannot keep to it must not be given any.
     """
 
     rows: RowEngine
@@ -111,6 +114,7 @@ class TrainingProblem:
     proximal: Proximal | None = None
     bounds: Bounds = None  # type: ignore[assignment]  # set below
     ridge: float = 0.0
+    limits: SizeLimits = NO_LIMITS
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -158,6 +162,10 @@ class TrainingProblem:
     def n_used(self, kept: NDArray[np.bool_]) -> float:
         """Return the number of features, or groups, with a coefficient in the mask ``kept``."""
         return float(np.sum(np.any(self.penalties.global_.rows(kept.astype(float)), axis=1)))
+
+    def allows(self, parameters: TreeParameters) -> bool:
+        """Whether a tree is within the limits of its size."""
+        return not self.limits or self.limits.allow(tree_size(parameters.weights != 0, self.groups))
 
     @property
     def groups(self) -> Groups | None:

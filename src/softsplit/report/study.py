@@ -81,6 +81,8 @@ class FitOptions:
         Whether progress is shown.
     groups : sequence of sequences of str, optional
         Columns that are selected together; see ``SoftTreeClassifier``.
+    max_features, max_terms, max_questions : int, optional
+        Limits of the size of the tree, as in ``SoftTreeClassifier``.
     """
 
     depth: int | None = None
@@ -99,6 +101,9 @@ class FitOptions:
     n_jobs: int | None = None
     verbose: bool = False
     groups: Sequence[Sequence[str]] | None = None
+    max_features: int | None = None
+    max_terms: int | None = None
+    max_questions: int | None = None
 
     @property
     def classes(self) -> dict[str, Any]:
@@ -111,13 +116,16 @@ class FitOptions:
 
     @property
     def run(self) -> dict[str, Any]:
-        """What estimators are told about the run."""
+        """What estimators are told about the run, about columns and about sizes."""
         return {
             "effort": self.effort,
             "random_state": self.seed,
             "n_jobs": self.n_jobs,
             "verbose": int(self.verbose),
             "groups": self.groups,
+            "max_features": self.max_features,
+            "max_terms": self.max_terms,
+            "max_questions": self.max_questions,
         }
 
 

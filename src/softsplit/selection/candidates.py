@@ -66,8 +66,13 @@ def make_axes(
     }
 
 
-def make_depths(depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules) -> list[int]:
-    """Return depths in ascending order; "auto" depends on the numbers of classes and rows."""
+def make_depths(
+    depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules, max_questions: int | None = None
+) -> list[int]:
+    """Return depths in ascending order; "auto" depends on the numbers of classes and rows.
+
+    A tree of so many questions needs no more levels than these.
+    """
     smallest = Topology.for_classes(n_classes).depth
     if not isinstance(depths, str):
         values = sorted({positive_integer("depths", d) for d in _values("depths", depths)})
@@ -80,7 +85,8 @@ def make_depths(depths: Any, n_classes: int, n_rows: int, choice: ChoiceRules) -
     if depths != "auto":
         raise ValueError(f"depths must be 'auto' or a sequence of integers, got {shown(depths)}.")
     deepest = max(smallest + 1, int(np.log2(max(n_rows / choice.rows_per_leaf, 1))))
-    return list(range(smallest, deepest + 1))
+    deepest = min(deepest, max_questions or deepest)
+    return list(range(min(smallest, deepest), deepest + 1))
 
 
 def make_fractions(

@@ -145,7 +145,8 @@ class Solution:
         parameters = problem.pin(parameters)
         found = problem.evaluate_cost(parameters)
         residuals = kkt(problem, parameters, found=found)
-        if status.usable and not residuals.violation <= FEASIBLE:
+        feasible = residuals.violation <= FEASIBLE and problem.allows(parameters)
+        if status.usable and not feasible:
             status = Status.INFEASIBLE
         if status in (Status.OPTIMAL, Status.ACCEPTABLE):
             close = residuals.residual <= tol * problem.cost_unit
@@ -317,7 +318,7 @@ class UnsupportedProblem(ValueError):
 
 
 class Path(Protocol):
-    """Trees that one start leads to, for problems that differ in strengths and ridge only."""
+    """Trees that one start leads to, for problems that differ in strengths, ridge and limits."""
 
     @property
     def winner(self) -> TreeParameters | None:

@@ -36,6 +36,7 @@ from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import ExpectedCost, LogLoss
 from softsplit.problem.penalties import PenaltyPair, Surrogate, counting, exponential
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.size_limits import SizeLimits
 from softsplit.reading.importance import add_spreads
 from softsplit.reading.row_pass import RowPlan
 from softsplit.solvers import (
@@ -54,6 +55,7 @@ from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.path import pruning_steps
 from softsplit.solvers.elimination.race import grown, single_leaf
 from softsplit.solvers.elimination.second_order import inverse_fisher
+from softsplit.solvers.elimination.splicing import Splicing
 from softsplit.solvers.elimination.support_tree import SupportTree
 from softsplit.solvers.starts.rules import draw_start
 from softsplit.support import options
@@ -471,6 +473,7 @@ def _fisher() -> None:
 def _prices() -> None:
     descents, support = _descents()
     pruning_steps(support, descents.rows, 1.0, 1)
+    Splicing(descents, SizeLimits(features=1)).tree(support)
 
 
 def _growth() -> None:

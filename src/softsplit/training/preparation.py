@@ -355,6 +355,15 @@ class Prepared:
         rows = rows.with_columns(np.concatenate(used))
         return self._on(rows), [moved(tree, columns, rows.columns) for tree, columns in known]
 
+    def with_features(self, most: int) -> Prepared:
+        """Return the same problem and settings for trees of at most ``most`` features."""
+        limits = replace(self.problem.limits, features=most)
+        return replace(
+            self,
+            settings=replace(self.settings, max_features=most),
+            problem=replace(self.problem, limits=limits),
+        )
+
     def tree(
         self, solution: Solution, zero_threshold: float, *, importances: bool = True
     ) -> TreeModel:
@@ -494,6 +503,9 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         exponent=settings.exponent,
         offset=settings.offset,
     )
+    limits = parse.make_limits(
+        penalties, settings.max_features, settings.max_terms, settings.max_questions
+    )
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
     units = formulation.units(settings, kind, engine.n_features, row_unit)
     problem = TrainingProblem(
@@ -505,6 +517,7 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         steepness=units.steepness,
         bounds=formulation.bounds(engine.n_features, topology.n_branches),
         ridge=units.ridge,
+        limits=limits,
     )
     return Prepared(
         settings,

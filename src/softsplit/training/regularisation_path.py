@@ -196,7 +196,8 @@ def _share_trees(problems: Sequence[TrainingProblem], best: list[Solution], budg
     """Replace the tree of a problem by that of a neighbour where the latter is better there."""
     forward = [(i, i - 1) for i in range(1, len(best))]
     for here, there in forward + [(b, a) for a, b in reversed(forward)]:
-        if problems[here].objective(best[there].parameters) < best[here].objective:
+        known, problem = best[there].parameters, problems[here]
+        if problem.allows(known) and problem.objective(known) < best[here].objective:
             best[here] = _as_it_is(problems[here], best[there], budget)
 
 

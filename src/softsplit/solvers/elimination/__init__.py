@@ -5,8 +5,9 @@ Read in this order:
 1. ``options.py``: what each algorithm is told, with the reason for every number.
 2. ``solver.py``: ``EliminationSolver``, and ``EliminationRun``, all phases of one start.
 3. ``path.py``: backward elimination, the heart of the method; ``deletion_costs.py`` below it.
-4. ``race.py``: successive halving among starts and grown trees; ``screening.py``: on which columns.
-5. ``support_tree.py`` and ``objective.py``: a tree with its mask, and the function it minimises.
+4. ``splicing.py``: limits of the size, before a path begins.
+5. ``race.py``: successive halving among starts and grown trees; ``screening.py``: on which columns.
+6. ``support_tree.py`` and ``objective.py``: a tree with its mask, and the function it minimises.
 
 A change of what is removed, or in which order, needs 1 to 3 alone. The rest is optimisation:
 

@@ -218,9 +218,7 @@ def _estimates(
     gains: FloatArray, root: FloatArray,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray, FloatArray]:  # fmt: skip
     """As ``deletion_costs``, with quadratic estimates of all costs."""
-    slopes = gains * gates * (1.0 - gates) / root
-    curvatures = (slopes * slopes * rows.weights) @ (rows.features * rows.features).T
-    estimates = 0.5 * support * curvatures * splits[:, :-1] ** 2
+    estimates = support * quadratic_costs(splits, rows, gates, gains, root)
     counts, (branches, columns) = support.sum(axis=0), np.nonzero(support)
     several = np.flatnonzero(counts > 1)
     saved = np.where(counts == 1, 1.0 + FEATURE_SIZE, 1.0)[columns]
@@ -231,6 +229,47 @@ def _estimates(
         np.concatenate([costs, whole]),
         np.concatenate([saved, counts[several] + FEATURE_SIZE]),
     )
+
+
+def quadratic_costs(
+    splits: FloatArray, rows: StandardisedRows, gates: FloatArray, gains: FloatArray,
+    root: FloatArray,
+) -> FloatArray:  # fmt: skip
+    """Return the estimated cost of every coefficient, (n_branches, n_columns)."""
+    slopes = gains * gates * (1.0 - gates) / root
+    curvatures = (slopes * slopes * rows.weights) @ (rows.features * rows.features).T
+    found: FloatArray = 0.5 * curvatures * splits[:, :-1] ** 2
+    return found
+
+
+@compiled
+def root_values(scores, starts, leaves):  # type: ignore[no-untyped-def]
+    """Return V of every row, (n_rows,), from the scores (n_branches, n_rows)."""
+    n_branches, n_rows = scores.shape
+    root, tiles, powers = np.empty(n_rows), np.empty((3, n_branches, TILE)), np.empty(TILE)
+    left, right, bits = tiles[0], tiles[1], powers.view(np.int64)
+    for begin in range(0, n_rows, TILE):
+        size = min(TILE, n_rows - begin)
+        for t in range(n_branches):
+            open_gates(scores[t], begin, size, 1.0, left[t], right[t], powers, bits)
+        lift_values(left, right, 0, leaves, starts, begin, size, tiles[2])
+        for i in range(size):
+            root[begin + i] = max(tiles[2, 0, i], TINY_PROBABILITY)
+    return root
+
+
+def removal_cost(
+    splits: FloatArray, rows: StandardisedRows, known: Routed, out: NDArray[np.bool_], ridge: float
+) -> float:
+    """Return the cost of removing the coefficients ``out``, (n_branches, n_columns), at once."""
+    scores, _, _, root, leaves, _ = known
+    branches, columns = np.flatnonzero(out.any(axis=1)), np.flatnonzero(out.any(axis=0))
+    removed = (splits[:, :-1] * out)[np.ix_(branches, columns)]
+    scores = scores.copy()
+    scores[branches] -= removed @ rows.features[columns]
+    changed = root_values(scores, rows.starts, leaves)
+    cost = float(rows.weights @ np.log(root / changed))
+    return cost - 0.5 * ridge * float(np.sum(removed**2))
 
 
 def saturation_costs(

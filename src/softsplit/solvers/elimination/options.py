@@ -192,6 +192,35 @@ class PathOptions:
 
 
 @dataclass(frozen=True)
+class SplicingOptions:
+    """Trees within limits of their size.
+
+    Attributes
+    ----------
+    share : float
+        Part of what exceeds a limit that a round removes.
+    outs, ins : int
+        The cheapest features of a tree for which an exchange is tried, and the most promising
+        columns that are tried in the place of each.
+    steps, decrease : int, float
+        L-BFGS steps of a tree in which a feature was exchanged.
+    least_gain : float
+        An exchange must lower the value by this part of the noise threshold of a feature: what is
+        less is as likely an accident of the rows.
+    rounds : int
+        Most exchanges.
+    """
+
+    share: float = 0.25
+    outs: int = 3
+    ins: int = 2
+    steps: int = 10
+    decrease: float = 1e-5
+    least_gain: float = 0.02
+    rounds: int = 12
+
+
+@dataclass(frozen=True)
 class FinalOptions:
     """The last descents of the trees that were taken from a path.
 
@@ -412,6 +441,7 @@ class EliminationOptions:
     growth: GrowthOptions = field(default_factory=GrowthOptions)
     screening: ScreeningOptions = field(default_factory=ScreeningOptions)
     path: PathOptions = field(default_factory=PathOptions)
+    splicing: SplicingOptions = field(default_factory=SplicingOptions)
     final: FinalOptions = field(default_factory=FinalOptions)
     fisher: FisherOptions = field(default_factory=FisherOptions)
     newton: NewtonOptions = field(default_factory=NewtonOptions)

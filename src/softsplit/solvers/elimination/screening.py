@@ -213,15 +213,10 @@ def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[n
     """Return the columns above the null threshold in a branch of ``tree``, or in a new split of a
     leaf; in a branch they count only where bounds allow the step."""
     rows, options = descents.rows, descents.options.screening
-    scores = tree.splits[:, :-1] @ rows.features[tree.columns] + tree.splits[:, -1:]
-    left, right = gate_probabilities(scores, 1.0)
+    left, right = _gates(tree, rows)
     labels, columns = _labels(rows), rows.features
-    leaves = np.exp(tree.log_odds - tree.log_odds.max(axis=0))
-    shares, squares = leaves / leaves.sum(axis=0), columns**2
-    slopes = branch_slopes(left, right, shares, labels, rows.weights)
-    found = score_statistics(columns, squares, *slopes)
-    allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(found.change)
-    best = np.where(allowed, found.gains, 0.0).max(axis=1)
+    squares = columns**2
+    best = branch_gains(tree, descents, squares).max(axis=1)
     for arriving in node_reach(left, right)[len(left) :]:  # one leaf at a time: classes are many
         if descents.budget.exhausted:
             break
@@ -232,6 +227,24 @@ def conditional_screening(tree: SupportTree, descents: RowDescents) -> NDArray[n
     threshold = _null_threshold(len(columns) * len(left), options)
     above: NDArray[np.bool_] = best / score_unit(rows) > threshold
     return above
+
+
+def branch_gains(tree: SupportTree, descents: RowDescents, squares: FloatArray) -> FloatArray:
+    """Return the gain of each column in each branch of ``tree``, (n_columns, n_branches).
+
+    It is zero where bounds do not allow the step; ``squares`` are those of the columns.
+    """
+    rows, (left, right) = descents.rows, _gates(tree, descents.rows)
+    leaves = np.exp(tree.log_odds - tree.log_odds.max(axis=0))
+    slopes = branch_slopes(left, right, leaves / leaves.sum(axis=0), _labels(rows), rows.weights)
+    found = score_statistics(rows.features, squares, *slopes)
+    allowed = descents.bounds.restrict(branches=slice(len(left))).allows_step(found.change)
+    return np.where(allowed, found.gains, 0.0)
+
+
+def _gates(tree: SupportTree, rows: StandardisedRows) -> tuple[FloatArray, FloatArray]:
+    scores = tree.splits[:, :-1] @ rows.features[tree.columns] + tree.splits[:, -1:]
+    return gate_probabilities(scores, 1.0)
 
 
 def _labels(rows: StandardisedRows) -> NDArray[np.intp]:

@@ -22,6 +22,7 @@ import numpy as np
 from softsplit.problem.leaves import RATE_SLACK
 from softsplit.problem.penalties import PenaltyPair, linear
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, Start, Status
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import Shrinkage
@@ -31,6 +32,7 @@ from softsplit.solvers.elimination.penalised import Penalised, with_rates
 from softsplit.solvers.elimination.race import race
 from softsplit.solvers.elimination.screening import feature_noise_threshold, screened_race
 from softsplit.solvers.elimination.second_order import sharpened
+from softsplit.solvers.elimination.splicing import Splicing, cut
 from softsplit.solvers.elimination.support_tree import FEATURE_SIZE, SupportTree
 from softsplit.tree.parameters import TreeParameters
 
@@ -140,7 +142,7 @@ class EliminationRun:
         )
         self._starts = [SupportTree.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._winner: SupportTree | None = None
-        self._path: EliminationPath | None = None
+        self._paths: dict[SizeLimits, EliminationPath] = {}
         # Trees of the path are known by their identity: the last point of each, its ends (for each
         # ridge, tightness and choice of rows), and its parameters in the units of the problem.
         self._last: dict[int, SupportTree] = {}
@@ -152,10 +154,10 @@ class EliminationRun:
         found: list[Solution] = []
         with self.budget.interruptible(), suppress(OutOfBudget):
             if self._winner is None:
-                self._winner = self._race()
-            if self._path is None:
-                self._path = EliminationPath(self.few, self._winner, class_shares(self.problem))
+                self._winner = self._race(problems[0].limits)
             for problem in problems:
+                if problem.limits not in self._paths:
+                    self._paths[problem.limits] = self._path_from(self._winner, problem.limits)
                 end = self._finished(problem, self._winner, tight)
                 if tight:
                     found.append(self._measured(problem, end.tree, end.status))
@@ -189,7 +191,7 @@ class EliminationRun:
         trees = [SupportTree.of(found.parameters, problem)]
         if problem.penalties.counts:
             with suppress(OutOfBudget):
-                ranked = sorted(self._points(), key=self._criterion(problem))
+                ranked = sorted(self._points(problem), key=self._criterion(problem))
                 trees += [point.tree for point in ranked]
         # The constant tree meets any rates, at a cost that the path does not know: tried last.
         trees.sort(key=lambda tree: tree.n_coefficients == 0)
@@ -205,7 +207,7 @@ class EliminationRun:
 
     # --- race -------------------------------------------------------------------------------------
 
-    def _race(self) -> SupportTree:
+    def _race(self, limits: SizeLimits) -> SupportTree:
         """Return the winner of the race; a tree that was given keeps its zeros."""
         if self.start.rule == "given" and len(self._starts) == 1:
             return self._starts[0]
@@ -222,16 +224,24 @@ class EliminationRun:
         if screened is not None and self.problem.n_features > self.options.screening.most_columns:
             return screened
         unscreened = race(self.few, self._starts, grow=grow, shallower=known)
-        return unscreened if screened is None else self._better(screened, unscreened)
+        return unscreened if screened is None else self._better(screened, unscreened, limits)
 
-    def _better(self, screened: SupportTree, unscreened: SupportTree) -> SupportTree:
+    def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath:
+        """Return the path that begins at ``winner``, all of it within ``limits``."""
+        if limits:
+            winner = Splicing(self.few, limits).tree(winner)
+        return EliminationPath(self.few, winner, class_shares(self.problem))
+
+    def _better(
+        self, screened: SupportTree, unscreened: SupportTree, limits: SizeLimits
+    ) -> SupportTree:
         """Return the better of the two winners, judged at the noise threshold.
 
         Prefer ``screened`` unless the path of the other is better by more than that threshold.
         """
-        shares, threshold = class_shares(self.problem), feature_noise_threshold(self.few.rows)
-        paths = [EliminationPath(self.few, tree, shares) for tree in (screened, unscreened)]
+        threshold = feature_noise_threshold(self.few.rows)
         try:
+            paths = [self._path_from(tree, limits) for tree in (screened, unscreened)]
             least = [
                 min(point.objective(threshold / FEATURE_SIZE, threshold) for point in path.all())
                 for path in paths
@@ -239,7 +249,7 @@ class EliminationRun:
         except OutOfBudget:  # a winner is not lost
             return screened
         chosen = 1 if least[1] < least[0] - threshold else 0
-        self._path = paths[chosen]
+        self._paths[limits] = paths[chosen]
         return (screened, unscreened)[chosen]
 
     # --- choice of a point of the path ------------------------------------------------------------
@@ -267,11 +277,9 @@ class EliminationRun:
         A later point has a larger value and at least one coefficient of one feature, or is the
         constant tree, which is known from the beginning: this bounds its objective from below.
         """
-        if self._path is None:
-            raise OutOfBudget
         one = problem.penalties.local.strength + problem.penalties.global_.strength
         added = min(0.0, self._ridge_cost(problem))
-        return self._path.up_to(
+        return self._path_of(problem).up_to(
             self._criterion(problem), lambda point: point.value + one + added * point.squares
         )
 
@@ -289,16 +297,19 @@ class EliminationRun:
     def _path_ridge(self) -> float:
         return self.options.path.ridge * self.few.unit
 
-    def _points(self) -> list[EliminationPoint]:
-        """Return all points of the path."""
-        if self._path is None:
+    def _path_of(self, problem: TrainingProblem) -> EliminationPath:
+        if problem.limits not in self._paths:
             raise OutOfBudget
-        return self._path.all()
+        return self._paths[problem.limits]
+
+    def _points(self, problem: TrainingProblem) -> list[EliminationPoint]:
+        """Return all points of the path."""
+        return self._path_of(problem).all()
 
     def _sparse_starts(self, problem: TrainingProblem) -> list[SupportTree]:
         """Return the best tree of the path for each number of branches in use, on all columns."""
         best: dict[int, tuple[float, TreeParameters]] = {}
-        for point in self._points():
+        for point in self._points(problem):
             tree = point.tree.parameters(problem)
             n_used, cost = int(np.sum(np.any(tree.weights != 0, axis=0))), problem.objective(tree)
             if n_used not in best or cost < best[n_used][0]:
@@ -396,9 +407,12 @@ class EliminationRun:
 
     def _so_far(self, problem: TrainingProblem) -> SupportTree:
         """Return what there is when the budget ends, or the constant tree if that is better."""
+        path = self._paths.get(problem.limits)
         tree = self._winner or self._starts[0]
-        if self._path is not None and self._path.found:
-            tree = min(self._path.found, key=self._criterion(problem)).tree
+        if path is not None and path.found:
+            tree = min(path.found, key=self._criterion(problem)).tree
+        elif problem.limits:
+            tree = cut(tree, problem.limits)
         trees = (tree, tree.constant(class_shares(problem)))
         return min(trees, key=lambda one: problem.objective(one.parameters(problem)))
 

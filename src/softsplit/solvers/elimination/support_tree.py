@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
+from softsplit.problem.size_limits import TreeSize, tree_size
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -116,6 +117,12 @@ class SupportTree:
         )
 
     @property
+    def tree_size(self) -> TreeSize:
+        """Features, terms of the longest question, and questions of the support."""
+        some = None if self.groups is None else Groups(self.group_of)
+        return tree_size(self.support.T, some)
+
+    @property
     def size(self) -> float:
         """Coefficients, and FEATURE_SIZE for each feature or group: what elimination lowers."""
         return self.n_coefficients + FEATURE_SIZE * self.n_features
@@ -173,6 +180,17 @@ class SupportTree:
         support = np.ones((len(self.splits), len(columns)), dtype=bool) & ~self.saturated[:, None]
         support[:, known] = self.support[:, at]
         return SupportTree(splits, self.log_odds, np.arange(len(columns)), support, self.saturated)
+
+    def with_columns(self, columns: NDArray[np.intp], branches: NDArray[np.intp]) -> SupportTree:
+        """Return the tree with more ``columns``, whose weights may move in some ``branches``."""
+        every = np.union1d(self.columns, columns)
+        old, new = np.searchsorted(every, self.columns), np.searchsorted(every, columns)
+        splits = np.zeros((len(self.splits), len(every) + 1))
+        splits[:, old], splits[:, -1] = self.splits[:, :-1], self.splits[:, -1]
+        support = np.zeros((len(self.splits), len(every)), dtype=bool)
+        support[:, old] = self.support
+        support[np.ix_(branches, new)] = True
+        return SupportTree(splits, self.log_odds, every, support, self.saturated, self.groups)
 
     def with_support(self, support: NDArray[np.bool_]) -> SupportTree:
         """Return the tree with a smaller support."""

@@ -1,0 +1,262 @@
+"""The best tree within limits of its size: removal until they hold, then exchanges.
+
+**Removal.** While a tree has too many questions, features or terms in a question, a round removes a
+part of the excess, that of least deletion cost (deletion_costs.py), and refits the rest. Nothing
+else is removed: within the limits a tree keeps all coefficients that it can use, and the path that
+begins there (path.py) chooses among them.
+
+**Exchanges.** What was removed early may be worth more than what is left. So each of the cheapest
+features is taken out in turn, the rest is refitted, and the columns of the largest score statistics
+there (screening.py) are tried in its place. The first tree of a lower value is kept, and so on,
+until no exchange helps: splicing, by which Zhu, Wen, Zhu, Zhang and Wang (2020) find best subsets
+of linear models. They take the score statistics with the feature still in the model, where its
+substitutes have none. Terms of a question are exchanged in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.size_limits import SizeLimits
+from softsplit.solvers.base import OutOfBudget
+from softsplit.solvers.elimination.deletion_costs import (
+    quadratic_costs,
+    removal_cost,
+    routed,
+    saturation_costs,
+)
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.path import saturate_idle, without_negligible
+from softsplit.solvers.elimination.screening import branch_gains, feature_noise_threshold
+from softsplit.solvers.elimination.support_tree import SupportTree, removed_branches
+from softsplit.support.arrays import FloatArray
+
+Mask = NDArray[np.bool_]
+
+
+class Term(NamedTuple):
+    """Coefficients that leave a tree together: a group of columns in some branches.
+
+    Attributes
+    ----------
+    cost : float
+        Deletion cost.
+    group : int
+        Number of the group of the problem.
+    branches : tuple of int
+        One branch, or all that use the group.
+    whole : bool
+        Whether the feature leaves the tree.
+    """
+
+    cost: float
+    group: int
+    branches: tuple[int, ...]
+    whole: bool
+
+
+class Splicing:
+    """Trees within ``limits`` on the rows of ``descents``."""
+
+    def __init__(self, descents: RowDescents, limits: SizeLimits) -> None:
+        self.descents, self.limits, self.options = descents, limits, descents.options.splicing
+        self._ridge = Shrinkage(descents.options.path.ridge * descents.unit)
+        self._squares: FloatArray | None = None
+
+    def tree(self, start: SupportTree) -> SupportTree:
+        """Return the best tree within the limits that ``start`` leads to.
+
+        If the budget ends during the exchanges, the best so far is returned.
+        """
+        tree = replace(start, groups=self.descents.problem.groups)
+        tree = without_negligible(tree, self.descents.options.path.negligible)
+        tree = saturate_idle(self.descents, tree).compact()
+        while tree.n_coefficients and not self.limits.allow(tree.tree_size):
+            tree = self._smaller(*self._refitted(tree)[:1])
+            tree = saturate_idle(self.descents, tree).compact()
+        if not tree.n_coefficients:
+            return tree
+        tree, value = self._refitted(tree)
+        with suppress(OutOfBudget):
+            for _ in range(self.options.rounds):
+                better = self._exchanged(tree, value)
+                if better is None:
+                    break
+                tree, value = better
+        return tree
+
+    def _refitted(self, tree: SupportTree) -> tuple[SupportTree, float]:
+        options = self.options
+        found, value, _ = self.descents.descend(tree, self._ridge, options.steps, options.decrease)
+        return found, value
+
+    # --- removal ----------------------------------------------------------------------------------
+
+    def _smaller(self, tree: SupportTree) -> SupportTree:
+        """Return ``tree`` without a part of what exceeds a limit: questions, features or terms."""
+        size, limits, share = tree.tree_size, self.limits, self.options.share
+        if limits.questions is not None and size.questions > limits.questions:
+            return self._fewer_questions(tree, size.questions - limits.questions)
+        if limits.features is not None and size.features > limits.features:
+            count = max(1, int(share * (size.features - limits.features)))
+            return without(tree, self._cheapest(tree, _features(tree), count))
+        out: list[Term] = []
+        for branch, number in enumerate(_terms_of(tree)):
+            if limits.terms is not None and number > limits.terms:
+                count = max(1, int(share * (number - limits.terms)))
+                out += self._cheapest(tree, _terms(tree, branch), count)
+        return without(tree, out)
+
+    def _fewer_questions(self, tree: SupportTree, excess: int) -> SupportTree:
+        """Return ``tree`` without the branch that costs least for each question that it saves."""
+        asked: Mask = np.any(tree.support, axis=1)
+        costs = saturation_costs(tree.vector, self.descents.on(tree), tree.shape)
+        best: tuple[float, int, bool] | None = None
+        for branch in np.flatnonzero(asked).tolist():
+            for side, goes_left in enumerate((True, False)):
+                gone = int(asked[removed_branches(branch, goes_left, len(asked))].sum())
+                if gone < asked.sum():
+                    cost = float(costs[branch, side]) / min(gone, excess)
+                    best = min(best or (np.inf, 0, True), (cost, branch, goes_left))
+        assert best is not None
+        return tree.saturate(*best[1:])
+
+    def _cheapest(self, tree: SupportTree, terms: Sequence[Term], count: int) -> list[Term]:
+        """Return the ``count`` terms of least cost, exact for the cheapest by an estimate."""
+        rows = self.descents.on(tree)
+        known = routed(tree.vector, rows, tree.shape)
+        estimates = tree.support * quadratic_costs(tree.splits, rows, *known[1:4])
+        path = self.descents.options.path
+        n_exact = int(path.exact_factor * count) + path.exact_more
+        some = sorted(terms, key=lambda term: float(estimates[_place(tree, term)].sum()))[:n_exact]
+        costs = [
+            removal_cost(tree.splits, rows, known, _mask(tree, term), self._ridge.ridge)
+            for term in some
+        ]
+        exact = [term._replace(cost=cost) for term, cost in zip(some, costs, strict=True)]
+        return sorted(exact)[:count]
+
+    # --- exchanges --------------------------------------------------------------------------------
+
+    def _exchanged(self, tree: SupportTree, value: float) -> tuple[SupportTree, float] | None:
+        """Return a tree of lower value with one feature or term exchanged, if one is found."""
+        least = self.options.least_gain * feature_noise_threshold(self.descents.rows)
+        for out in self._leaving(tree):
+            rest = without(tree, [out])
+            if np.all(rest.saturated | rest.support.any(axis=1)):
+                # Leaves under a branch without coefficients would become equal.
+                rest, _ = self._refitted(rest)
+            for trial in self._entered(rest, out):
+                found, new = self._refitted(trial)
+                if new < value - least:
+                    return saturate_idle(self.descents, found).compact(), new
+        return None
+
+    def _leaving(self, tree: SupportTree) -> list[Term]:
+        """Return the cheapest features of a tree that may have no more, and the cheapest terms of
+        its full questions."""
+        size, limits, count = tree.tree_size, self.limits, self.options.outs
+        found: list[Term] = []
+        if limits.features is not None and size.features >= limits.features:
+            found += self._cheapest(tree, _features(tree), count)
+        if limits.terms is not None and size.terms >= limits.terms:
+            full = np.flatnonzero(_terms_of(tree) >= limits.terms)
+            terms = [term for branch in full.tolist() for term in _terms(tree, branch)]
+            found += self._cheapest(tree, terms, count)
+        return sorted(found)
+
+    def _entered(self, tree: SupportTree, out: Term) -> Iterator[SupportTree]:
+        """Yield ``tree``, which ``out`` has left, with each of the best other features there."""
+        rows, groups = self.descents.rows, self.descents.problem.groups
+        if self._squares is None:
+            self._squares = rows.features**2
+        homes = np.arange(len(rows.features)) if groups is None else groups.of
+        n_groups, n_branches = int(homes.max()) + 1, len(tree.splits)
+        kept = np.zeros((n_groups, n_branches), dtype=bool)
+        np.logical_or.at(kept, homes[tree.columns], tree.support.T)
+        used: Mask = np.any(kept, axis=1)
+        entered = ~tree.saturated if out.whole else np.isin(np.arange(n_branches), out.branches)
+        if self.limits.terms is not None:
+            entered = entered & (kept.sum(axis=0) < self.limits.terms)
+        allowed: Mask = ~used if out.whole else ~np.any(kept[:, list(out.branches)], axis=1)
+        if self.limits.features is not None and used.sum() >= self.limits.features:
+            allowed &= used
+        allowed[out.group] = False
+        worth = np.zeros((n_groups, n_branches))
+        np.maximum.at(worth, homes, branch_gains(tree, self.descents, self._squares))
+        total = np.where(allowed, worth[:, entered].sum(axis=1), 0.0)
+        for group in np.argsort(-total, kind="stable")[: self.options.ins]:
+            if total[group] > 0:
+                yield tree.with_columns(np.flatnonzero(homes == group), np.flatnonzero(entered))
+
+
+def cut(tree: SupportTree, limits: SizeLimits) -> SupportTree:
+    """Return ``tree`` with its largest weights within the limits, where there is no time to fit."""
+    sizes = np.abs(tree.splits[:, :-1]) * tree.support
+    if limits.questions is not None:
+        sizes[np.flatnonzero(sizes.any(axis=1))[limits.questions :]] = 0.0
+    by_group = np.zeros((len(sizes), int(tree.group_of.max(initial=-1)) + 1))
+    np.maximum.at(by_group.T, tree.group_of, sizes.T)
+    if limits.features is not None:
+        by_group[:, np.argsort(-by_group.max(axis=0), kind="stable")[limits.features :]] = 0.0
+    if limits.terms is not None:
+        order = np.argsort(-by_group, axis=1, kind="stable")
+        np.put_along_axis(by_group, order[:, limits.terms :], 0.0, axis=1)
+    return tree.with_support(tree.support & (by_group[:, tree.group_of] > 0))
+
+
+# --- terms of a tree ------------------------------------------------------------------------------
+
+
+def _homes(tree: SupportTree) -> NDArray[np.integer]:
+    """Group of the problem of every column."""
+    return tree.columns if tree.groups is None else tree.groups.of[tree.columns]
+
+
+def _terms_of(tree: SupportTree) -> NDArray[np.intp]:
+    """Number of terms of every branch."""
+    homes = _homes(tree)
+    return np.array([len(np.unique(homes[kept])) for kept in tree.support], dtype=np.intp)
+
+
+def _features(tree: SupportTree) -> list[Term]:
+    """All features of a tree."""
+    homes = _homes(tree)
+    found: list[Term] = []
+    for group in np.unique(homes[tree.support.any(axis=0)]).tolist():
+        branches = np.flatnonzero(tree.support[:, homes == group].any(axis=1))
+        found.append(Term(0.0, group, tuple(branches.tolist()), True))
+    return found
+
+
+def _terms(tree: SupportTree, branch: int) -> list[Term]:
+    """All terms of a branch."""
+    groups = np.unique(_homes(tree)[tree.support[branch]])
+    return [Term(0.0, group, (branch,), False) for group in groups.tolist()]
+
+
+def _place(tree: SupportTree, term: Term) -> tuple[NDArray[np.intp], ...]:
+    """Index of the coefficients of a term among those of the tree."""
+    return np.ix_(np.array(term.branches), np.flatnonzero(_homes(tree) == term.group))
+
+
+def _mask(tree: SupportTree, term: Term) -> Mask:
+    """The coefficients of a term, (n_branches, n_columns)."""
+    mask = np.zeros_like(tree.support)
+    mask[_place(tree, term)] = True
+    return mask & tree.support
+
+
+def without(tree: SupportTree, terms: Sequence[Term]) -> SupportTree:
+    """Return ``tree`` without some of its terms."""
+    support = tree.support.copy()
+    for term in terms:
+        support[_place(tree, term)] = False
+    return tree.with_support(support)

@@ -1,0 +1,213 @@
+"""Trees within limits of their size: the limits hold, and the tree is the best within them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clocks import Clock
+from likelihood_cases import random_problem
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.estimators.base import CutShortWarning
+from softsplit.estimators.path import strength_path
+from softsplit.persistence import dumps_model, loads_model
+from softsplit.problem.penalties import Groups, PenaltyPair, counting
+from softsplit.problem.size_limits import SizeLimits, tree_size
+from softsplit.solvers.base import Budget
+from softsplit.solvers.elimination.deletion_costs import removal_cost, routed
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.splicing import cut
+from softsplit.solvers.elimination.support_tree import SupportTree
+
+NO_STRENGTH = {"local_strength": 0.0, "global_strength": 0.0}
+
+
+def correlated(seed, n_rows=120, n_features=7):
+    """Rows of columns that stand for each other, two of which make the classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_features)) @ rng.normal(size=(n_features, n_features))
+    X += rng.normal(size=X.shape)
+    scores = X[:, [1, 4]] @ np.array([1.0, -1.0])
+    return X, (scores + np.std(scores) * rng.normal(size=n_rows) > 0).astype(int)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_is_the_best_of_all_subsets(seed, depth):
+    X, y = correlated(seed)
+    given = {"depth": depth, "random_state": 0, "n_starts": 3, **NO_STRENGTH}
+    limited = SoftTreeClassifier(max_features=2, **given).fit(X, y)
+    lowest = min(
+        SoftTreeClassifier(**given).fit(X[:, list(pair)], y).objective_
+        for pair in combinations(range(X.shape[1]), 2)
+    )
+    assert len(limited.selected_features_) == 2
+    assert limited.objective_ <= lowest * (1 + 1e-6)
+
+
+def test_a_feature_that_only_seems_best_is_exchanged():
+    """x2 is x0 + x1 with noise: alone it is best, beside either of them it is not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    X[:, 2] = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=400)
+    y = (X[:, 0] + X[:, 1] > 0.2 * rng.normal(size=400)).astype(int)
+    given = {"depth": 1, "random_state": 0, **NO_STRENGTH}
+    one, two = (SoftTreeClassifier(max_features=k, **given).fit(X, y) for k in (1, 2))
+    assert one.selected_features_.tolist() == [2]
+    assert two.selected_features_.tolist() == [0, 1]
+
+
+def sizes_of(tree, groups=None):
+    """Features, most terms and questions, by loops over the coefficients."""
+    groups = groups or list(range(tree.weights_.shape[0]))
+    terms = [{groups[j] for j, weight in enumerate(branch) if weight} for branch in tree.weights_.T]
+    return len(set().union(*terms)), max(map(len, terms)), sum(map(bool, terms))
+
+
+limits = st.tuples(*[st.one_of(st.none(), st.integers(1, 4)) for _ in range(3)])
+
+
+@settings(max_examples=25, deadline=None)
+@given(limits, st.integers(0, 10**6), st.integers(2, 4), st.booleans(), st.sampled_from([1, 2, 3]))
+def test_limits_always_hold(given, seed, n_classes, grouped, depth):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 6)), np.arange(60) % n_classes
+    X[:, 0] += y
+    X[:, 1] -= y == 1
+    groups = [0, 0, 1, 2, 3, 3] if grouped else None
+    named = dict(zip(("max_features", "max_terms", "max_questions"), given, strict=True))
+    tree = SoftTreeClassifier(
+        depth=depth, random_state=seed, n_starts=1, groups=[[0, 1], [4, 5]] if grouped else None,
+        **named, **NO_STRENGTH,
+    ).fit(X, y)  # fmt: skip
+    for number, limit in zip(sizes_of(tree, groups), given, strict=True):
+        assert limit is None or number <= limit
+
+
+@settings(max_examples=25, deadline=None)
+@given(limits, st.integers(0, 10**6))
+def test_the_size_of_a_tree_and_its_cut(given, seed):
+    problem, tree = random_problem(seed, depth=2, n_features=6, n_rows=40)
+    groups = np.array([0, 0, 1, 2, 3, 3])
+    penalties = PenaltyPair.of(counting(), 1.0, 1.0).of_groups(Groups(groups))
+    problem = replace(problem, penalties=penalties, limits=SizeLimits(*given))
+    rng = np.random.default_rng(seed)
+    tree = replace(tree, weights=np.where(rng.random(tree.weights.shape) < 0.5, 0.0, tree.weights))
+    support = SupportTree.of(tree, problem)
+    assert support.tree_size == tree_size(tree.weights != 0, problem.groups)
+    inside = cut(support, problem.limits)
+    assert problem.limits.allow(inside.tree_size)
+    assert not problem.allows(tree) or inside.tree_size == support.tree_size
+    assert problem.allows(inside.parameters(problem))
+
+
+def test_the_cost_of_a_removal_is_the_change_of_the_loss():
+    problem, tree = random_problem(3, depth=2, n_features=5, n_rows=50)
+    descents = RowDescents(problem, Budget(), problem.rows.sample())
+    support = SupportTree.of(tree, problem)
+    out = np.random.default_rng(0).random(support.support.shape) < 0.4
+    known = routed(support.vector, descents.rows, support.shape)
+    without = support.with_support(support.support & ~out)
+    after = routed(without.vector, descents.rows, without.shape)[3]
+    expected = descents.rows.weights @ np.log(known[3] / after)
+    expected -= 0.25 * np.sum(support.splits[:, :-1][out] ** 2)
+    found = removal_cost(support.splits, descents.rows, known, out, 0.5)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 40])
+def test_an_end_at_any_time_leaves_a_tree_within_the_limits(monkeypatch, count):
+    """The time is over after so many descents of a compiled fit."""
+    X, y = correlated(1, n_features=12)
+    named = {"max_features": 2, "max_terms": 1, "max_questions": 2}
+    SoftTreeClassifier(**named, time_limit=1e6, n_starts=1, random_state=0).fit(X, y)
+    clock = Clock()
+    monkeypatch.setattr(Budget, "now", staticmethod(clock))
+    monkeypatch.setattr(RowDescents, "descend", clock.after(count, RowDescents.descend))
+    with pytest.warns(CutShortWarning):
+        tree = SoftTreeClassifier(**named, time_limit=60.0, random_state=0).fit(X, y)
+    features, terms, questions = sizes_of(tree)
+    assert features <= 2 and terms <= 1 and questions <= 2
+
+
+def test_the_variables_of_a_table_count_once():
+    rng = np.random.default_rng(0)
+    kind, colour = rng.choice(list("abcde"), 300), rng.choice(list("rgb"), 300)
+    table = pd.DataFrame({"kind": kind, "colour": colour, "size": rng.normal(size=300)})
+    score = 2 * np.isin(kind, ["a", "c"]) + (colour == "r") + table["size"] - 1.4
+    y = np.where(score + 0.4 * rng.normal(size=300) > 0, "yes", "no")
+    tree = SoftTreeClassifier(max_features=2, random_state=0).fit(table, y)
+    assert tree.n_features_in_ == 3 and len(tree.selected_features_) == 2
+    assert sizes_of(tree)[0] > 2  # columns of the problem
+
+
+def test_the_choice_keeps_to_the_limits():
+    X, y = correlated(2, n_features=8)
+    chosen = SoftTreeClassifierCV(max_features=3, max_terms=2, random_state=0).fit(X, y)
+    assert np.all(chosen.cv_results_["mean_n_features"] <= 3)
+    features, terms, _ = sizes_of(chosen)
+    assert features <= 3 and terms <= 2
+    assert chosen.best_estimator_.max_features == 3
+
+
+def test_a_choice_of_one_question_compares_one_depth():
+    X, y = correlated(2)
+    chosen = SoftTreeClassifierCV(max_questions=1, random_state=0).fit(X, y)
+    assert set(chosen.cv_results_["param_depth"]) == {1}
+
+
+def test_a_path_by_numbers_of_features():
+    X, y = correlated(0)
+    base = SoftTreeClassifier(depth=1, random_state=0, n_starts=2)
+    path = strength_path(X, y, estimator=base, by="n_features", n_points=4)
+    frame = path.to_frame()
+    assert frame["n_features"].tolist() == [4, 3, 2, 1]
+    assert np.all(np.diff(frame["cost"]) >= 0)
+    with pytest.raises(ValueError, match="takes no strengths"):
+        strength_path(X, y, by="n_features", strengths=[1.0])
+
+
+def test_limits_are_part_of_a_model_file():
+    X, y = correlated(0)
+    tree = SoftTreeClassifier(max_features=2, max_questions=1, random_state=0).fit(X, y)
+    read = loads_model(dumps_model(tree))
+    assert (read.max_features, read.max_terms, read.max_questions) == (2, None, 1)
+
+
+@pytest.mark.parametrize("name", ["max_features", "max_terms", "max_questions"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True])
+def test_limits_are_positive_integers(name, value):
+    X, y = correlated(0)
+    for make in (SoftTreeClassifier, SoftTreeClassifierCV):
+        with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
+            make(**{name: value}).fit(X, y)
+
+
+@pytest.mark.parametrize("given", [{"loss": "cost"}, {"penalty": "l1"}, {"penalty": None}])
+def test_other_penalties_know_no_limits(given):
+    X, y = correlated(0)
+    with pytest.raises(ValueError, match="max_terms needs loss='log' and penalty='count'"):
+        SoftTreeClassifier(max_terms=2, **given).fit(X, y)
+
+
+def test_more_than_there_are_columns_is_no_limit():
+    X, y = correlated(0)
+    free, limited = (
+        SoftTreeClassifier(max_features=k, random_state=0, n_starts=2).fit(X, y)
+        for k in (None, 100)
+    )
+    assert limited.objective_ == pytest.approx(free.objective_, rel=1e-6)
+
+
+def test_minimum_rates_and_limits_hold_together():
+    X, y = correlated(3)
+    tree = SoftTreeClassifier(max_features=2, min_class_rate=0.6, random_state=0).fit(X, y)
+    proba = tree.predict_proba(X)
+    assert len(tree.selected_features_) <= 2
+    assert min(proba[y == k, k].mean() for k in (0, 1)) >= 0.6 - 1e-6
