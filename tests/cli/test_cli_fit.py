@@ -109,8 +109,9 @@ def test_the_report_of_a_model_is_the_report_of_its_fit(tmp_path, monkeypatch):
     pages = [
         file.read_text().split("<main>")[1].split('id="provenance"')[0] for file in (page, again)
     ]
-    # A file does not know why its tree was chosen.
-    first, second = (re.sub(r'<p id="rule">.*?</p>', "", text) for text in pages)
+    # A file does not know why its tree was chosen, nor whether it was found by its settings alone.
+    unknown = r'<p id="rule">.*?</p>|<details class="anew">.*?</details>'
+    first, second = (re.sub(unknown, "", text) for text in pages)
     assert first == second
 
 
@@ -121,7 +122,8 @@ def test_a_path_shows_what_each_strength_buys(tmp_path, monkeypatch):
     result = invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert len(lines) == 4 and "95 % interval" in lines[0] and "age" in lines[1]
+    assert len(lines) == 6 and "95 % interval" in lines[0] and "age" in lines[1]
+    assert lines[5].startswith(f"the tree of a line: softsplit fit {path} -t risk --depth 2 ")
     said = json.loads(
         invoke("path", path, "-t", "risk", "--points", 3, "--jobs", 1, "-q", "--json").stdout
     )

@@ -190,10 +190,10 @@ def test_ctrl_c_in_the_report_keeps_the_tree(tmp_path, monkeypatch, place):
 def test_ctrl_c_in_the_path_of_the_report_keeps_what_was_walked(tmp_path, monkeypatch, light, kept):
     whole = comparison.path_trees
 
-    def cut_short(base, X, y, fractions, budget):
-        trees = whole(base, X, y, fractions, budget)
+    def cut_short(base, X, y, fractions, budget, **options):
+        walked = whole(base, X, y, fractions, budget, **options)
         budget.stop()
-        return trees[:kept]
+        return walked._replace(trees=walked.trees[:kept])
 
     monkeypatch.setattr(comparison, "path_trees", cut_short)
     path, page = written(tmp_path, "plain"), tmp_path / "r.html"

@@ -124,7 +124,8 @@ def test_a_path_goes_from_many_features_to_few(rows):
     X, y = rows
     local = {"local_strength": 1.0, "global_strength": 0.0}
     base = SoftTreeClassifier(depth=1, **local, n_starts=1, random_state=0)
-    trees = path_trees(base, X, y, FRACTIONS, Budget())
+    trees, repeatable = path_trees(base, X, y, FRACTIONS, Budget())
+    assert repeatable
     counts = [len(tree.selected_features_) for tree in trees]
     assert counts == sorted(counts, reverse=True)
     assert [tree.global_strength for tree in trees] == [0, 0, 0]

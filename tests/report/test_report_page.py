@@ -69,7 +69,7 @@ def shown(page) -> dict[str, str]:
     facts = panels.locator("[data-fact]")
     said = {f.get_attribute("data-fact"): f.inner_text() for f in facts.all()}
     said["tree"] = panels.locator("svg.tree").inner_html()
-    said["python"] = panels.locator(".anew pre code").text_content()
+    said["python"] = panels.locator(".anew pre code").first.text_content()
     said["point"] = panels.get_attribute("data-point")
     return said
 
@@ -128,7 +128,7 @@ def test_the_python_line_is_copied_and_is_python(opened):
     page.locator("#slider").press("Home")
     line = shown(page)["python"]
     page.locator(".panel:visible .anew summary").click()
-    page.locator(".panel:visible .anew button.copy").click()
+    page.locator(".panel:visible .anew button.copy").first.click()
     expect(page.locator(".panel:visible .anew button.copy").first).to_have_text("Copied")
     assert page.locator("#headline").inner_text() == "The Python line is copied."
     assert page.evaluate("navigator.clipboard.readText()") == line

@@ -64,6 +64,8 @@ def fit(
     max_features: options.MaxFeatures = None,
     max_terms: options.MaxTerms = None,
     max_questions: options.MaxQuestions = None,
+    ridge: options.Ridge = None,
+    steepness: options.Steepness = None,
     scale: options.ScaleOption = None,
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
@@ -92,7 +94,8 @@ def fit(
         cluster = service("dask", "--dask", "leave it out, and give one table")
         cluster.refuse(
             {
-                "--report": report,  "--groups": groups, "--encoding": encoding, "--cost": cost,
+                "--report": report, "--groups": groups, "--encoding": encoding, "--cost": cost,
+                "--ridge": ridge, "--steepness": steepness,
                 "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
@@ -137,6 +140,8 @@ def fit(
     settings = FitOptions(
         depth=depth,
         strength=strength,
+        ridge=ridge,
+        steepness=steepness,
         scale=scale.value if scale else None,
         loss=loss.value,
         scope=scope.value if scope else None,
@@ -204,7 +209,7 @@ def _reported(
         report_data, interrupted = write_report(
             report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
-            time_limit=time_limit,
+            time_limit=time_limit, repeatable=found.repeatable,
         )  # fmt: skip
     if report_data is None:
         return None, True
@@ -224,6 +229,8 @@ def _show(
 ) -> None:
     import numpy as np
 
+    from softsplit.report.report_data import strength_of
+
     tree = found.tree
     predicted = tree.classes_[tree.tree_.predict_index(rows.matrix)]
     training_accuracy = float(np.mean(predicted == rows.y))
@@ -239,6 +246,7 @@ def _show(
                 "classes": [str(label) for label in tree.classes_],
                 "depth": int(np.log2(tree.leaf_classes_.shape[1])),
                 "selected_features": names,
+                "strength": strength_of(tree),
                 "local_strength": float(tree.local_strength),
                 "global_strength": float(tree.global_strength),
                 "scale": tree.scale,

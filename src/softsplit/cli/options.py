@@ -126,7 +126,25 @@ Strength = Annotated[
     typer.Option(
         "--strength",
         min=0.0,
-        help="Strength of the sparsity penalty; chosen if not given.",
+        help="What a feature must be worth, as global_strength in Python; chosen if not given.",
+        rich_help_panel=TREE,
+    ),
+]
+Ridge = Annotated[
+    float | None,
+    typer.Option(
+        "--ridge",
+        min=0.0,
+        help="Penalty of large coefficients; chosen if not given, 1 with --depth and --strength.",
+        rich_help_panel=TREE,
+    ),
+]
+Steepness = Annotated[
+    float | None,
+    typer.Option(
+        "--steepness",
+        min=1e-6,
+        help="Steepness of the splits with --loss cost; chosen if not given.",
         rich_help_panel=TREE,
     ),
 ]
@@ -174,9 +192,9 @@ ScopeOption = Annotated[
     Scope | None,
     typer.Option(
         "--scope",
-        help="What is penalised: features and coefficients (size), features (global), single "
-        "coefficients (local), or the last two by halves (both). Default: size, or global with "
-        "--loss cost.",
+        help="What is penalised: features, and coefficients at a quarter of their price (size), "
+        "features (global), single coefficients (local), or both at one price (both). Default: "
+        "size, or global with --loss cost.",
         rich_help_panel=TREE,
     ),
 ]

@@ -43,13 +43,17 @@ def write_report(
     jobs: int | None,
     quiet: bool,
     time_limit: float | None = None,
+    repeatable: bool = False,
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short."""
     from softsplit.report.comparison import make_report_data, walk_path
     from softsplit.report.document import render_report
 
     tell = (lambda _: None) if quiet else say
-    walked = walk_path(tree, rows, seed=seed, n_jobs=jobs or -1, say=tell, time_limit=time_limit)
+    walked = walk_path(
+        tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
+        time_limit=time_limit,
+    )  # fmt: skip
     report_data = make_report_data(name, rows, walked, provenance)
     write_text(path, render_report(report_data))
     return report_data, walked.interrupted

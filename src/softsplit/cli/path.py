@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softsplit.cli import options
-from softsplit.cli.console import INTERRUPTED, OPTIONS, console, heartbeat, print_json, say
+from softsplit.cli.console import INTERRUPTED, OPTIONS, console, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import grouped, read, training_rows
 from softsplit.cli.outputs import as_object
 from softsplit.support.messages import visible
@@ -90,6 +92,9 @@ def path(
         print_json(lines)
     else:
         _print(lines, len(rows.coding.variables))
+        if lines and lines[0]["fit"] is not None:
+            given = re.sub(r"--strength \S+", "--strength STRENGTH", lines[0]["fit"])
+            echo(f"\nthe tree of a line: softsplit fit {data} -t {shlex.quote(target)} {given}")
     if walked.interrupted:
         say(f"interrupted: {len(lines)} of {points} trees, of which some may not be judged.")
         raise typer.Exit(INTERRUPTED)
@@ -98,16 +103,20 @@ def path(
 def _lines(report_data: ReportData) -> list[dict[str, Any]]:
     import numpy as np
 
+    from softsplit.report.report_data import fit_options, strength_of
+
     lines = []
     for i, tree in enumerate(report_data.trees):
         found = report_data.accuracy(i)
         lines.append(
             {
+                "strength": strength_of(tree),
                 "local_strength": float(tree.local_strength),
                 "global_strength": float(tree.global_strength),
                 "features": len(tree.selected_features_),
                 "coefficients": int(np.count_nonzero(tree.weights_)),
                 "accuracy": as_object(found),
+                "fit": fit_options(tree) if report_data.repeatable[i] else None,
                 "selected_features": [tree.tree_.column_names[j] for j in tree.selected_features_],
             }
         )
@@ -128,7 +137,7 @@ def _print(lines: list[dict[str, Any]], n_features: int) -> None:
         names = line["selected_features"]
         more = f" and {len(names) - most} more" if len(names) > most else ""
         table.add_row(
-            f"{line['local_strength'] + line['global_strength']:.4g}",
+            f"{line['strength']:.4g}",
             f"{line['features']} of {n_features}",
             str(line["coefficients"]),
             "-" if found is None else f"{100 * found['value']:.1f} %",

@@ -40,7 +40,15 @@ from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.held_out import Scoring
 from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
-from softsplit.selection.strengths import SHARES, strength_unit, strengths_at
+from softsplit.selection.strengths import (
+    GIVEN_DIGITS,
+    PRINTED_DIGITS,
+    SHARES,
+    price,
+    priced,
+    strength_unit,
+    strengths_at,
+)
 from softsplit.solvers import Budget
 from softsplit.support.arguments import one_of
 from softsplit.support.interruption import never_lost
@@ -114,9 +122,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
         What the penalty is put on: features and coefficients four to one, features, single
         coefficients, or half on each. "auto" is ("size",), and ("global",) with loss "cost".
     strengths : sequence of float, optional
-        Strengths of the penalty for a tree on all rows; on a fold they are lowered in proportion to
-        the loss there. By default ``n_strengths`` parts of the loss of a tree that uses no feature:
-        from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
+        What a feature costs in a tree on all rows, as ``global_strength`` (with the scope "local":
+        a coefficient, as ``local_strength``); on a fold in proportion to the loss there. Under
+        several scopes it is that of the first. By default ``n_strengths`` parts of the loss of a
+        tree that uses no feature: from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
         12, and 8 with loss "cost".
     selection : {"auto", "sparse", "one_se", "best"}, default="auto"
@@ -236,7 +245,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         n_rows = min(whole.n_rows, len(trainer.rows.labels))
         loss = unit / whole.problem.row_unit * n_rows / whole.n_rows
         given = self.strengths, self.n_strengths
-        fractions = make_fractions(*given, unit, loss, formulation)
+        feature = price(*SHARES[axes["scope"][0]])
+        fractions = make_fractions(*given, unit * feature, loss, formulation)
         axes["depth"] = make_depths(
             self.depths, len(rows.classes), n_rows, formulation.choice, self.max_questions
         )
@@ -315,8 +325,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         chosen = board.chosen(usual if is_auto(self.selection) else self.selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
-        part = f"strength {chosen[1]:.3g} (1: no feature is worth it)"
-        search.tell(f"chosen: {chosen[0].label}, {part}", chosen)
+        search.tell(f"chosen: {chosen[0].label}", chosen)
         return chosen
 
     def _call_costs(self, candidate: Candidate, fraction: float, search: CandidateSearch) -> Any:
@@ -355,7 +364,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
             found = refit_from(starts, prepared, shares, fraction, run)
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
-        local, global_ = strengths_at(prepared.problem, shares, fraction)
+        strength = price(*strengths_at(prepared.problem, shares, fraction))
+        digits = PRINTED_DIGITS if self.strengths is None else GIVEN_DIGITS
+        local, global_ = priced(shares, strength, digits)
         prepared = prepared.with_strengths(local, global_)
         found = joined(prepared, found, run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)

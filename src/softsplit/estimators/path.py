@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,8 @@ from softsplit.selection.strengths import (
     bound_grid,
     given_grid,
     grid_pairs,
+    price,
+    priced,
     shares_of,
     strength_unit,
     strengths_at,
@@ -43,7 +45,8 @@ from softsplit.support.messages import shown
 from softsplit.support.options import late
 from softsplit.support.parallel import one_blas_thread
 from softsplit.training.preparation import Prepared, prepare
-from softsplit.training.regularisation_path import solve_path
+from softsplit.training.progressive_sampling import sample_sizes
+from softsplit.training.regularisation_path import solve_each, solve_path
 from softsplit.training.run import watched
 
 
@@ -238,22 +241,58 @@ def _numbers_of_features(prepared: Prepared, most: int) -> list[int]:
     return [*range(min(most, known, problem.limits.features or known), 0, -1)]
 
 
+class PathTrees(NamedTuple):
+    """Trees along a path of strengths.
+
+    Attributes
+    ----------
+    trees : list of SoftTreeClassifier
+        Fitted, from weak to strong; fewer than asked for if the budget ran out.
+    repeatable : bool
+        Whether ``SoftTreeClassifier.fit`` with the parameters of one of them gives the same tree.
+    """
+
+    trees: list[SoftTreeClassifier]
+    repeatable: bool
+
+
 def path_trees(
-    base: SoftTreeClassifier, X: Any, y: Any, fractions: Sequence[float], budget: Budget
-) -> list[SoftTreeClassifier]:
-    """Fitted trees at each strength, from weak to strong; fewer if the budget ran out."""
+    base: SoftTreeClassifier,
+    X: Any,
+    y: Any,
+    fractions: Sequence[float],
+    budget: Budget,
+    *,
+    n_starts: int | None = None,
+    n_jobs: int | None = None,
+) -> PathTrees:
+    """Return fitted trees at each strength; strengths are rounded to the digits that are printed.
+
+    By elimination on up to some thousand rows the tree of each strength is that of a fit from
+    ``n_starts`` starts (default: those of ``base``); else each strength starts from the tree of the
+    one before.
+    """
     base = clone(base)
     run = replace(training_run(base), budget=budget)
     with one_blas_thread():
         prepared = prepare(model_settings(base), training_rows(base, X, y, None))
         run = run.adapted(prepared, partial(validated_rows, base))
         shares = shares_of(*prepared.problem.penalties.strengths)
-        found = solve_fold_path(prepared, shares, fractions, run, tight=True)
-    pairs = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
-    return [
-        fitted_classifier(base, prepared.with_strengths(*pair), solution, run.solver.zero_threshold)
-        for pair, solution in zip(pairs, found, strict=False)
-    ]
+        found_at = [strengths_at(prepared.problem, shares, fraction) for fraction in fractions]
+        along = [prepared.with_strengths(*priced(shares, price(*pair))) for pair in found_at]
+        problems = [one.problem for one in along]
+        repeatable = run.solver.follows(problems[0]) and not sample_sizes(problems[0], run.solver)
+        if repeatable:
+            base.set_params(n_starts=n_starts or base.n_starts)
+            found = solve_each(
+                problems, run.solver, n_starts=base.n_starts, seed=run.seed, budget=budget,
+                n_jobs=n_jobs,
+            )  # fmt: skip
+        else:
+            found = solve_fold_path(prepared, shares, fractions, run, tight=True)
+    zero = run.solver.zero_threshold
+    trees = [fitted_classifier(base, *pair, zero) for pair in zip(along, found, strict=False)]
+    return PathTrees(trees, repeatable and len(trees) == len(fractions))
 
 
 def assess(

@@ -23,6 +23,7 @@ from softsplit.estimators.path import (
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
+from softsplit.selection.strengths import price, priced, shares_of
 from softsplit.solvers import Budget
 from softsplit.support.messages import visible
 from softsplit.support.version import __version__
@@ -39,7 +40,9 @@ class ComparisonOptions:
     folds : int
         Parts of the rows, each predicted by models trained on the others.
     path_starts : int
-        Starts of each tree on the path.
+        Starts of each tree on the path, as of ``softsplit fit`` with given settings.
+    judged_starts : int
+        Starts of each tree that is judged in its place, and of a path of many rows.
     path_cells : int
         Rows times features for the other trees along the path, as for the models that are
         judged in their place: trees of fewer rows would not be worth their figures.
@@ -57,7 +60,8 @@ class ComparisonOptions:
 
     points: int = 9
     folds: int = 5
-    path_starts: int = 2
+    path_starts: int = 5
+    judged_starts: int = 2
     path_cells: int = 1_200_000
     held_out_from: int = 5000
     trained_cells: int = 1_200_000
@@ -86,6 +90,8 @@ class JudgedPath:
         How they were trained and judged, for people: what, and how.
     interrupted : bool
         Whether Ctrl-C ended it: trees may be fewer, and some not judged.
+    repeatable : tuple of bool
+        For each tree, whether a fit with its settings gives the same tree.
     """
 
     trees: tuple[SoftTreeClassifier, ...]
@@ -93,6 +99,7 @@ class JudgedPath:
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...]
     interrupted: bool
+    repeatable: tuple[bool, ...] = ()
 
 
 def make_report_data(
@@ -126,6 +133,7 @@ def make_report_data(
         chosen=path.chosen,
         assessment=path.assessment,
         provenance=(*provenance, *path.provenance, *source),
+        repeatable=path.repeatable,
     )
 
 
@@ -134,6 +142,7 @@ def walk_path(
     rows: LabelledRows,
     *,
     fitted: bool = True,
+    repeatable: bool = False,
     points: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -149,6 +158,8 @@ def walk_path(
         The rows that it was, or would be, trained on.
     fitted : bool
         If not, the tree gives the settings only and is no point of the path.
+    repeatable : bool
+        Whether a fit with the settings of the tree gives the same tree.
     points : int, optional
         Strengths on the path, 9 if not given.
     seed, n_jobs : int
@@ -157,7 +168,7 @@ def walk_path(
     say : callable
         Is handed a line about every step of the work.
     """
-    base = clone(tree).set_params(n_starts=OPTIONS.path_starts, verbose=0, time_limit=None)
+    base = clone(tree).set_params(n_starts=OPTIONS.judged_starts, verbose=0, time_limit=None)
     base.set_params(n_jobs=None)
     base.set_params(feature_types=None)  # rows are coded already
     if base.random_state is None:
@@ -178,27 +189,41 @@ def walk_path(
     )  # fmt: skip
     drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)
     say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
-    trees = path_trees(base, *rows.part(drawn), grid, budget)
-    trees = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees]
+    trees, again = path_trees(
+        base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
+    )
+    if len(drawn) < len(rows.y):
+        trees, again = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees], False
+    repeat = [again] * len(trees)
     judged, place = list(found.trees[: len(trees)]), len(trees) - 1
     if own is not None:  # the tree itself in its place; a path that was cut short ends with it
         place = min(grid.index(own), len(trees))
-        trees[place : place + 1] = [tree]
+        trees[place : place + 1], repeat[place : place + 1] = [tree], [repeatable]
         judged[place : place + 1] = [found.trees[grid.index(own)]]
     found = replace(found, trees=tuple(judged))
-    provenance = _provenance(len(rows.y), drawn, found, fitted)
+    provenance = _provenance(len(rows.y), drawn, found, fitted, again)
+    kept = list(range(len(trees)))
     if fitted:
-        trees, place, found = _undominated(trees, place, found, rows)
-    return JudgedPath(tuple(trees), place, found, provenance, budget.stopped)
+        kept = _undominated(trees, place, found, rows)
+        found = replace(found, trees=tuple(found.trees[i] for i in kept))
+    return JudgedPath(
+        tuple(trees[i] for i in kept),
+        kept.index(place),
+        found,
+        provenance,
+        budget.stopped,
+        tuple(repeat[i] for i in kept),
+    )
 
 
 def _undominated(
     trees: list[SoftTreeClassifier], chosen: int, found: Assessment, rows: LabelledRows
-) -> tuple[list[SoftTreeClassifier], int, Assessment]:
-    """Without trees that another one beats in features and in accuracy, balanced or plain.
+) -> list[int]:
+    """Return the positions of the trees that no other one beats in features and in accuracy.
 
-    Trees that were cut short go too: those that do worse on all rows than their like on rows left
-    out. The chosen tree stays, whatever the others are, and so do trees that were not judged.
+    The accuracy is the balanced one where a class is rare. Trees that were cut short go too: those
+    that do worse on all rows than their like on held-out rows. The chosen tree stays, whatever the
+    others are, and so do trees that were not judged.
     """
     labels = np.searchsorted(trees[0].classes_, rows.y)
     rare = rare_class(labels, len(trees[0].classes_))
@@ -225,9 +250,7 @@ def _undominated(
         )
 
     whole = [i for i in range(len(trees)) if i == chosen or not cut_short(i)]
-    kept = [i for i in whole if i == chosen or not beaten(i)]
-    left = replace(found, trees=tuple(found.trees[i] for i in kept))
-    return [trees[i] for i in kept], kept.index(chosen), left
+    return [i for i in whole if i == chosen or not beaten(i)]
 
 
 def _with_own(grid: list[float], own: float | None) -> list[float]:
@@ -244,17 +267,18 @@ def _most(cells: int, X: NDArray[Any]) -> int:
 
 def _rescaled(tree: SoftTreeClassifier, factor: float) -> SoftTreeClassifier:
     """Strengths as they are for all rows, for a tree of a sample."""
-    strengths = {name: getattr(tree, name) for name in ("local_strength", "global_strength")}
-    return tree.set_params(
-        **{n: s if isinstance(s, str) else factor * s for n, s in strengths.items()}
-    )
+    pair = float(tree.local_strength), float(tree.global_strength)
+    local, global_ = priced(shares_of(*pair), factor * price(*pair))
+    return tree.set_params(local_strength=local, global_strength=global_)
 
 
 def _provenance(
-    n_rows: int, drawn: NDArray[Any], found: Assessment, fitted: bool
+    n_rows: int, drawn: NDArray[Any], found: Assessment, fitted: bool, repeatable: bool
 ) -> tuple[tuple[str, str], ...]:
     who = "trees at other strengths" if fitted else "trees"
     others = f"{who} were trained from weak to strong, each from the one before"
+    if repeatable:
+        others = f"{who} were trained as with --strength, all from the same starts"
     if len(drawn) < n_rows:
         others += f", on {len(drawn):,} rows drawn for that"
     judged = (

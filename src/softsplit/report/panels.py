@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -9,7 +10,6 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import direction
 from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
@@ -22,7 +22,7 @@ from softsplit.report.elements import (
     shortened,
     with_interval,
 )
-from softsplit.report.report_data import ReportData
+from softsplit.report.report_data import ReportData, fit_options, strength_of
 from softsplit.report.scales import add_questions
 from softsplit.support.messages import visible
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
@@ -60,10 +60,9 @@ def headline(data: ReportData, point: int) -> str:
 
 
 def strength_text(tree: Any) -> str:
-    """Both strengths together; "auto" for a tree that nobody has put on a path of strengths."""
-    if "auto" in (tree.local_strength, tree.global_strength):
-        return "auto"
-    return number(float(tree.local_strength) + float(tree.global_strength), 3)
+    """The number of --strength; "auto" for a tree that nobody has put on a path of strengths."""
+    strength = strength_of(tree)
+    return "auto" if strength is None else f"{strength:.4g}"
 
 
 def panel(data: ReportData, point: int) -> ET.Element:
@@ -246,11 +245,19 @@ def _python(parent: ET.Element, data: ReportData, point: int) -> None:
     more = add(parent, "details", {"class": "anew"})
     add(more, "summary", {}, "Train a tree with these settings anew")
     _code(more, "Python line that trains a tree with these settings", data.python_line(point))
+    again = point < len(data.repeatable) and data.repeatable[point]
     said = (
-        "Training starts anew, from several starts, and may end in a better tree with other "
-        "features. X is the table without its target, y the target."
+        "It gives this tree again."
+        if again
+        else "Training starts anew, from several starts, and may end in another tree."
     )
-    add(more, "p", {"class": "quiet"}, said)
+    add(more, "p", {"class": "quiet"}, f"{said} X is the table without its target, y the target.")
+    given = fit_options(data.trees[point])
+    if again and given is not None:
+        said = "The same on the command line, with the options of the table:"
+        add(more, "p", {"class": "quiet"}, said)
+        target = shlex.quote(data.rows.target)
+        _code(more, "Command that fits this tree", f"softsplit fit DATA -t {target} {given}")
 
 
 def _code(parent: ET.Element, label: str, line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from softsplit.report.metrics import (
     rare_class,
 )
 from softsplit.selection.assessment import Assessment, Judged
+from softsplit.selection.strengths import SHARES, price, priced
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.scaling import QuantileScaling
 
@@ -52,6 +54,8 @@ class ReportData:
     assessment : Assessment
     provenance : tuple of (str, str)
         How the tree was fitted: what, and how.
+    repeatable : tuple of bool
+        For each tree, whether a fit with its settings gives the same tree.
     """
 
     name: str
@@ -60,6 +64,7 @@ class ReportData:
     chosen: int
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...] = ()
+    repeatable: tuple[bool, ...] = ()
 
     @property
     def matrix(self) -> FloatArray:
@@ -187,7 +192,7 @@ class ReportData:
         given = {
             name: value
             for name, value in tree.get_params().items()
-            if name not in ("n_starts", "n_jobs", "verbose", "time_limit", "max_iter")
+            if name not in ("n_jobs", "verbose", "time_limit", "max_iter")
             and not _same(value, defaults[name])
         }
         if tree.depth != "auto" or not formulation_of(tree.loss).prunes:
@@ -210,6 +215,58 @@ class ReportData:
         except ModelFileError:
             return None
         return f"tree = softsplit.loads_model({text!r})" if len(text) <= LONGEST_TREE else None
+
+
+def strength_of(tree: SoftTreeClassifier) -> float | None:
+    """Return the strength of a tree, the number of --strength; None where it is "auto"."""
+    if "auto" in (tree.local_strength, tree.global_strength):
+        return None
+    return price(float(tree.local_strength), float(tree.global_strength))
+
+
+def fit_options(tree: SoftTreeClassifier) -> str | None:
+    """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
+
+    What is the same for all trees of a table is not among them: the columns, --class-weight,
+    --min-rate, --groups and --effort.
+    """
+    formulation, strength = formulation_of(tree.loss), strength_of(tree)
+    scopes = [
+        scope
+        for scope, shares in SHARES.items()
+        if strength is not None
+        and np.allclose(priced(shares, strength), (tree.local_strength, tree.global_strength))
+    ]
+    if strength is None or not scopes or not isinstance(tree.loss, str):
+        return None
+    usual = formulation.choice.axes["scopes"][0]
+    depth = tree.tree_.topology.depth if tree.depth == "auto" else tree.depth
+    scale = formulation.defaults["scale"] if tree.scale == "auto" else tree.scale
+    given = {
+        "loss": None if tree.loss == "log" else tree.loss,
+        "depth": depth,
+        "scale": scale,
+        "ridge": _short(tree.ridge) if formulation.tunes_ridge else None,
+        "steepness": None if formulation.tunes_ridge else _short(tree.tree_.steepness),
+        "scope": None if usual in scopes else scopes[0],
+        "strength": _short(strength),
+    }
+    written = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    if tree.cost_matrix is not None:
+        costs = np.asarray(tree.cost_matrix, dtype=float)
+        own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
+        if not np.array_equal(costs, own[:, None] * (1 - np.eye(len(own)))):
+            return None
+        pairs = zip(tree.classes_.tolist(), own.tolist(), strict=True)
+        written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in pairs if c != 1.0]
+    return " ".join([*written, f"--seed {tree.random_state}"])
+
+
+def _short(value: float) -> str:
+    """Return a number with as few digits as give the same float back."""
+    return next(
+        text for digits in range(4, 18) if float(text := f"{value:.{digits}g}") == float(value)
+    )
 
 
 def _plain(value: Any) -> Any:

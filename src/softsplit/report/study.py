@@ -25,8 +25,9 @@ from softsplit.estimators.base import CutShortWarning
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
+from softsplit.report.report_data import fit_options, strength_of
 from softsplit.selection.scoreboard import MOST_LOST
-from softsplit.selection.strengths import SHARES, shared
+from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
 
@@ -56,7 +57,12 @@ class FitOptions:
     ----------
     depth : int, optional
     strength : float, optional
-        Of the penalty. With both depth and strength nothing is chosen.
+        What a feature costs (with the scope "local": a coefficient), as ``global_strength``. With
+        both depth and strength nothing is chosen.
+    ridge : float, optional
+        Of loss "log".
+    steepness : float, optional
+        Of loss "cost".
     scale : str, optional
         "minmax", "quantile" or "standard".
     loss : {"log", "cost"}
@@ -87,6 +93,8 @@ class FitOptions:
 
     depth: int | None = None
     strength: float | None = None
+    ridge: float | None = None
+    steepness: float | None = None
     scale: str | None = None
     loss: str = "log"
     scope: str | None = None
@@ -113,6 +121,12 @@ class FitOptions:
             "min_class_rate": self.min_class_rate,
             "cost_matrix": self.cost_matrix,
         }
+
+    @property
+    def softness(self) -> dict[str, float]:
+        """Ridge and steepness as far as they are given."""
+        given = {"ridge": self.ridge, "steepness": self.steepness}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def run(self) -> dict[str, Any]:
@@ -145,6 +159,8 @@ class Fitted:
         Cross-validated accuracy of the chosen settings; None if nothing was compared.
     interrupted : bool
         Whether Ctrl-C ended it; the tree is the best so far.
+    repeatable : bool
+        Whether a fit with the settings of the tree gives the same tree.
     """
 
     tree: SoftTreeClassifier
@@ -152,6 +168,7 @@ class Fitted:
     notes: tuple[str, ...]
     score: float | None
     interrupted: bool
+    repeatable: bool
 
 
 def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
@@ -164,17 +181,20 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
         warnings.simplefilter("always")
         if options.depth is not None and options.strength is not None:
             tree, provenance, score = _given(rows, options), [("Settings", "as given")], None
+            anew = True
         else:
-            tree, provenance, score = _chosen(rows, options, began)
+            tree, provenance, score, anew = _chosen(rows, options, began)
     said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
+    repeatable = anew and tree.end_ == "complete"
     return Fitted(
         tree=tree,
-        provenance=(*provenance, *_facts(tree, options)),
+        provenance=(*provenance, *_facts(tree, repeatable)),
         notes=tuple(dict.fromkeys(notes)),
         score=score,
         interrupted=any(message.interrupted for message in cut),
+        repeatable=repeatable,
     )
 
 
@@ -205,7 +225,8 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
     formulation = formulation_of(options.loss)
     usual = formulation.defaults
     scope = options.scope or formulation.choice.axes["scopes"][0]
-    local, global_ = shared(SHARES[scope], options.strength)
+    shares = SHARES[scope]
+    local, global_ = (part / price(*shares) * options.strength for part in shares)
     settings = {
         "loss": options.loss,
         "depth": options.depth,
@@ -213,6 +234,7 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
         "penalty": usual["penalty"],
         "local_strength": local,
         "global_strength": global_,
+        **options.softness,
     }
     return _trained(rows, settings, options, options.time_limit)
 
@@ -229,7 +251,11 @@ def _trained(
 
 def _chosen(
     rows: LabelledRows, options: FitOptions, began: float
-) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None]:
+) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None, bool]:
+    """Return the tree, how it came about, its score, and whether it was trained anew.
+
+    The chosen settings are trained as if they had been given, so that they give the tree again.
+    """
     _check_choice(rows.y)
     n_rows, n_features = rows.matrix.shape
     choice = formulation_of(options.loss).choice
@@ -243,6 +269,8 @@ def _chosen(
         scopes="auto" if options.scope is None else [options.scope],
         loss=options.loss,
         strengths=None if options.strength is None else [part * options.strength],
+        ridges="auto" if options.ridge is None else [options.ridge],
+        steepnesses="auto" if options.steepness is None else [options.steepness],
         selection=options.selection,
         scoring=options.scoring,
         time_limit=options.time_limit,
@@ -252,23 +280,25 @@ def _chosen(
     search.fit(*rows.part(drawn))
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
     provenance = [("Settings", _told_choice(search, sample))]
-    tree = search.best_estimator_
-    if part < 1:
+    tree, anew = search.best_estimator_, False
+    if part < 1 or search.end_ == "complete":
+        drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
         try:
             whole = _on_all_rows(rows, options, search, part, began)
-            if whole.end_ == "complete" or _fits_better(whole, tree, rows):
-                tree = whole
-                provenance.append(("Training", f"on all {n_rows:,} rows with the chosen settings"))
-            else:  # cut short before it was as good as what is there
-                tree = copy.copy(tree).set_params(**_strengths(search, options, part))
-                kept = f"on the {len(drawn):,} rows drawn for the choice: on all rows time ran out"
-                provenance.append(("Training", kept))
+            anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)
+            kept = copy.copy(tree).set_params(**_strengths(search, options, part))
+            tree = whole if anew else kept
+            if part < 1:  # unless it was cut short before it was as good as what is there
+                late = f"{drawn_rows}: on all rows time ran out"
+                on_all = f"on all {n_rows:,} rows with the chosen settings"
+                provenance.append(("Training", on_all if anew else late))
         except KeyboardInterrupt:  # before there was a tree on all rows
-            provenance.append(("Training", f"on the {len(drawn):,} rows drawn for the choice"))
+            if part < 1:
+                provenance.append(("Training", drawn_rows))
             kept = "interrupted; the tree of the rows that were drawn for the choice is kept."
             warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
     score = float(search.best_score_)
-    return tree, provenance, score if np.isfinite(score) else None
+    return tree, provenance, score if np.isfinite(score) else None, anew
 
 
 def _check_choice(y: NDArray[Any]) -> None:
@@ -296,8 +326,10 @@ def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -
     """The chosen strengths for all rows, of which ``part`` were compared; named ones grow as the
     rows do."""
     growth = formulation_of(options.loss).strength_growth if options.strength is None else 1.0
-    factor = part**growth
-    return {n: search.best_params_[n] / factor for n in ("local_strength", "global_strength")}
+    names = ("local_strength", "global_strength")
+    chosen = [search.best_params_[name] for name in names]
+    found = priced(shares_of(*chosen), price(*chosen) / part**growth)
+    return dict(zip(names, found if part < 1 else chosen, strict=True))
 
 
 def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:
@@ -327,16 +359,16 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 
-def _facts(tree: SoftTreeClassifier, options: FitOptions) -> list[tuple[str, str]]:
-    steepness = formulation_of(options.loss).label(tree.tree_.steepness, tree.ridge)
+def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:
+    steepness = formulation_of(tree.loss).label(tree.tree_.steepness, tree.ridge)
+    given = fit_options(tree) if repeatable else None
     search = tree.solution_.search
     return [
         (
             "Tree",
             f"loss {tree.loss}, depth {tree.tree_.topology.depth}, scaling {tree.scale}, "
-            f"{steepness}, penalty {tree.penalty}, local strength "
-            f"{tree.local_strength:.4g}, global strength {tree.global_strength:.4g}",
+            f"{steepness}, penalty {tree.penalty}, strength {strength_of(tree):.4g}",
         ),
         *([] if search is None else [("Search", str(search))]),
-        ("Random numbers", f"seed {options.seed}; the same seed gives the same tree"),
+        *([] if given is None else [("The same tree", f"softsplit fit with {given}")]),
     ]

@@ -3,6 +3,10 @@
 The unit of a strength is the loss of the best tree that uses no feature: under the "l0" penalty a
 feature enters if it lowers the loss by about its fraction of that. A fraction means the same on
 every fold and under every scaling, steepness and depth.
+
+Users see the strength of a tree as one number, the price of a feature (``price``): the global
+strength, or the local one where features cost nothing. What is chosen or walked is rounded to a few
+digits, so that the number that is printed is the number itself.
 """
 
 from __future__ import annotations
@@ -39,6 +43,12 @@ SHARES: dict[str, Pair] = {
 """Parts of the strength that go to the local and to the global penalty, by scope; "size" as
 elimination weighs them, a feature four times as much as a coefficient."""
 
+PRINTED_DIGITS = 4
+"""Significant digits of a strength that is chosen: a price changes by less than 0.05 %."""
+
+GIVEN_DIGITS = 12
+"""Significant digits that a given strength keeps on its way through fractions of the unit."""
+
 
 # --- units --------------------------------------------------------------------------------------
 
@@ -51,6 +61,25 @@ def strength_unit(problem: TrainingProblem) -> float:
 def shared(shares: Pair, strength: float) -> Pair:
     """Return local and global strength from their shares of ``strength``."""
     return shares[0] * strength, shares[1] * strength
+
+
+def price(local: float, global_: float) -> float:
+    """Return the strength of a tree as users see it: what a feature costs, else a coefficient."""
+    return global_ if global_ > 0 else local
+
+
+def priced(shares: Pair, strength: float, digits: int = PRINTED_DIGITS) -> Pair:
+    """Return local and global strength in the ratio of ``shares`` with the price ``strength``.
+
+    The price is rounded to ``digits`` significant digits.
+    """
+    unit, strength = price(*shares), _rounded(strength, digits)
+    local, global_ = (_rounded(part / unit * strength, digits + 2) for part in shares)
+    return local, global_
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def strengths_at(problem: TrainingProblem, shares: Pair, fraction: float) -> Pair:

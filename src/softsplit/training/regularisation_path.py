@@ -17,7 +17,7 @@ from softsplit.solvers.base import (
     Status,
     refuse_unsupported,
 )
-from softsplit.support.parallel import one_blas_thread
+from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
 from softsplit.training.multistart import (
     best_solution,
     distinct,
@@ -168,6 +168,42 @@ def _follow(
     for problem, solution in zip(problems, best, strict=False):
         observer.point_ended(problem, solution)
     return best
+
+
+def solve_each(
+    problems: Sequence[TrainingProblem],
+    solver: Solver,
+    *,
+    n_starts: int,
+    seed: int,
+    budget: Budget,
+    n_jobs: int | None = None,
+) -> list[Solution]:
+    """Solve each problem as ``multistart`` solves it alone, with the solver's paths in common.
+
+    For a solver that follows whole paths: the tree of a start at one strength is the same whichever
+    other strengths are asked for. Return fewer solutions if the budget ends.
+    """
+    refuse_unsupported(solver, problems[0])
+    trees: dict[int, list[Solution]] = {}
+
+    def run(job: tuple[int, np.random.SeedSequence]) -> None:
+        start = numbered_start(problems[0], solver, *job)
+        if not budget.exhausted or job[0] == 0:
+            trees[job[0]] = solver.path(problems[0], start, budget).trees(problems, tight=True)
+
+    jobs = list(enumerate(np.random.SeedSequence(seed).spawn(n_starts)))
+    with budget.interruptible(trees), one_blas_thread():
+        in_threads(run, jobs, n_workers(n_jobs, n_starts), budget.stop)
+    found = [trees[number] for number in sorted(trees)]
+    length = len(problems) if len(found) == n_starts else 0
+    length = max(1, min([length, *map(len, found)]))
+    return [
+        search_around(
+            problem, solver, [one[at] for one in found if len(one) > at], seed=seed, budget=budget
+        )
+        for at, problem in enumerate(problems[:length])
+    ]
 
 
 def _cut_short(budget: Budget) -> Status:

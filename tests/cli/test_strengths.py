@@ -1,0 +1,85 @@
+"""One strength: the number that is printed, put back, gives the same tree."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from typer.testing import CliRunner
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, load_model
+from softsplit.cli.app import app
+from softsplit.data import Table, learn
+from softsplit.report import walk_path
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def same(tree, other):
+    np.testing.assert_array_equal(tree.weights_, other.weights_)
+    np.testing.assert_array_equal(tree.thresholds_, other.thresholds_)
+    np.testing.assert_array_equal(tree.leaf_classes_, other.leaf_classes_)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("wine") / "wine.csv"
+    frame = load_wine(as_frame=True).frame.iloc[:, 4:]
+    frame["kind"] = np.where(frame.pop("target") == 1, "light", "other")
+    frame.to_csv(path, index=False)
+    return path, frame
+
+
+@pytest.mark.parametrize("options", [(), ("--scope", "local"), ("--loss", "cost", "--depth", 1)])
+def test_the_printed_settings_give_the_chosen_tree_again(table, tmp_path, options):
+    path, _ = table
+    first, second, page = tmp_path / "1.json", tmp_path / "2.json", tmp_path / "r.html"
+    fit = ("fit", path, "-t", "kind", *options, "--jobs", 1, "--time-limit", 0)
+    made = invoke(*fit, "-m", first, "-r", page)
+    given = re.search(r"the same tree +softsplit fit with (.*)", made.stdout)[1]
+    again = invoke("fit", path, "-t", "kind", "-m", second, "--jobs", 1, *shlex.split(given))
+    tree, other = load_model(first), load_model(second)
+    same(tree, other)
+    strength = re.search(r"--strength (\S+)", given)[1]
+    assert f"strength {strength}" in made.stdout and f"strength {strength}" in again.stdout
+    assert f"the chosen tree: strength {strength}," in page.read_text()
+    assert float(strength) == (tree.global_strength or tree.local_strength)
+
+
+def test_the_stops_of_the_slider_and_of_path_are_the_trees_of_their_strengths(table, tmp_path):
+    path, frame = table
+    rows, model = learn(Table("wine", frame), "kind"), tmp_path / "m.json"
+    tree = SoftTreeClassifierCV(random_state=0).fit(*rows.part()).best_estimator_
+    walked = walk_path(tree, rows)
+    assert len(walked.trees) > 2
+    assert [not again for again in walked.repeatable].index(True) == walked.chosen
+    for i, stop in enumerate(walked.trees):
+        if i != walked.chosen:
+            same(stop, SoftTreeClassifier(**stop.get_params()).fit(*rows.part()))
+    lines = json.loads(invoke("path", path, "-t", "kind", "--points", 3, "--json", "-q").stdout)
+    for line in lines:
+        fit = ("fit", path, "-t", "kind", "-q", "--json", "-m", model)
+        made = json.loads(invoke(*fit, *shlex.split(line["fit"])).stdout)
+        assert made["strength"] == line["strength"]
+        assert made["selected_features"] == line["selected_features"]
+        assert np.count_nonzero(load_model(model).weights_) == line["coefficients"]
+
+
+def test_a_strength_is_the_price_of_a_feature(table):
+    _, frame = table
+    rows = learn(Table("wine", frame), "kind").part()
+    few = {"depths": [1], "scales": ["standard"], "ridges": [1.0], "cv": 3, "random_state": 0}
+    found = SoftTreeClassifierCV(strengths=[1.2345678], **few).fit(*rows).best_params_
+    assert found["global_strength"] == 1.2345678
+    assert found["local_strength"] == pytest.approx(1.2345678 / 4)
+    chosen = SoftTreeClassifierCV(n_strengths=3, **few).fit(*rows).best_params_
+    assert chosen["global_strength"] == float(f"{chosen['global_strength']:.4g}")
+    assert chosen["local_strength"] == chosen["global_strength"] / 4
