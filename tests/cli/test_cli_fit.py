@@ -190,9 +190,7 @@ def test_ctrl_c_before_there_is_a_tree_on_all_rows_keeps_that_of_the_sample(tmp_
     model = tmp_path / "m.json"
     result = invoke("fit", written(tmp_path, "plain"), "-t", "risk", "-m", model, "--depth", 1)
     assert result.exit_code == 130
-    assert "interrupted; the tree of the rows that were drawn for the choice is kept" in (
-        result.stderr
-    )
+    assert "interrupted; the tree of the choice is kept" in (result.stderr)
     assert "on the 30 rows drawn for the choice" in result.stdout
     assert model.exists()
 

@@ -227,8 +227,8 @@ def strength_of(tree: SoftTreeClassifier) -> float | None:
 def fit_options(tree: SoftTreeClassifier) -> str | None:
     """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
 
-    What is the same for all trees of a table is not among them: the columns, --class-weight,
-    --min-rate, --groups and --effort.
+    What is the same for all trees of a table is not among them: columns, class weights and rates,
+    groups, limits of size and the effort.
     """
     formulation, strength = formulation_of(tree.loss), strength_of(tree)
     scopes = [

@@ -295,7 +295,7 @@ def _chosen(
         except KeyboardInterrupt:  # before there was a tree on all rows
             if part < 1:
                 provenance.append(("Training", drawn_rows))
-            kept = "interrupted; the tree of the rows that were drawn for the choice is kept."
+            kept = "interrupted; the tree of the choice is kept."
             warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
     score = float(search.best_score_)
     return tree, provenance, score if np.isfinite(score) else None, anew
