@@ -128,7 +128,7 @@ def test_predictions_and_sparsity_of_fitted_trees(seed, depth, steepness, streng
     clear = np.abs(called[:, 1] - called[:, 0]) > 2e-9 * steepness
     assert fitted.predict(X)[clear].tolist() == called.argmax(axis=1)[clear].tolist()
     if (
-        fitted.tree_.argmax_consistent
+        fitted.tree_.class_factors is not None
     ):  # of two classes: no further than half where another one is called
         apart = np.argmax(expected, axis=1) != called.argmax(axis=1)
         expected = np.where(apart[:, None], 0.5, expected)

@@ -87,14 +87,14 @@ def test_original_units_route_as_the_scaled_tree_does(iris, loss):
     tree = quick(loss=loss).fit(X, y)
     z = X.to_numpy() @ tree.coef_.T + tree.intercept_
     left = 1 / (1 + np.exp(-np.clip(tree.tree_.steepness * z, -700, 700)))
-    np.testing.assert_allclose(left, tree.decision_path(X), atol=1e-9)
+    np.testing.assert_allclose(left, tree.branch_proba(X), atol=1e-9)
 
 
 @both_losses
 def test_probabilities_follow_the_definition(iris, loss):
     X, y = iris
-    tree = quick(loss=loss, depth=2).fit(X, y)
-    left = tree.decision_path(X)
+    tree = quick(loss=loss, depth=2, decision="mixture").fit(X, y)
+    left = tree.branch_proba(X)
     by_hand = np.column_stack(
         [
             left[:, 0] * left[:, 1],
@@ -104,7 +104,7 @@ def test_probabilities_follow_the_definition(iris, loss):
         ]
     )
     np.testing.assert_allclose(tree.leaf_proba(X), by_hand, atol=1e-12)
-    np.testing.assert_array_equal(tree.apply(X), by_hand.argmax(axis=1))
+    np.testing.assert_array_equal(tree.apply(X) - len(tree.thresholds_), by_hand.argmax(axis=1))
     shares = tree.leaf_distributions_
     np.testing.assert_allclose(tree.predict_proba(X), by_hand @ shares.T, atol=1e-12)
     called = (by_hand @ tree.leaf_classes_.T).argmax(axis=1)

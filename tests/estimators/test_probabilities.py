@@ -78,7 +78,7 @@ def test_levelling_touches_no_row_whose_class_is_called():
     """The bound that spares most rows a second pass misses none that needs it."""
     for seed in range(1, 60, 2):
         model, X = random_model(seed, 3, 2 + seed % 4, steepness=8.0, leaves="classes")
-        assert model.argmax_consistent
+        assert model.class_factors is not None
         mixture = model.leaf_proba(X) @ model.distributions.T
         called, proba = model.predict_index(X), model.predict_proba(X)
         assert_array_equal(proba.argmax(axis=1), called)
@@ -88,7 +88,7 @@ def test_levelling_touches_no_row_whose_class_is_called():
         order = np.argsort(mixture, axis=1)
         assert np.all(np.diff(np.take_along_axis(proba, order, axis=1)[agree], axis=1) >= -1e-12)
     model, X = random_model(4, 3, 3, steepness=8.0, leaves="classes")
-    assert not model.argmax_consistent
+    assert model.class_factors is None
     assert_allclose(model.predict_proba(X), model.leaf_proba(X) @ model.distributions.T)
 
 

@@ -94,7 +94,7 @@ def test_an_explanation_adds_up(seed, depth, n_classes, kind):
     np.testing.assert_allclose(
         list(found.probabilities.values()), tree.predict_proba(frame)[0], atol=1e-12
     )
-    gates = tree.decision_path(frame)[0]
+    gates = tree.branch_proba(frame)[0]
     for reading in found.branches:
         assert reading.left == pytest.approx(gates[reading.branch], abs=1e-12)
         pulled = sum(term.log_odds for term in reading.contributions)
@@ -114,7 +114,7 @@ def test_an_explanation_adds_up(seed, depth, n_classes, kind):
 def test_the_path_leads_to_the_most_probable_leaf(wine):
     tree, X = wine
     found = tree.explain(X.iloc[0])
-    assert found.leaf == tree.apply(X.iloc[:1])[0]
+    assert found.leaf == tree.apply(X.iloc[:1])[0] - len(tree.thresholds_)
     steps = [step.branch for step in Topology.with_branches(len(tree.thresholds_)).path(found.leaf)]
     assert [t for t in steps if t in found.path] == list(found.path)
     assert found.leaf_probability == pytest.approx(1, abs=0.01)
@@ -335,7 +335,8 @@ def test_units_do_not_matter_and_paths_have_importances():
     # Enough starts for both to end in the best tree: units change the order of the rows.
     tree = SoftTreeClassifier(global_strength=4.0, random_state=0).fit(X, y)
     other = clone(tree).fit(X * 1024.0, y)
-    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-5)
+    # Questions are rounded to decimal numbers in the units of the data.
+    np.testing.assert_allclose(tree.feature_importances_, other.feature_importances_, atol=1e-3)
     path = strength_path(X, y, estimator=tree, strengths=[0.5, 4.0])
     for point in path.points:
         assert point.classifier.feature_importances_.sum() == pytest.approx(1)
@@ -347,8 +348,11 @@ def test_units_do_not_matter_and_paths_have_importances():
 
 def test_hard_tree_follows_the_signs(wine):
     tree, X = wine
+    walk = tree.to_hard_tree()
+    assert walk.agreement(X) == 1.0
+    tree = clone(tree).set_params(decision="mixture").fit(X, tree.predict(X))
     hard = tree.to_hard_tree()
-    left = tree.decision_path(X) >= 0.5
+    left = tree.branch_proba(X) >= 0.5
     by_hand = np.where(left[:, 0], np.where(left[:, 1], 0, 1), np.where(left[:, 2], 2, 3))
     np.testing.assert_array_equal(hard.apply(X), by_hand)
     best = tree.leaf_classes_.argmax(axis=0)
@@ -356,7 +360,7 @@ def test_hard_tree_follows_the_signs(wine):
     same = np.mean(hard.predict(X) == tree.predict(X))
     assert hard.agreement(X) == same > 0.97
     assert hard.score(X, tree.predict(X)) == same
-    assert "sure" not in hard.export_text() and "if " in str(hard)
+    assert "if " in str(hard)
 
 
 @given(**trees)
@@ -365,7 +369,7 @@ def test_hard_and_soft_trees_agree_where_gates_are_shut(seed, depth, n_classes, 
         seed, depth=depth, n_classes=n_classes, kind=kind, steepness=1e9, leaves=LEAVES[seed % 3]
     )
     X = pd.DataFrame(X, columns=tree.feature_names_in_)
-    gates = tree.decision_path(X)
+    gates = tree.branch_proba(X)
     shut = np.all((gates > 1 - 1e-9) | (gates < 1e-9), axis=1)
     if np.any(shut):
         hard = tree.to_hard_tree()

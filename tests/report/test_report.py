@@ -38,7 +38,7 @@ def test_split_equation_reproduces_the_routing(fitted):
     total = np.zeros(len(X))
     for minus, size, name in re.findall(r"([+-]?)\s*([\d.e-]+ )?([a-z ]+\(cm\))", body):
         total += (-1 if minus == "-" else 1) * float(size or 1) * X[name.strip()].to_numpy()
-    goes_left = fitted.decision_path(X)[:, 0] > 0.5
+    goes_left = fitted.branch_proba(X)[:, 0] > 0.5
     holds = total > float(threshold) if sign == ">" else total < float(threshold)
     np.testing.assert_array_equal(holds, goes_left)
 

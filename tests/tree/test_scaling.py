@@ -182,7 +182,7 @@ def test_the_estimator_takes_every_scaling(scale, settings):
     read = X if tree.scaling_.linear else tree.scaling_.transform(X)
     scores = tree.tree_.steepness * (read @ tree.coef_.T + tree.intercept_)
     left = 1.0 / (1.0 + np.exp(-np.clip(scores, -700, 700)))
-    assert_allclose(tree.decision_path(X), left, atol=1e-9)
+    assert_allclose(tree.branch_proba(X), left, atol=1e-9)
 
 
 def test_true_and_minmax_are_the_same():
@@ -205,7 +205,7 @@ def test_a_split_on_one_rank_is_told_in_original_units(loss):
     sign, cut = re.match(r"if petal length ([<>]) (\S+) ", text).groups()
     value = X[:100, 2]
     expected = value > float(cut) if sign == ">" else value < float(cut)
-    assert_array_equal(expected, tree.decision_path(X[:100, 2:3])[:, 0] > 0.5)
+    assert_array_equal(expected, tree.decision_path(X[:100, 2:3]).toarray()[:, 1] > 0)
     assert "rank" not in text
 
 
@@ -224,7 +224,7 @@ def test_longer_splits_name_ranks_and_say_which_values_have_them(loss):
     for sign, size, j in terms:
         total += (-1 if sign == "-" else 1) * float(size or 1) * ranks[:, int(j)]
     holds = total > float(threshold) if side == ">" else total < float(threshold)
-    assert_array_equal(holds, tree.decision_path(X)[:, 0] > 0.5)
+    assert_array_equal(holds, tree.decision_path(X).toarray()[:, 1] > 0)
     for j in tree.selected_features_:
         legend = re.search(
             rf"^rank\(x{j}\): 0 at (\S+), .* 0.5 at (\S+), .* 1 at (\S+)$", text, re.M

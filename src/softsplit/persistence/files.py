@@ -143,6 +143,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.problem.optimality.KKT",
     "softsplit.reading.model.TreeModel",
     "softsplit.reading.summary.FeatureSummary",
+    "softsplit.reading.walk.Walk",
     "softsplit.tree.scaling.LinearScaling",
     "softsplit.tree.scaling.QuantileScaling",
     "softsplit.solvers.base.Screening",

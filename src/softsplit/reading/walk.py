@@ -172,16 +172,17 @@ class Walk:
         self,
         rows: Arriving,
         scaling: Scaling,
-        gains: FloatArray,
+        gains: FloatArray | None,
         factors: FloatArray | None = None,
     ) -> Walk:
         """The walk with the training rows that arrive in its leaves, and the classes they decide.
 
         A leaf predicts what is worth most for its rows by ``gains``, as of ``fit_walk``; one at
-        which no row arrives keeps its class. ``factors`` are those of class weights in the weights
-        of the rows: they decide, but are no rows.
+        which no row arrives keeps its class, and so do all if there are no gains. ``factors`` are
+        those of class weights in the weights of the rows: they decide, but are no rows.
         """
         used = np.flatnonzero(np.any(self.coefficients, axis=0))
+        used = used if len(used) else np.array([0])
         few, scales = (
             replace(self, coefficients=self.coefficients[:, used]),
             scaling.of_columns(used),
@@ -193,10 +194,12 @@ class Walk:
             X = np.array([scales.restored(i, values) for i, values in enumerate(scaled)]).T
             X = X.reshape(scaled.shape[1], len(used))
             np.add.at(counts, (rows.labels[part], few.leaves(X, scales)), rows.weights[part])
-        worth = gains.T @ counts
-        own = worth[self.classes, np.arange(len(self.classes))]
-        kept = own >= worth.max(axis=0) * (1.0 - 1e-12)
-        classes = np.where(kept, self.classes, np.argmax(worth, axis=0))
+        classes = self.classes
+        if gains is not None:
+            worth = gains.T @ counts
+            own = worth[classes, np.arange(len(classes))]
+            kept = own >= worth.max(axis=0) * (1.0 - 1e-12)
+            classes = np.where(kept, classes, np.argmax(worth, axis=0))
         counts = counts if factors is None else counts / factors[:, None]
         return replace(self, counts=counts, classes=classes)
 
@@ -300,7 +303,8 @@ def choose_walk(
     votes : array of shape (n_classes, n_rows)
         w_i u_ik: weighted value of predicting each class, by the mixture.
     gains : array of shape (n_classes, n_rows)
-        The same by the true class of the row: leaves take the class with the largest sum.
+        What decides the classes of leaves, usually by the true class of the row: a leaf takes the
+        class with the largest sum.
     leaf_votes : array of shape (n_classes, n_leaves)
         Votes of the leaves of the mixture, for leaves at which no row arrives.
     """
@@ -371,6 +375,8 @@ def fit_walk(
     rows: Arriving,
     gains: FloatArray,
     zero_threshold: float = 0.0,
+    *,
+    constrained: bool = False,
 ) -> tuple[TreeParameters, Walk]:
     """Choose the walk of a tree on training rows; return the rounded tree and the walk.
 
@@ -384,14 +390,23 @@ def fit_walk(
         What predicting k (column) for class y (row) is worth; the identity for equal costs.
     zero_threshold : float
         Weights up to this size are zero.
+    constrained : bool
+        Whether the tree was trained under class rates. The mixture meets them, so that leaves take
+        the class that it predicts for most of their rows, and its gates are not rounded.
     """
-    chosen = chosen_walk(tree, steepness, rows, gains)
+    chosen = chosen_walk(tree, steepness, rows, gains, constrained=constrained)
     scores = split_scores(tree, rows.features)
-    return _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold)
+    made, walk = _rounded(tree, steepness, scaling, rows, scores, chosen, zero_threshold)
+    return (tree if constrained else made), walk
 
 
 def chosen_walk(
-    tree: TreeParameters, steepness: float, rows: Arriving, gains: FloatArray
+    tree: TreeParameters,
+    steepness: float,
+    rows: Arriving,
+    gains: FloatArray,
+    *,
+    constrained: bool = False,
 ) -> Chosen:
     """Choose cuts and leaf classes of a tree on training rows; arguments as of ``fit_walk``."""
     scores = split_scores(tree, rows.features)
@@ -399,7 +414,8 @@ def chosen_walk(
     mixed = np.argmax(leaf_votes @ leaf_probabilities(scores, steepness), axis=0)
     agreement = np.zeros((len(leaf_votes), len(mixed)))
     agreement[mixed, np.arange(len(mixed))] = rows.weights
-    return choose_walk(scores, agreement, gains[rows.labels].T * rows.weights, leaf_votes)
+    worth = agreement if constrained else gains[rows.labels].T * rows.weights
+    return choose_walk(scores, agreement, worth, leaf_votes)
 
 
 def _rounded(

@@ -392,7 +392,7 @@ class Prepared:
         costs = None if costs is None else np.array(costs, dtype=float)
         walk = None
         if self.settings.decision == "walk" and not assigned:
-            found, walk = self.walk(found, costs, zero_threshold)
+            found, walk, costs = self.walk(found, costs, zero_threshold)
         if importances:
             samples = problem.rows.sample(ROWS.importances)
             shares = feature_importances(found, steepness, samples.features, samples.weights)
@@ -416,28 +416,32 @@ class Prepared:
 
     def walk(
         self, tree: TreeParameters, costs: FloatArray | None, zero_threshold: float
-    ) -> tuple[TreeParameters, Walk]:
-        """Return the rounded tree and its walk, with the training rows that arrive in leaves.
+    ) -> tuple[TreeParameters, Walk, FloatArray | None]:
+        """Return the rounded tree, its walk with the training rows that arrive, and the costs.
 
-        Under minimum class rates, classes that the walk finds too rarely are worth more and more,
-        until it meets the rates on the training rows, or ``RAISES`` times.
+        Under minimum class rates, errors of classes that the walk finds too rarely cost more and
+        more, until it meets the rates on the training rows, or ``RAISES`` times.
         """
-        gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
         rows, rates = self.problem.rows, self.problem.minimum_rates
+        constrained = bool(np.any(rates > 0))
         few = arriving(rows.sample(ROWS.walk))
         counted = few if rows.n_rows <= ROWS.walk else arriving(rows.sample())
         best, least = None, np.inf
         for _ in range(RAISES):
+            gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
             made, walk = fit_walk(
-                tree, self.problem.steepness, self.scaling, few, gains, zero_threshold
-            )
-            walk = walk.counted(counted, self.scaling, gains, self.class_factors)
+                tree, self.problem.steepness, self.scaling, few, gains, zero_threshold,
+                constrained=constrained,
+            )  # fmt: skip
+            decided = None if constrained else gains
+            walk = walk.counted(counted, self.scaling, decided, self.class_factors)
             missed = np.maximum(rates - walk.recall, 0.0)
             if missed.sum() < least:
-                best, least = (made, walk), float(missed.sum())
+                best, least = (made, walk, costs), float(missed.sum())
             if not np.any(missed > 1e-9):
                 break
-            gains = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * gains
+            costs = 1.0 - np.eye(len(self.classes)) if costs is None else costs
+            costs = np.where(missed > 1e-9, 1.5, 1.0)[:, None] * costs
         assert best is not None
         return best
 
