@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from likelihood_cases import (
 )
 from softsplit import SoftTreeClassifier
 from softsplit.ipopt.solver import IpoptSolver
+from softsplit.problem.bounds import Bounds
 from softsplit.problem.optimality import kkt
 from softsplit.problem.penalties import (
     PenaltyPair,
@@ -30,7 +32,13 @@ from softsplit.problem.penalties import (
     power,
 )
 from softsplit.solvers import EliminationSolver
-from softsplit.solvers.base import Budget, Start, Status, UnsupportedProblem
+from softsplit.solvers.base import (
+    Budget,
+    Start,
+    Status,
+    UnsupportedProblem,
+    refuse_unsupported,
+)
 from softsplit.solvers.elimination.descents import RowDescents, class_shares
 from softsplit.solvers.elimination.path import EliminationPath
 from softsplit.solvers.elimination.support_tree import SupportTree
@@ -186,6 +194,14 @@ def test_what_is_not_for_other_solvers_is_said(settings, sentence):
     X, y = learnable_rows(0)
     with pytest.raises(UnsupportedProblem, match=sentence):
         SoftTreeClassifier(loss="log", **settings).fit(X, y)
+
+
+def test_bounds_on_thresholds_are_not_taken_for_another_loss():
+    X, y = learnable_rows(0)
+    problem = problem_of(X, y, depth=1)
+    bounded = replace(problem, bounds=Bounds.box(*problem.bounds.shape))
+    with pytest.raises(UnsupportedProblem, match="without bounds on their thresholds only; set"):
+        refuse_unsupported(EliminationSolver(), bounded)
 
 
 @needs_casadi

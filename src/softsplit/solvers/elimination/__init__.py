@@ -7,6 +7,7 @@ Read in this order:
 3. ``path.py``: backward elimination, the heart of the method; ``deletion_costs.py`` below it.
 4. ``splicing.py``: limits of the size, before a path begins.
 5. ``race.py``: successive halving among starts and grown trees; ``screening.py``: on which columns.
+   ``working_set.py``: which columns of a wide sparse table are trained on at all.
 6. ``support_tree.py`` and ``objective.py``: a tree with its mask, and the function it minimises.
 
 A change of what is removed, or in which order, needs 1 to 3 alone. The rest is optimisation:

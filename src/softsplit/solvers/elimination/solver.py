@@ -62,7 +62,11 @@ class EliminationSolver(Solver):
 
     def supports(self, problem: TrainingProblem) -> str | None:
         """The log-loss of a whole tree, without bounds on its thresholds."""
-        return None if problem.by_likelihood else "trains loss='log' only"
+        if problem.by_likelihood:
+            return None
+        if problem.log_loss:
+            return "trains whole trees without bounds on their thresholds only"
+        return "trains loss='log' only"
 
     def solve(self, problem: TrainingProblem, start: Start, budget: Budget) -> Solution:
         """Return the best tree found from ``start``; class rates are met in a last phase."""

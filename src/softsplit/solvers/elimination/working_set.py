@@ -77,13 +77,12 @@ def first_columns(
     labels: Labels,
     weight: FloatArray,
     groups: NDArray[np.intp] | None = None,
-    options: WorkingSetOptions | None = None,
 ) -> NDArray[np.intp]:
     """Return the columns of a sparse matrix with the largest score statistics, at least one.
 
     With ``groups``, the group of each column, whole groups are chosen.
     """
-    limit, counted = (options or OPTIONS).first_columns, weight > 0
+    limit, counted = OPTIONS.first_columns, weight > 0
     labels = np.unique(labels[counted], return_inverse=True)[1]
     X = X if np.all(counted) else X[counted]
     steps = newton_steps(SparseColumns.plain(X), *class_slopes(labels, weight[counted]))
@@ -198,7 +197,6 @@ def widened(
     solver: Solver,
     budget: Budget,
     fresh: Fresh,
-    options: WorkingSetOptions | None = None,
 ) -> Solution:
     """Let columns from outside the working set join as long as that lowers the objective.
 
@@ -208,7 +206,7 @@ def widened(
     """
     if not isinstance(problem.rows, SparseRows):
         return found
-    rows, options, tol = problem.rows, options or OPTIONS, budget.tol * problem.cost_unit
+    rows, options, tol = problem.rows, OPTIONS, budget.tol * problem.cost_unit
     refused: set[int] = set()
     number, left = 0, np.nan
     with budget.interruptible():
