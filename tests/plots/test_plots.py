@@ -122,8 +122,8 @@ def test_odd_names_stay_text(wine):
 def test_the_bands_are_as_wide_as_the_rows_they_carry(wine):
     tree, X, y = wine
     display = TreeDisplay.from_estimator(tree, X, y)
-    leaves = tree.leaf_proba(X)
     n_branches = len(tree.thresholds_)
+    leaves = tree.decision_path(X).toarray()[:, n_branches:]
     for k, label in enumerate(tree.classes_):
         arriving = leaves[y == label].sum(axis=0)
         np.testing.assert_allclose(display.flow[k, n_branches:], arriving, atol=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,7 +20,7 @@ import softsplit
 from readings import TREES, classifier_and_frame
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, save_model, strength_path
 from softsplit.cli import app
-from softsplit.reading.outline import oriented
+from softsplit.reading.pruning import oriented
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 from softsplit.report.drawing import rows_flow, tree_svg
@@ -144,7 +145,11 @@ def test_turned_sides_change_no_answer(seed, depth, kind, labels):
     tree, frame = classifier_and_frame(seed, depth, kind, labels)
     X, model = frame.to_numpy(), tree.tree_
     y = model.predict_index(X)
-    turned = oriented(model, X, y)
+    shares = model.leaf_shares
+    tree_ = replace(model.parameters, leaf_classes=shares)
+    mass = [model.leaf_proba(X)[y == k].sum(axis=0) for k in range(len(model.classes))]
+    turned = replace(model, parameters=oriented(tree_, np.array(mass)), distributions=None)
+    model = replace(model, parameters=tree_, distributions=None)
     np.testing.assert_allclose(turned.predict_proba(X), model.predict_proba(X), atol=1e-9)
     counts = rows_flow(turned, X, y).counts
     place = np.arange(len(counts)) @ counts / np.maximum(counts.sum(axis=0), 1e-300)
@@ -186,8 +191,10 @@ def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     y = (X[:, 0] + rng.logistic(size=600) > 2.5).astype(int)
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, cost_matrix=[[0, 1], [12, 0]])
-    model = oriented(tree.fit(X, y).tree_, X, y)
+    tree = SoftTreeClassifier(
+        depth=1, n_starts=1, random_state=0, cost_matrix=[[0, 1], [12, 0]], decision="mixture"
+    )
+    model = tree.fit(X, y).tree_
     flow = rows_flow(model, X, y)
     assert flow.predicted.sum(axis=1).tolist() == np.bincount(tree.predict(X)).tolist()
     otherwise = round(flow.predicted[1, 0])

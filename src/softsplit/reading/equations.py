@@ -211,13 +211,15 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         score = np.clip(model.steepness * offset, -700, 700)
         share = float(1.0 / (1.0 + np.exp(-score)))
         return Split(branch, (), (), (), ">", 0.0, 0.0, None, share, not linear)
+    walk = model.walk
+    if walk is not None:  # the term whose coefficient is 1 stands first
+        used.sort(key=lambda j: walk.coefficients[branch, j] != 1.0)
     unit = float(row[used[0]])
     centre = threshold = _ratio(-offset, unit)
     gate_width = _ratio(1.0 / model.steepness, abs(unit))
     width = finite(float(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) * gate_width))
     coefficients = tuple(_ratio(row[j], unit) for j in used)
     upwards, sure, ranked = unit > 0, None, not linear
-    walk = model.walk
     if walk is not None:
         coefficients = tuple(float(walk.coefficients[branch, j]) for j in used)
         threshold, upwards = float(walk.thresholds[branch]), bool(walk.upwards[branch])
@@ -298,7 +300,7 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     predicted, if not as the most probable one."""
-    return [*_gap_notes(model), *decision_notes(model)]
+    return [*_gap_notes(model), *_other_notes(model), *decision_notes(model)]
 
 
 def decision_notes(model: TreeModel) -> list[str]:
@@ -326,6 +328,22 @@ def _gap_notes(model: TreeModel) -> list[str]:
     used = [model.coding.variables[i] for i in model.selected_variables]
     noted = [variable for variable in used if variable.gaps and not variable.own_gap_level]
     return [f"{visible(v.name)}: unknown counts as {v.display_imputed}" for v in noted]
+
+
+def _other_notes(model: TreeModel) -> list[str]:
+    """Which levels count as "other", where a question asks for it."""
+    if model.coding is None:
+        return []
+    notes = []
+    for i in model.selected_variables:
+        variable = model.coding.variables[i]
+        columns = model.coding.columns_of(int(i))
+        asked = np.any(model.parameters.weights[columns] != 0, axis=1)
+        place = len(variable.shown_levels)
+        if variable.other and not variable.shares and asked[place]:
+            levels = ", ".join(visible(level) for level in variable.levels)
+            notes.append(f"{visible(variable.name)} is {variable.other_name}: none of {levels}")
+    return notes
 
 
 def leaf_label(model: TreeModel, leaf: int) -> str:

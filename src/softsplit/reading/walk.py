@@ -63,8 +63,8 @@ class WalkOptions:
     """Share of the training rows that rounding may give another class: none of a few hundred."""
 
     loose: float = 0.01
-    """A threshold moves by at most this part of the standard deviation of the sums when rounded:
-    beyond, new rows near it would be treated otherwise than chosen."""
+    """A threshold moves by at most this part of the spread of the sums (their interquartile range
+    / 1.35) when rounded: beyond, new rows near it would be treated otherwise than chosen."""
 
     tie: float = 1e-12
     """Relative difference from the threshold that counts as equal: sums of a few decimal numbers
@@ -500,7 +500,8 @@ def _question(
         if best - cut.gain <= slack:
             break
     point = cut.nearest(sign * (bound + moved))
-    loose = OPTIONS.loose * float(np.std(rounded))
+    low, high = np.quantile(rounded, [0.25, 0.75])
+    loose = OPTIONS.loose * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
     found = sign * _short(point, max(cut.low, point - loose), min(cut.high, point + loose), sign)
     step = OPTIONS.centre_step * width
     middle = centre + moved

@@ -1,0 +1,136 @@
+"""Text, explanation, model file, ONNX and the page tell one story: that of ``predict``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from printed_tree import PrintedTree
+from softsplit import SoftTreeClassifier, export_onnx, export_text, load_model, save_model
+from softsplit.reading.leaf_shares import consistent_with
+
+pytest.importorskip("onnxruntime")
+
+LEVELS = ["nurse", "clerk", "cook", "pilot"]
+
+
+def made_table(seed: int, n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers, missing values, levels (some rare), truth values; noisy classes."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "income": rng.lognormal(8, 1, n_rows).round(2),
+            "age": rng.integers(18, 80, n_rows).astype(float),
+            "level": rng.normal(0, 1, n_rows),
+            "job": rng.choice(LEVELS, n_rows, p=[0.4, 0.3, 0.27, 0.03]),
+            "member": rng.random(n_rows) < 0.5,
+        }
+    )
+    score = np.log(X["income"]) + 0.04 * X["age"] + X["level"] + (X["job"] == "cook") - X["member"]
+    score = score + rng.logistic(0, 0.3, n_rows)
+    y = np.array(["low", "mid", "high"])[np.digitize(score, np.quantile(score, [0.4, 0.75]))]
+    y = np.where(y == "mid", "high", y) if n_classes == 2 else y
+    X.loc[rng.random(n_rows) < 0.15, "age"] = np.nan
+    X.loc[rng.random(n_rows) < 0.1, "job"] = None
+    return X, y
+
+
+def new_rows(seed: int) -> pd.DataFrame:
+    """Rows that training did not have: a new level, values at and beyond the ends."""
+    X, _ = made_table(seed + 1000, 40, 3)
+    X.loc[3, "job"] = "astronaut"
+    X.loc[4, ["income", "age"]] = [1e7, 140.0]
+    return X
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    depth=st.integers(1, 3),
+    n_classes=st.sampled_from([2, 3]),
+    costly=st.booleans(),
+    balanced=st.booleans(),
+)
+def test_everything_that_is_shown_says_what_predict_says(
+    tmp_path_factory, seed, depth, n_classes, costly, balanced
+):
+    X, y = made_table(seed, 150, n_classes)
+    costs = None
+    if costly:
+        costs = np.arange(1, n_classes + 1)[:, None] * (1.0 - np.eye(n_classes))
+    tree = SoftTreeClassifier(
+        depth=depth, n_starts=1, random_state=0, cost_matrix=costs,
+        class_weight="balanced" if balanced else None,
+    ).fit(X, y)  # fmt: skip
+    asked = pd.concat([X.iloc[:40], new_rows(seed)], ignore_index=True)
+    predicted, proba = tree.predict(asked), tree.predict_proba(asked)
+    printed = PrintedTree(export_text(tree))
+    rows = asked.to_dict("records")
+    assert [printed.class_of(row) for row in rows] == predicted.tolist()
+    found = [printed.probabilities(row) for row in rows]
+    by_hand = np.array([[p.get(label, 0.0) for label in tree.classes_] for p in found])
+    if printed.gates:
+        _assert_same(tree, by_hand, predicted, proba)
+    path = tmp_path_factory.mktemp("story") / "tree.json"
+    save_model(tree, path)
+    loaded = load_model(path)
+    assert_array_equal(loaded.predict(asked), predicted)
+    assert_array_equal(loaded.predict_proba(asked), proba)
+    assert export_text(loaded) == export_text(tree)
+    for i in (0, 7, 43, 44):
+        told = tree.explain(asked.iloc[[i]])
+        assert told.label == predicted[i]
+        assert told.leaf_label.split("   (")[0] == predicted[i]
+        assert_allclose(list(told.probabilities.values()), proba[i], atol=1e-12)
+
+
+def _assert_same(tree, by_hand, predicted, proba):
+    """Probabilities by hand, consistent with the class, are those of ``predict_proba``.
+
+    Percentages of a question that holds or not are printed to three digits.
+    """
+    factors = tree.tree_.class_factors
+    places = np.searchsorted(tree.classes_, predicted)
+    by_hand = by_hand / by_hand.sum(axis=1, keepdims=True)
+    if factors is not None:
+        apart = np.argmax(by_hand * factors, axis=1) != places
+        by_hand[apart] = consistent_with(by_hand[apart], places[apart], factors)
+    assert_allclose(by_hand, proba, atol=2e-3)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    depth=st.integers(1, 3),
+    scale=st.sampled_from(["standard", "quantile"]),
+)
+def test_the_graph_walks_as_the_tree_does(seed, depth, scale):
+    import onnxruntime
+
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 4)).round(2)
+    y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=200), [-0.5, 0.8])
+    tree = SoftTreeClassifier(depth=depth, n_starts=1, random_state=0, scale=scale).fit(X, y)
+    asked = np.vstack([X, rng.normal(0, 3, size=(100, 4)).round(1)])
+    session = onnxruntime.InferenceSession(
+        export_onnx(tree).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    label, proba = session.run(["label", "probabilities"], {"X": asked})
+    assert_array_equal(label, tree.predict(asked))
+    assert_allclose(proba, tree.predict_proba(asked), atol=1e-9)
+
+
+def test_ties_go_to_the_side_that_the_printed_sign_says():
+    """0.1 + 0.2 is not 0.3 in floating point; by hand it is."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 30, size=(400, 2)) / 10
+    y = (X.sum(axis=1) > 2.9).astype(int)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    printed = PrintedTree(export_text(tree))
+    grid = np.array([(a / 10, b / 10) for a in range(30) for b in range(30)])
+    said = [printed.class_of({"x0": a, "x1": b}) for a, b in grid]
+    assert said == [str(k) for k in tree.predict(grid)]

@@ -1,0 +1,120 @@
+"""A person with a pencil: follows a printed tree for one row of a table, knowing nothing else."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from math import exp
+
+import pandas as pd
+
+
+class PrintedTree:
+    """The text of ``export_text``, read line by line.
+
+    Sums are made of fractions: decimal numbers are added as a person adds them, without rounding.
+    """
+
+    def __init__(self, text: str) -> None:
+        lines = text.splitlines()
+        split = next((i for i, s in enumerate(lines) if s.startswith("probability:")), len(lines))
+        self.tree = [line for line in lines[:split] if re.match(r"(\|   )*(if |else|class )", line)]
+        notes = [line for line in lines if line not in self.tree]
+        self.imputed = dict(
+            re.match(r"(.*): unknown counts as (.*)", line).groups()
+            for line in notes
+            if ": unknown counts as " in line
+        )
+        self.others = {
+            name: levels.split(", ")
+            for name, levels in (
+                re.match(r"(.*) is (?:other|another level): none of (.*)", line).groups()
+                for line in notes
+                if re.match(r".* is (other|another level): none of ", line)
+            )
+        }
+        self.gates, self.leaves = {}, {}
+        for line in notes:
+            if found := re.match(r"    question (\d+): (.*)", line):
+                self.gates[int(found[1])] = found[2]
+            elif found := re.match(r"    leaf (\d+): (.*)", line):
+                pairs = (part.rsplit(" ", 2) for part in found[2].split(", "))
+                self.leaves[int(found[1])] = {name: float(p) / 100 for name, p, _ in pairs}
+
+    def class_of(self, row: dict) -> str:
+        """The class at which the printed questions lead."""
+        at = 0
+        while not (line := self.tree[at].replace("|   ", "")).startswith("class "):
+            depth = self.tree[at].count("|   ")
+            condition = re.match(r"if (.*?)   \[question \d+\]", line)[1]
+            at += 1
+            if not self.holds(condition, row):
+                while self.tree[at] != "|   " * depth + "else":
+                    at += 1
+                at += 1
+        return re.match(r"class (.*?)   \(", line)[1]
+
+    def probabilities(self, row: dict) -> dict[str, float]:
+        """Class probabilities by the formula under the tree, not yet made consistent."""
+        found: dict[str, float] = {}
+
+        def visit(at: int, reach: float) -> int:
+            line = self.tree[at].replace("|   ", "")
+            if line.startswith("class "):
+                for name, share in self.leaves[int(re.search(r"\[leaf (\d+)\]", line)[1])].items():
+                    found[name] = found.get(name, 0.0) + reach * share
+                return at + 1
+            condition, number = re.match(r"if (.*?)   \[question (\d+)\]", line).groups()
+            left = self.gate(condition, self.gates[int(number)], row)
+            following = visit(at + 1, reach * left)
+            return visit(following + 1, reach * (1 - left))
+
+        visit(0, 1.0)
+        return found
+
+    def gate(self, condition: str, gate: str, row: dict) -> float:
+        if found := re.match(r"left with (\S+) % where it holds, else with (\S+) %", gate):
+            return float(found[1 if self.holds(condition, row) else 2]) / 100
+        centre, width = map(float, re.match(r"centre (\S+), width (\S+)", gate).groups())
+        total, sign, _ = self.parts(condition, row)
+        odds = (float(total) - centre) / width * (1 if sign == ">" else -1)
+        return 1 / (1 + exp(-odds)) if odds > -700 else 0.0
+
+    def holds(self, condition: str, row: dict) -> bool:
+        if not re.search(r" [<>] \S+$", condition):
+            return self.statement(condition, row)
+        total, sign, threshold = self.parts(condition, row)
+        return total > threshold if sign == ">" else total < threshold
+
+    def parts(self, condition: str, row: dict) -> tuple[Fraction, str, Fraction]:
+        body, sign, threshold = re.match(r"(.*) ([<>]) (\S+)$", condition).groups()
+        total = Fraction(0)
+        for term in re.split(r" (?=[+-] )", body):
+            minus, size, name = re.match(r"([+-] )?([\d.e+-]+ )?(.*)$", term).groups()
+            factor = Fraction((size or "1").strip()) * (-1 if minus == "- " else 1)
+            total += factor * self.value(name, row)
+        return total, sign, Fraction(threshold)
+
+    def value(self, name: str, row: dict) -> Fraction:
+        if name.startswith("["):
+            return Fraction(int(self.statement(name[1:-1], row)))
+        if bent := re.match(r"max\((.*) - (\S+), 0\)$", name):
+            return max(self.value(bent[1], row) - Fraction(bent[2]), Fraction(0))
+        if bent := re.match(r"max\((.*) \+ (\S+), 0\)$", name):
+            return max(self.value(bent[1], row) + Fraction(bent[2]), Fraction(0))
+        cell = row[name]
+        return Fraction(self.imputed[name]) if pd.isna(cell) else Fraction(repr(float(cell)))
+
+    def statement(self, text: str, row: dict) -> bool:
+        """Whether "job is nurse", "job is not nurse", "age is unknown", "ok is true" holds."""
+        name, negated, level = re.match(r"(.*?) is (not )?(.*)$", text).groups()
+        cell = row[name]
+        if level in ("unknown", "known"):
+            return bool(pd.isna(cell)) == (level == "unknown")
+        if level in ("true", "false"):
+            cell = self.imputed.get(name) == "true" if pd.isna(cell) else bool(cell)
+            return cell == (level == "true")
+        if name in self.others and level in ("other", "another level"):
+            return (not pd.isna(cell) and str(cell) not in self.others[name]) != bool(negated)
+        cell = self.imputed.get(name) if pd.isna(cell) else str(cell)
+        return (cell == level) != bool(negated)
