@@ -1,0 +1,166 @@
+"""The walk: its choice against brute force, rounding, counts, and what decides its leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit.reading.text import FORMULA
+from softsplit.reading.walk import (
+    Arriving,
+    arrivals,
+    best_cut,
+    choose_walk,
+    chosen_walk,
+    fit_walk,
+    rounded_shares,
+    significant,
+)
+from softsplit.report.drawing import tree_outline
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import class_probabilities, split_scores
+from softsplit.tree.scaling import LinearScaling
+
+
+def random_tree(rng, n_features=3, depth=2, n_classes=3):
+    n_branches = 2**depth - 1
+    return TreeParameters(
+        rng.normal(size=(n_features, n_branches)) * 3,
+        rng.normal(size=n_branches) * 0.3,
+        rng.dirichlet(np.full(n_classes, 0.4), size=n_branches + 1).T,
+    )
+
+
+def random_rows(rng, n_rows=60, n_features=3, n_classes=3):
+    return Arriving(
+        rng.normal(size=(n_features, n_rows)),
+        rng.integers(n_classes, size=n_rows),
+        rng.uniform(0.5, 2, n_rows),
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(1, 12))
+def test_the_best_cut_is_that_of_all_cuts(seed, n_rows):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, n_rows) / 2.0
+    gains = rng.integers(-2, 3, n_rows).astype(float)
+    cut = best_cut(scores, gains, 0.1)
+    places = np.concatenate([[scores.min() - 1], np.unique(scores)])
+    assert cut.gain == max(gains[scores > place].sum() for place in places)
+    assert gains[scores > cut.nearest(0.1)].sum() == cut.gain
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
+def test_a_leaf_has_the_class_of_the_rows_that_arrive(seed, depth):
+    rng = np.random.default_rng(seed)
+    tree, rows = random_tree(rng, depth=depth), random_rows(rng)
+    scores = split_scores(tree, rows.features)
+    mixed = class_probabilities(tree, rows.features, 4.0).argmax(axis=0)
+    votes = np.eye(3)[mixed].T * rows.weights
+    worth = np.eye(3)[rows.labels].T * rows.weights
+    chosen = choose_walk(scores, votes, worth, tree.leaf_classes)
+    assert chosen.predicted(scores).shape == mixed.shape
+    at = arrivals(scores > chosen.cuts[:, None])
+    for leaf in np.unique(at):  # a leaf has the class of the rows that arrive
+        weights = np.bincount(rows.labels[at == leaf], rows.weights[at == leaf], 3)
+        assert weights[chosen.classes[leaf]] == pytest.approx(weights.max())
+
+
+def test_one_question_of_two_classes_turns_where_the_mixture_does():
+    rng = np.random.default_rng(3)
+    rows = random_rows(rng, 500, 1, 2)
+    tree = TreeParameters(np.array([[2.0]]), np.array([0.2]), np.array([[0.8, 0.05], [0.2, 0.95]]))
+    mixed = class_probabilities(tree, rows.features, 3.0).argmax(axis=0)
+    chosen = chosen_walk(tree, 3.0, rows._replace(labels=mixed), np.eye(2))
+    assert_array_equal(chosen.predicted(split_scores(tree, rows.features)), mixed)
+    assert chosen.cuts[0] != 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
+def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
+    rng = np.random.default_rng(seed)
+    scaling = LinearScaling(rng.normal(size=3) * 100, rng.uniform(0.01, 1000, 3), "standard")
+    tree, rows = random_tree(rng, depth=depth), random_rows(rng)
+    chosen = chosen_walk(tree, 4.0, rows, np.eye(3))
+    rounded, walk = fit_walk(tree, 4.0, scaling, rows, np.eye(3))
+    X = np.array([scaling.restored(j, rows.features[j]) for j in range(3)]).T
+    wanted = chosen.predicted(split_scores(tree, rows.features))
+    assert_array_equal(walk.classes[walk.leaves(X, scaling)], wanted)
+    assert np.all(walk.coefficients == np.vectorize(lambda c: significant(c, 6))(walk.coefficients))
+    assert_allclose(rounded.leaf_classes.sum(axis=0), 1.0)
+    moved = class_probabilities(rounded, rows.features, 4.0)
+    exact = class_probabilities(tree, rows.features, 4.0)
+    assert np.abs(moved - exact).mean() < 0.02
+
+
+def test_smaller_shares_keep_two_digits_and_none_becomes_zero():
+    shares = rounded_shares(np.array([[0.99972, 0.3333], [0.00028, 0.3334], [0.0, 0.3333]]))
+    assert_allclose(shares.T, [[0.99972, 0.00028, 0.0], [0.33, 0.34, 0.33]], atol=1e-12)
+
+
+def test_counts_are_rows_whatever_the_class_weights():
+    X, y = load_breast_cancer(return_X_y=True)
+    plain = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y).tree_.walk
+    heavy = SoftTreeClassifier(
+        depth=1, n_starts=1, random_state=0, class_weight={0: 50.0, 1: 1.0}
+    ).fit(X, y)
+    for walk in (plain, heavy.tree_.walk):
+        assert_allclose(walk.counts.sum(axis=1), np.bincount(y))
+    assert heavy.tree_.walk.recall[0] > plain.recall[0]
+
+
+def test_costs_and_rates_act_on_the_classes_of_leaves():
+    X, y = load_breast_cancer(return_X_y=True)
+    made = {"depth": 1, "n_starts": 1, "random_state": 0}
+    plain = SoftTreeClassifier(**made).fit(X, y)
+    costly = SoftTreeClassifier(**made, cost_matrix=[[0, 30], [1, 0]]).fit(X, y)
+    assert np.mean(costly.predict(X)[y == 0] == 0) > np.mean(plain.predict(X)[y == 0] == 0)
+    rated = SoftTreeClassifier(**made, min_class_rate=[0.99, 0.0]).fit(X, y)
+    assert np.mean(rated.predict(X)[y == 0] == 0) >= 0.99
+
+
+def test_apply_and_decision_path_are_those_of_scikit_learn():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
+    nodes, path = tree.apply(X), tree.decision_path(X)
+    assert path.shape == (len(X), 2 * len(tree.thresholds_) + 1)
+    assert_array_equal(np.asarray(path[np.arange(len(X)), nodes]).ravel(), 1.0)
+    assert_array_equal(np.asarray(path.sum(axis=1)).ravel(), path[0].sum())
+    walk = tree.tree_.walk
+    leaves = nodes - len(tree.thresholds_)
+    assert_array_equal(tree.predict(X), tree.classes_[walk.classes[leaves]])
+    arrived = np.zeros_like(walk.counts)
+    np.add.at(arrived, (np.asarray(y), leaves), 1.0)
+    assert_array_equal(arrived, walk.counts)
+
+
+def test_the_mixture_is_one_word_away_and_the_paper_keeps_it():
+    X, y = load_iris(return_X_y=True)
+    mixed = SoftTreeClassifierCV(decision="mixture", random_state=0).fit(X, y)
+    assert mixed.tree_.walk is None
+    assert_array_equal(mixed.predict(X), mixed.predict_proba(X).argmax(axis=1))
+    assert "sure when" in export_text(mixed)
+    assert SoftTreeClassifier(loss="cost", n_starts=1, random_state=0).fit(X, y).tree_.walk is None
+    with pytest.raises(ValueError, match="decision='walk' needs leaves with class probabilities"):
+        SoftTreeClassifier(loss="cost", decision="walk").fit(X, y)
+    with pytest.raises(ValueError, match="decision must be 'auto', 'walk' or 'mixture'"):
+        SoftTreeClassifier(decision="soft").fit(X, y)
+
+
+def test_sides_are_the_same_in_every_text():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    line = export_text(tree).splitlines()[0]
+    condition = line.removeprefix("if ").partition("   [")[0]
+    told = tree.explain(X.iloc[0])
+    assert told.branches[0].condition == condition
+    words = "".join(tree_outline(tree.tree_).itertext())
+    assert f"is {condition}?" in words and FORMULA in words
