@@ -256,7 +256,7 @@ def test_columns_that_the_tree_does_not_use_need_not_be_there(model, expected, t
     assert works(invoke("predict", model, few, "--proba", "-q")) == expected
     lost = sorted(used)[0]
     people().drop(columns=lost).to_csv(few, index=False)
-    refused(invoke("predict", model, few, "-q"), f"column {lost!r} is not there")
+    refused(invoke("predict", model, few, "-q"), f"column {lost!r} is missing")
 
 
 def test_texts_that_training_did_not_have_are_answered_and_said(tmp_path):
@@ -276,6 +276,17 @@ def test_texts_that_training_did_not_have_are_answered_and_said(tmp_path):
     )
     said = works(invoke("explain", model, path, "--row", 4, "-q"))
     assert "town 'Rome' was not seen in training: it counts as other" in said
+
+
+def test_values_far_outside_the_training_range_are_counted(model, tmp_path):
+    path, table = tmp_path / "t.csv", people()
+    ends = f"({table['age'].min()} to {table['age'].max()})"
+    table.loc[[2, 5], "age"] = 10**6
+    table.to_csv(path, index=False)
+    said = f"2 rows have a value of 'age' far outside the training range {ends}; softsplit explain"
+    assert said in invoke("predict", model, path, "-q").stderr
+    explained = works(invoke("explain", model, path, "--row", 3, "-q"))
+    assert f"age is far outside the training range {ends}" in explained
 
 
 def test_all_problems_of_a_table_are_said_at_once(tmp_path):
@@ -440,7 +451,7 @@ def test_models_that_are_none_are_refused(model, tmp_path):
     refused(invoke("predict", tmp_path, path), "is a folder; give a model file")
     refused(
         invoke("predict", path, path),
-        f"{str(path)!r} is no model that can be used: the model file is not valid JSON",
+        f"{str(path)!r} is not a softsplit model file; pass one written by softsplit fit",
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures on rows left out: against scikit-learn, and their intervals against simulation."""
+"""Figures on held-out rows: against scikit-learn, and their intervals against simulation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from softsplit.data import Table, learn
 from softsplit.report import comparison, make_report_data, render_report, walk_path
 from softsplit.report.charts import reliability_bins
 from softsplit.report.comparison import ComparisonOptions
-from softsplit.report.measures import rare_sentence, threshold_values
+from softsplit.report.measures import class_sentence, threshold_values, verdict
 from softsplit.report.metrics import (
     average_precision,
     balanced_difference,
@@ -111,11 +112,36 @@ def rare():
 def test_a_rare_class_leads_with_the_balanced_figure(rare):
     assert rare.classes[rare.rare] == "ill" and rare.measure == "balanced accuracy"
     page = render_report(rare)
-    assert page.index("balanced accuracy on rows left out") < page.index("How good it is")
-    told = rare_sentence(rare, rare.chosen)
+    assert page.index("balanced accuracy on held-out rows") < page.index("How good it is")
+    told = class_sentence(rare, rare.chosen)
     found = rare.class_metrics(rare.chosen, rare.rare)
-    assert f"finds {round(found.rows * found.found.value)} of {found.rows} such rows" in told
+    assert f"finds {round(found.rows * found.found.value)} of {found.rows} rows of class" in told
     assert told in page.replace("&nbsp;", "\N{NO-BREAK SPACE}")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_class_that_is_not_predicted_leads_with_base_rate_and_recall(told):
+    """Whether columns tell classes apart follows from the ROC area, not from accuracy."""
+    rng = np.random.default_rng(0)
+    late = rng.random(600) < 0.2
+    delay = rng.normal(0.7 * late if told else 0.0, 1.0, 600).round(3)
+    frame = pd.DataFrame({"delay": delay, "state": np.where(late, "late", "on time")})
+    rows = learn(Table("flights", frame.astype(str)), "state")
+    settings = {"depth": 1, "n_starts": 1, "random_state": 0, "global_strength": 0.1}
+    tree = SoftTreeClassifier(**settings).fit(*rows.part())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2, folds=2))
+        data = make_report_data("flights", rows, walk_path(tree, rows))
+    found = data.class_metrics(data.chosen, 0)
+    page = render_report(data)
+    assert data.rare is None and data.measure == "accuracy" and data.watched == 0
+    assert page.index("base rate") < page.index("accuracy on held-out rows")
+    share = f"{100 * np.mean(late):.1f}"
+    sentence = class_sentence(data, data.chosen)
+    assert sentence.startswith(f"Class late is {share}") and "on time for all rows" in sentence
+    assert f"finds {round(found.rows * found.found.value)} of {found.rows} rows" in sentence
+    assert ("may not tell the classes apart" in verdict(data)) == (not told)
+    assert ("do tell the classes apart (ROC area 0.6" in verdict(data)) == told
 
 
 def test_thresholds_count_the_rows_left_out(rare):
@@ -149,17 +175,16 @@ def test_the_command_tells_of_the_rare_class(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
-    first = next(line for line in lines if "rows left out" in line)
-    assert first.startswith("balanced accuracy on rows left out")
-    assert any(line.startswith("rare class") and "Class ill is rare" in line for line in lines)
+    first = next(line for line in lines if "held-out rows" in line)
+    assert first.startswith("balanced accuracy on held-out rows")
+    assert any(line.startswith("classes") and "Class ill is rare" in line for line in lines)
 
 
 def test_a_tree_that_was_cut_short_does_not_borrow_the_figures_of_others(rare):
     tree = copy.copy(rare.tree)
-    idle = replace(
-        tree.tree_.parameters, weights=0.0 * tree.tree_.parameters.weights, thresholds=np.zeros(1)
-    )
-    tree.tree_ = replace(tree.tree_, parameters=idle, walk=None)
+    own = tree.tree_.parameters
+    turned = replace(own, weights=-own.weights, thresholds=-own.thresholds)
+    tree.tree_ = replace(tree.tree_, parameters=turned, walk=None)
     cut = replace(rare, trees=tuple(tree if t is rare.tree else t for t in rare.trees))
     assert not rare.undertrained and cut.undertrained
     page = render_report(cut)

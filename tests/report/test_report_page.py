@@ -93,7 +93,7 @@ def test_the_slider_moves_by_keyboard(opened):
     strong = shown(page)
     last = slider.get_attribute("max")
     assert (weak["point"], strong["point"]) == ("0", last)
-    for what in ("tree", "sparsity", "strength", "features", "python"):
+    for what in ("tree", "strength", "features", "python"):
         assert weak[what] != strong[what], what
     said = page.locator("#headline").inner_text()
     assert said.startswith(f"Tree {int(last) + 1} of {int(last) + 1}")

@@ -60,7 +60,7 @@ def demo(
         echo(export_text(found.tree) + "\n")
         if accuracy is not None:
             echo(
-                f"accuracy on rows left out: {100 * accuracy.value:.1f} % "
+                f"accuracy on held-out rows: {100 * accuracy.value:.1f} % "
                 f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
                 f"{len(found.tree.selected_features_)} of {len(rows.coding.variables)} features"
             )

@@ -270,7 +270,7 @@ def _show(
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"
     if rows.dropped_rows:
-        facts["rows left out"] = f"{rows.dropped_rows:,} without a class"
+        facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.provenance:
         facts[name.lower()] = value
     echo(export_text(tree, max_terms=12) + "\n")

@@ -110,9 +110,11 @@ def _load(path: Path, how: Callable[[Path], Any]) -> Any:
     try:
         return how(path)
     except ModelFileError as error:
+        why = str(error).removesuffix(".")
+        why = "" if "not valid JSON" in why else f" that can be read ({why})"
         raise ValueError(
-            f"{str(path)!r} is no model that can be used: {str(error).removesuffix('.')}; give a "
-            "file that softsplit fit --model or save_model has written."
+            f"{str(path)!r} is not a softsplit model file{why}; pass one written by softsplit fit "
+            "--model or save_model."
         ) from None
 
 

@@ -91,7 +91,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
-        help="Columns of numbers that are categories. Text is so anyway.",
+        help="Columns of numbers that are categories. Text columns always are.",
         rich_help_panel=DATA,
     ),
 ]
@@ -113,7 +113,7 @@ Groups = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="Of text files; default UTF-8.", rich_help_panel=DATA),
+    typer.Option("--encoding", help="Encoding of text files; default UTF-8.", rich_help_panel=DATA),
 ]
 Depth = Annotated[
     int | None,
@@ -235,8 +235,8 @@ Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
-        help="What trees are compared by, a scorer of scikit-learn such as balanced_accuracy or "
-        "roc_auc. Default: accuracy less a part of the log-loss; with --class-weight balanced, "
+        help="Score used to compare trees, a scorer of scikit-learn such as balanced_accuracy or "
+        "roc_auc. Default: accuracy - 0.3 x log-loss; with --class-weight balanced, "
         "balanced_accuracy.",
         rich_help_panel=TREE,
     ),
@@ -274,8 +274,8 @@ Effort = Annotated[
         "--effort",
         parser=_effort,
         metavar="EFFORT",
-        help="fast, balanced, thorough, or a multiple of what is usual: how many trees race in "
-        "every start or, with --loss cost, how long better ones are searched for.",
+        help="fast, balanced, thorough, or a multiple of what is usual: how many candidate "
+        "trees are tried per start or, with --loss cost, how long better ones are searched for.",
         rich_help_panel=RUN,
     ),
 ]
@@ -283,7 +283,7 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Threads; default: all.", rich_help_panel=RUN),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Of all random choices.", rich_help_panel=RUN)]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.", rich_help_panel=RUN)]
 Dask = Annotated[
     str | None,
     typer.Option(

@@ -86,7 +86,7 @@ def figures_object(report_data: ReportData) -> dict[str, Any]:
 
 def figures_text(report_data: ReportData) -> dict[str, str]:
     """Return the metrics of the chosen tree on held-out rows, the leading one first, as text."""
-    from softsplit.report.measures import rare_sentence, verdict
+    from softsplit.report.measures import class_sentence, verdict
 
     found = report_data.metrics(report_data.chosen)
     assert found is not None
@@ -94,14 +94,14 @@ def figures_text(report_data: ReportData) -> dict[str, str]:
     if report_data.rare is not None:
         metrics = dict(reversed(metrics.items()))
     facts = {
-        f"{name} on rows left out": f"{100 * value.value:.1f} % (95 % interval "
+        f"{name} on held-out rows": f"{100 * value.value:.1f} % (95 % interval "
         f"{100 * value.low:.1f} to {100 * value.high:.1f})"
         for name, value in metrics.items()
     }
     if report_data.undertrained:
         facts["beware"] = verdict(report_data)
-    rare = rare_sentence(report_data, report_data.chosen)
-    return facts if rare is None else facts | {"rare class": rare}
+    told = class_sentence(report_data, report_data.chosen)
+    return facts if told is None else facts | {"classes": told}
 
 
 def as_object(interval: Interval | None) -> dict[str, Any] | None:

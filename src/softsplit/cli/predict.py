@@ -89,7 +89,7 @@ def _compare(table: Table, tree: TreeModel, predictions: Any, quiet: bool) -> No
     if pairs:
         correct = sum(true == label for true, label in pairs)
         share = 100 * correct / len(pairs)
-        say(f"{correct:,} of {len(pairs):,} answers agree with column {target!r} ({share:.1f} %).")
+        say(f"accuracy on {len(pairs):,} rows: {share:.1f} %")
 
 
 def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:

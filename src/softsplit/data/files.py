@@ -385,7 +385,7 @@ def require_columns(frame: pd.DataFrame, wanted: Iterable[str], what: str = "col
     if what == "target":
         raise ValueError(f"target {listed} is not a column of the table; {hint}")
     which = "column {} is" if len(absent) == 1 else "columns {} are"
-    raise ValueError(f"{which.format(listed)} not there; {hint}")
+    raise ValueError(f"{which.format(listed)} missing; {hint}")
 
 
 def refuse_dates(name: str, column: pd.Series) -> None:

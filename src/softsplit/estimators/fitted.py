@@ -269,7 +269,7 @@ class FittedTree(TreeHolder, BaseEstimator):
         return make_card(self.tree_, rows, y, points)
 
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
-        """One page about this tree: its picture, how good it is on rows left out, its rivals.
+        """One page about this tree: its picture, how good it is on held-out rows, its rivals.
 
         A notebook shows it by itself; ``save(path)`` writes it to a file.
 

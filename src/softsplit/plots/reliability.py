@@ -112,7 +112,7 @@ class ReliabilityDisplay:
     ) -> ReliabilityDisplay:
         """Draw the diagram of a classifier where there are no rows to spare.
 
-        It is trained once for each fold, on the others, and judged on the rows left out; all rows
+        It is trained once for each fold, on the others, and judged on the held-out rows; all rows
         of X are judged once. The classifier itself need not be fitted and is not changed.
 
         Parameters

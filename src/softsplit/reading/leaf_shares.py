@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 
 EXPECTATION_STEPS = 3
-"""More than these three gain nothing on rows left out."""
+"""More than these three gain nothing on held-out rows."""
 
 BELOW = 1.0 - 1e-9
 """A class that was lowered to the predicted one stays below it by this factor."""

@@ -17,7 +17,7 @@ From a table to the file, step by step::
     Path("tree.html").write_text(render_report(data), encoding="utf-8")
 
 ``found.tree`` is a ``SoftTreeClassifier``; ``data.accuracy(data.chosen)`` is its accuracy on
-rows left out, with an interval.
+held-out rows, with an interval.
 """
 
 import sys

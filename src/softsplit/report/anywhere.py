@@ -78,7 +78,7 @@ def report(
     n_jobs: int | None = None,
     time_limit: float | None = None,
 ) -> Report:
-    """The report of a fitted tree: its picture, how good it is on rows left out, other trees.
+    """The report of a fitted tree: its picture, how good it is on held-out rows, other trees.
 
     Trees like this one are trained on parts of the rows and judged on the rest, beside plain
     methods; the tree itself is shown as it is.

@@ -216,8 +216,10 @@
           .filter(([pull]) => pull !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
           .forEach(([pull, j]) => {
             const side = tree.sides[t][pull > 0 ? 0 : 1];
-            const name = x[j] === 0 ? tree.opposites[j] : tree.names[j];
-            list.append(node("li", `${name} pulls to ${side}, by ${Math.abs(pull).toPrecision(3)}`));
+            const level = tree.opposites[j] !== tree.names[j];
+            const value = level ? "" : ` = ${Number(x[j].toPrecision(6))}`;
+            const name = level && x[j] === 0 ? tree.opposites[j] : tree.names[j];
+            list.append(node("li", `${name}${value} speaks for ${side} (+${Math.abs(pull).toPrecision(3)})`));
           });
         parts.push(list);
       }

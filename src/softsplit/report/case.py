@@ -15,7 +15,7 @@ import numpy as np
 from softsplit.reading.equations import decision_notes, number
 from softsplit.reading.leaf_shares import BELOW
 from softsplit.reading.model import TreeModel
-from softsplit.reading.outline import answer_words, described_sides, outline
+from softsplit.reading.outline import answer_words, outline, side_classes
 from softsplit.reading.palette import class_colour
 from softsplit.reading.ranges import far_limits
 from softsplit.reading.summary import BINARY, INTEGER
@@ -51,7 +51,10 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
         "steepness": float(model.steepness),
         "questions": [found.node for found in outline(model).questions()],
         "answers": answer_words(model.labels),
-        "sides": [described_sides(model, t) for t in range(len(parameters.thresholds))],
+        "sides": [
+            [shortened(model.labels[k], 60) for k in side_classes(model, t)]
+            for t in range(len(parameters.thresholds))
+        ],
         "shares": model.leaf_shares.T.tolist(),
         "votes": model.leaf_votes.T.tolist(),
         "factors": None if model.class_factors is None else model.class_factors.tolist(),

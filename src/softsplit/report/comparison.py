@@ -1,4 +1,4 @@
-"""Trees at other strengths beside a fitted one, and how good all of them are on rows left out."""
+"""Trees at other strengths beside a fitted one, and how good all of them are on held-out rows."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def make_report_data(
     left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
     source = (
         *((("Columns left out", left),) if left else ()),
-        ("Unknown values", known if gaps else "none were there"),
+        ("Missing values", known if gaps else "none"),
         ("Software", f"softsplit {__version__}"),
     )
     return ReportData(
@@ -149,7 +149,7 @@ def walk_path(
     time_limit: float | None = None,
     say: Say = lambda _: None,
 ) -> JudgedPath:
-    """Train trees like the given one at other strengths, and judge all on rows left out.
+    """Train trees like the given one at other strengths, and judge all on held-out rows.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def walk_path(
     grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= OPTIONS.held_out_from
-    say(f"judging {len(grid)} trees and four plain methods on rows left out")
+    say(f"judging {len(grid)} trees and four plain methods on held-out rows")
     trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
         base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
@@ -295,4 +295,4 @@ def _provenance(
         "flatter a little."
     )
     interval = "95 %: if the rows were drawn anew, the true figure would lie inside 95 times in 100"
-    return (("Other trees", others), ("Rows left out", judged), ("Intervals", interval))
+    return (("Other trees", others), ("Held-out rows", judged), ("Intervals", interval))

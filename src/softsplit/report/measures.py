@@ -28,6 +28,8 @@ TITLES = {
     "boosting": "gradient boosting",
 }
 THRESHOLDS = 200
+LISTED = 5
+"""Classes whose shares are listed in a sentence."""
 
 
 def add_figures(parent: ET.Element, data: ReportData) -> None:
@@ -45,7 +47,7 @@ def add_figures(parent: ET.Element, data: ReportData) -> None:
     if data.rare is not None:  # what the page leads with comes first
         rows = [[row[0], row[4], row[2], row[3], row[1], *row[5:]] for row in rows]
     found = data.assessment
-    where = f"{len(found.labels):,} rows left out"
+    where = f"{len(found.labels):,} held-out rows"
     where += f", in {found.n_folds} parts" if found.n_folds > 1 else ""
     add_table(parent, f"On {where}, with 95 % intervals", head, rows, range(1, 8))
     add(
@@ -78,31 +80,39 @@ def _points(gap: Interval | None) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def rare_sentence(data: ReportData, point: int) -> str | None:
-    """What share of a rare class is found, and at which price."""
-    k = data.rare
+def class_sentence(data: ReportData, point: int) -> str | None:
+    """The base rate, what share of each class is found, and how many such predictions are right."""
+    k = data.watched
     found = None if k is None else data.class_metrics(point, k)
     if k is None or found is None or found.found is None:
         return None
-    name = shortened(data.classes[k], 60)
+    name, (most, base) = shortened(data.classes[k], 60), data.base_rate
     share = percent(found.rows / len(data.assessment.labels), 1)
-    text = (
-        f"Class {name} is rare ({share} of the rows left out): the tree finds "
-        f"{round(found.rows * found.found.value):,} of {found.rows:,} such rows "
-        f"({percent(found.found.value, 0)}, between {percent(found.found.low, 0)} and "
-        f"{percent(found.found.high, 0)})."
+    text = f"Class {name} is {'rare (' if k == data.rare else ''}{share} of the held-out rows"
+    text += ")" if k == data.rare else ""
+    text += (
+        f", and predicting {shortened(most, 60)} for all rows is right on {percent(base)}. The "
+        f"tree finds {round(found.rows * found.found.value):,} of {found.rows:,} rows of class "
+        f"{name} ({percent(found.found.value, 0)}, between {percent(found.found.low, 0)} and "
+        f"{percent(found.found.high, 0)})"
     )
     if found.trusted is None or found.alarms is None:
         return text + (
-            " It predicts this class for no row; trained with class_weight='balanced' "
+            ": it predicts this class for no row. Trained with class_weight='balanced' "
             "(--class-weight balanced), or with a higher cost of missing the class (--cost), a "
             "tree does."
         )
-    return text + (
-        f" The price: {percent(found.alarms.value, 2)} of the other rows are predicted so by "
-        f"mistake; of {found.predicted:,} such predictions {percent(found.trusted.value, 0)} are "
-        "right."
+    text += (
+        f"; of its {found.predicted:,} predictions of {name} {percent(found.trusted.value, 0)} are "
+        f"right, and {percent(found.alarms.value, 2)} of the other rows are false positives."
     )
+    others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
+    listed = [
+        f"{shortened(data.classes[i], 40)} {percent(one.found.value, 0)}"
+        for i, one in others
+        if one is not None and one.found is not None
+    ]
+    return text + (f" Found of the others: {', '.join(listed)}." if len(listed) <= LISTED else "")
 
 
 def verdict(data: ReportData) -> str:
@@ -111,15 +121,19 @@ def verdict(data: ReportData) -> str:
     if data.undertrained:
         return (
             "This tree is worse on its own training rows than trees that were trained in the same "
-            "way on fewer rows are on rows left out: its training was probably cut short. Fit it "
+            "way on fewer rows are on held-out rows: its training was probably cut short. Fit it "
             "again with a longer time limit; the figures below are of those other trees."
         )
     if plain is None or logistic is None:
         return "The comparison was cut short; make the report again with more time to see it."
     if plain.low <= 0:
+        said = "The tree is not clearly better than predicting the most frequent class for all rows"
+        own = data.metrics(data.chosen)
+        if own is None or own.roc.low <= 0.5:
+            return f"{said}: these columns may not tell the classes apart, or the rows are too few."
         return (
-            "The tree is not clearly better than predicting the most frequent class for all rows: "
-            "these columns may not tell the classes apart, or the rows are too few."
+            f"{said} by {data.measure}; its probabilities do tell the classes apart (ROC area "
+            f"{_plain(own.roc)}), so that costs or another threshold find more of the rarer class."
         )
     what = f"by {data.measure}"
     said = (
@@ -139,11 +153,11 @@ def _beside(gap: Interval, what: str) -> str:
         return f"better than L1 logistic regression {what}"
     if gap.high < 0:
         return f"{-100 * gap.value:.1f} points behind L1 logistic regression {what}"
-    return f"about as good as L1 logistic regression {what}: these rows are too few to tell"
+    return f"not distinguishable from L1 logistic regression on this many rows {what}"
 
 
 def add_curves(parent: ET.Element, data: ReportData) -> None:
-    """ROC, precision over recall and reliability on rows left out."""
+    """ROC, precision over recall and reliability on held-out rows."""
     found = data.assessment
     if not found.judged(data.chosen):
         return
@@ -165,9 +179,9 @@ def add_curves(parent: ET.Element, data: ReportData) -> None:
             ),
         )  # fmt: skip
         _curve(
-            row, "Right alarms against found (precision and recall)",
+            row, "Precision and recall",
             chart(
-                f"Precision over recall of class {name}", "found", "alarms that are right",
+                f"Precision over recall of class {name}", "recall", "precision",
                 [precision_line(n, scores, positive) for n, scores in pairs],
             ),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Metrics on rows left out, and how far each may be from the true value.
+"""Metrics on held-out rows, and how far each may be from the true value.
 
 With z = 1.96 all intervals are 95 %:
 
@@ -44,6 +44,10 @@ class MetricOptions:
 
     rare: float = 0.2
     """A class below this part of an even share is rare: under 10 % of two classes."""
+
+    uneven: float = 0.5
+    """Of several classes one below this part of an even share is spoken of beside accuracy: all
+    others together can be right without it."""
 
 
 OPTIONS = MetricOptions()
@@ -170,7 +174,7 @@ def _within_one(mean: float, error: float) -> Interval:
     return Interval(found.value, max(found.low, 0.0), min(found.high, 1.0))
 
 
-# --- How good one method is on rows left out: the figures that matter, together -------------------
+# --- How good one method is on held-out rows: the figures that matter, together -------------------
 
 
 @dataclass(frozen=True)
@@ -243,6 +247,15 @@ def rare_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
     counts = np.bincount(labels, minlength=n_classes)
     rarest = int(np.argmin(counts))
     return rarest if counts[rarest] < OPTIONS.rare * len(labels) / n_classes else None
+
+
+def watched_class(labels: NDArray[np.int64], n_classes: int) -> int | None:
+    """The class that is spoken of beside accuracy: of two the rarer one, else an uneven one."""
+    if n_classes == 2:
+        return positive_class(labels)
+    counts = np.bincount(labels, minlength=n_classes)
+    rarest = int(np.argmin(counts))
+    return rarest if counts[rarest] < OPTIONS.uneven * len(labels) / n_classes else None
 
 
 def positive_class(labels: NDArray[np.int64]) -> int:

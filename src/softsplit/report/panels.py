@@ -83,18 +83,13 @@ def _facts(parent: ET.Element, data: ReportData, point: int) -> None:
     right = float(np.mean(tree.tree_.predict_index(data.matrix) == data.labels))
     facts = [
         (
-            f"{data.measure.capitalize()} on rows left out",
+            f"{data.measure.capitalize()} on held-out rows",
             with_interval(data.lead(data.metrics(point))),
             "accuracy",
         ),
         ("Accuracy on training rows", percent(right), ""),
         ("Features", f"{len(tree.selected_features_)} of {data.n_variables}", "features"),
         ("Coefficients", f"{np.count_nonzero(weights)} of {weights.size}", ""),
-        (
-            "Coefficients and features not used",
-            f"{tree.local_sparsity_:.0f} % and {tree.global_sparsity_:.0f} %",
-            "sparsity",
-        ),
         ("Strength", strength_text(tree), "strength"),
     ]
     listed = add(parent, "dl", {"class": "facts"})
@@ -212,7 +207,7 @@ def _confusion(parent: ET.Element, data: ReportData, point: int) -> None:
     ]
     table = add_table(
         parent,
-        "Rows left out, by their class (down) and the class the tree says (across)",
+        "Held-out rows, by their class (down) and the class the tree says (across)",
         ["class", *names, "right"],
         rows,
         range(1, len(names) + 2),
@@ -232,7 +227,7 @@ def _rates(parent: ET.Element, data: ReportData, counts: NDArray[np.int64]) -> N
         rate = percent(row[k] / max(row.sum(), 1), 0)
         rows.append([shortened(data.classes[k]), f"{row.sum():,}", rate, said])
     head = ["class", "rows", "right", "mostly taken for"]
-    add_table(parent, "Rows left out, by class", head, rows, (1, 2))
+    add_table(parent, "Held-out rows, by class", head, rows, (1, 2))
 
 
 def _python(parent: ET.Element, data: ReportData, point: int) -> None:

@@ -37,7 +37,7 @@
     columns.forEach((column, i) => column.addEventListener("click", () => show(i)));
   }
 
-  // From which probability on a class is predicted: counts on rows left out, and costs.
+  // From which probability on a class is predicted: counts on held-out rows, and costs.
   const cut = points.threshold;
   if (cut) {
     const bar = document.getElementById("threshold");
@@ -49,7 +49,7 @@
       const i = Number(bar.value);
       const [found, alarms] = [cut.found[i], cut.alarms[i]];
       const said = `From ${(100 * cut.at[i]).toFixed(1)} % on: ${found} of ${cut.rows} found `
-        + `(${share(found, cut.rows)}), ${alarms} of ${cut.others} others predicted so by mistake `
+        + `(${share(found, cut.rows)}), ${alarms} of ${cut.others} others are false positives `
         + `(${share(alarms, cut.others)}), ${share(found, found + alarms)} of the predictions right.`;
       document.getElementById("threshold-said").textContent = said;
       bar.setAttribute("aria-valuetext", said);

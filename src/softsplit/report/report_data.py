@@ -27,6 +27,7 @@ from softsplit.report.metrics import (
     difference,
     method_metrics,
     rare_class,
+    watched_class,
 )
 from softsplit.selection.assessment import Assessment, Judged
 from softsplit.selection.strengths import SHARES, price, priced
@@ -107,6 +108,26 @@ class ReportData:
         """The class that is so rare that accuracy says little of it."""
         return rare_class(self.labels, len(self.classes))
 
+    @cached_property
+    def watched(self) -> int | None:
+        """The class that the page speaks of beside accuracy.
+
+        Of two classes it is the rarer one. Of several, one with less than half of an even share, or
+        the rarest one where the tree is hardly more accurate than the most frequent class.
+        """
+        found = watched_class(self.labels, len(self.classes))
+        ahead = self.against("majority")
+        if found is None and ahead is not None and ahead.low <= 0:
+            return int(np.argmin(np.bincount(self.labels, minlength=len(self.classes))))
+        return found
+
+    @cached_property
+    def base_rate(self) -> tuple[str, float]:
+        """The most frequent class, and its share of the held-out rows."""
+        counts = np.bincount(self.assessment.labels, minlength=len(self.classes))
+        most = int(np.argmax(counts))
+        return self.classes[most], float(counts[most] / counts.sum())
+
     @property
     def measure(self) -> str:
         """What the page leads with: balanced accuracy if a class is rare."""
@@ -143,7 +164,7 @@ class ReportData:
 
     @property
     def undertrained(self) -> bool:
-        """Whether the tree does worse on its own rows than its like on rows left out.
+        """Whether the tree does worse on its own rows than its like on held-out rows.
 
         Trees trained with the same settings on some of the rows show what to expect of this one.
         If it is worse, its training was probably cut short.

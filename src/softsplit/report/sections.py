@@ -12,7 +12,13 @@ from softsplit.reading.outline import outline
 from softsplit.reading.palette import class_colour
 from softsplit.report.charts import path_chart
 from softsplit.report.elements import add, add_table, counted, percent, shortened, with_interval
-from softsplit.report.measures import add_curves, add_figures, add_threshold, rare_sentence, verdict
+from softsplit.report.measures import (
+    add_curves,
+    add_figures,
+    add_threshold,
+    class_sentence,
+    verdict,
+)
 from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.report_data import ReportData
 from softsplit.support.messages import visible
@@ -39,24 +45,33 @@ def add_summary(parent: ET.Element, data: ReportData) -> None:
     part = section(parent, "summary", "In short")
     found, tree = data.lead(data.metrics(data.chosen)), data.tree
     cards = add(part, "div", {"class": "cards"})
+    if data.watched is not None:
+        most, base = data.base_rate
+        always = f"right by always predicting {shortened(most, 40)}"
+        _card(cards, "base rate", percent(base), always)
     value = "not judged" if found is None else percent(found.value)
     note = "" if found is None else f"between {percent(found.low)} and {percent(found.high)}"
-    name = f"{data.measure} on rows left out"
+    name = f"{data.measure} on held-out rows"
     if data.undertrained:  # what others reach is no figure of this tree
         value, note = percent(data.in_training), "more cannot be expected on new rows"
         name = f"{data.measure} on its own training rows"
     _card(cards, name, value, note)
-    rare = None if data.rare is None else data.class_metrics(data.chosen, data.rare)
-    if data.rare is not None and rare is not None and rare.found is not None:
-        name = shortened(data.classes[data.rare], 40)
-        ends = f"between {percent(rare.found.low, 0)} and {percent(rare.found.high, 0)}"
-        _card(cards, f"of class {name} are found", percent(rare.found.value, 0), ends)
+    if data.watched is not None and not data.undertrained:
+        one = data.class_metrics(data.chosen, data.watched)
+        name = shortened(data.classes[data.watched], 40)
+        for share, what in (
+            (one and one.found, f"of class {name} are found (recall)"),
+            (one and one.trusted, f"of predicted {name} are right (precision)"),
+        ):
+            if share is not None:
+                ends = f"between {percent(share.low, 0)} and {percent(share.high, 0)}"
+                _card(cards, what, percent(share.value, 0), ends)
     used = f"{len(tree.selected_features_)} of {data.n_variables}"
     questions = len(outline(tree.tree_).questions())
     _card(cards, "features used", used, f"in {counted(questions, 'question')}")
-    told = rare_sentence(data, data.chosen)
+    told = class_sentence(data, data.chosen)
     if told is not None:
-        add(part, "p", {"id": "rare"}, told)
+        add(part, "p", {"id": "classes"}, told)
     add(part, "p", {"id": "verdict"}, verdict(data))
 
 
@@ -68,7 +83,7 @@ def add_quality(parent: ET.Element, data: ReportData) -> None:
 
 
 def add_explorer(parent: ET.Element, data: ReportData) -> None:
-    part = section(parent, "explorer", "The tree, and other trees along the path")
+    part = section(parent, "explorer", "Simpler and more detailed trees")
     n_points = len(data.trees)
     if n_points > 1:
         controls = add(part, "div", {"class": "controls"})
@@ -116,11 +131,11 @@ def rule_sentence(data: ReportData) -> str:
     if simpler:
         i = max(simpler, key=lambda i: (found[i] or own, -sizes[i]))
         said += (
-            f" On the rows left out tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
+            f" On the held-out rows tree {i + 1}, with {counted(sizes[i], 'feature')}, has no "
             f"lower {data.measure}: it may serve as well."
         )
     return said + (
-        " The others are those that no tree with as few features beats; move the slider for a "
+        " The other stops are the best trees for their number of features; move the slider for a "
         "simpler or a more accurate one."
     )
 
@@ -250,7 +265,7 @@ GLOSSARY = {
     "many, strong keeps few.",
     "steepness": "How quickly a question passes from one answer to the other around its number: "
     "the steeper, the fewer rows are unsure.",
-    "left out": "Rows that a model has not seen in training. Figures on rows left out are what to "
+    "held out": "Rows that a model has not seen in training. Figures on held-out rows are what to "
     "expect of new rows.",
     "interval": "From where to where a figure may lie, given that it was counted on so many rows: "
     "right 95 times in 100.",

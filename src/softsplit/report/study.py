@@ -348,12 +348,12 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
         return "the first of those to choose from: there was no time to compare any"
     choice = formulation_of(search.loss).choice
     usual, judged = choice.selection, choice.scores_rows and search.scoring is None
-    most = f" and {MOST_LOST:g} of its score" if judged else ""
-    fewest = "the one with the fewest features, at most"
+    most = f" (and {MOST_LOST:g})" if judged else ""
+    fewest = "the tree with the fewest features whose score is within"
     words = {
         "best": "the best one",
-        "one_se": f"{fewest} one standard error{most} behind the best",
-        "sparse": f"{fewest} two standard errors{most} behind the best",
+        "one_se": f"{fewest} one standard error{most} of the best",
+        "sparse": f"{fewest} two standard errors{most} of the best",
     }
     rule = words[usual if search.selection == "auto" else search.selection]
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"

@@ -263,9 +263,10 @@ class CandidateSearch:
             keys = [key for key in self.board.folds if key[0] == candidate]
             if keys:
                 best = self.board.best(keys)
-                again = ", at all strengths" if candidate in self.seen else ""
-                if len(self.board.folds[best]) < self.board.n_folds:
-                    again += ", on the first folds"
+                again = ", all strengths" if candidate in self.seen else ""
+                judged = len(self.board.folds[best])
+                if judged < self.board.n_folds:
+                    again += f", stopped after {judged} of {self.board.n_folds} folds"
                 self.seen.add(candidate)
                 self.tell(candidate.label + again, best)
         self.trainer.memory.keep_only(self._leader(candidates[0]))

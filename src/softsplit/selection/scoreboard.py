@@ -65,7 +65,13 @@ class Candidate(NamedTuple):
     def label(self) -> str:
         """The settings as a line of text."""
         last = self.formulation.label(self.steepness, self.ridge)
-        return f"{self.scale} scaling, depth {self.depth}, {last}, {self.scope} {self.penalty}"
+        usual = self.formulation.choice.axes
+        varied = [
+            f"{name} {value}"
+            for name, value in (("scope", self.scope), ("penalty", self.penalty))
+            if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
+        ]
+        return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])
 
 
 class Valued(NamedTuple):

@@ -224,7 +224,7 @@ class Coding:
             verb = "is" if len(absent) == 1 else "are"
             listed = listed_columns([shown(name, 24) for name in absent])
             hint = hint or "give a table with the columns that the tree was trained on."
-            raise ValueError(f"{which} {listed} {verb} not there; {hint}")
+            raise ValueError(f"{which} {listed} {verb} missing; {hint}")
         return {i: columns[at[self.variables[i].name]] for i in wanted}
 
 
