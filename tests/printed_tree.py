@@ -89,7 +89,7 @@ class PrintedTree:
     def parts(self, condition: str, row: dict) -> tuple[Fraction, str, Fraction]:
         body, sign, threshold = re.match(r"(.*) ([<>]) (\S+)$", condition).groups()
         total = Fraction(0)
-        for term in re.split(r" (?=[+-] )", body):
+        for term in re.split(r" (?=[+-] )(?![^(]*, \S+\))", body):
             minus, size, name = re.match(r"([+-] )?([\d.e+-]+ )?(.*)$", term).groups()
             factor = Fraction((size or "1").strip()) * (-1 if minus == "- " else 1)
             total += factor * self.value(name, row)
@@ -98,10 +98,11 @@ class PrintedTree:
     def value(self, name: str, row: dict) -> Fraction:
         if name.startswith("["):
             return Fraction(int(self.statement(name[1:-1], row)))
-        if bent := re.match(r"max\((.*) - (\S+), 0\)$", name):
-            return max(self.value(bent[1], row) - Fraction(bent[2]), Fraction(0))
-        if bent := re.match(r"max\((.*) \+ (\S+), 0\)$", name):
-            return max(self.value(bent[1], row) + Fraction(bent[2]), Fraction(0))
+        if bent := re.match(r"max\((.*) ([+-]) (\S+), 0\)$", name):
+            knot = Fraction(bent[3]) * (-1 if bent[2] == "+" else 1)
+            return max(self.value(bent[1], row) - knot, Fraction(0))
+        if bent := re.match(r"(min|max)\((.*), (\S+)\)$", name):
+            return (min if bent[1] == "min" else max)(self.value(bent[2], row), Fraction(bent[3]))
         cell = row[name]
         return Fraction(self.imputed[name]) if pd.isna(cell) else Fraction(repr(float(cell)))
 
