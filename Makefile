@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest picture docs gallery reproduce clean
+.PHONY: help demo test test-fast lint browser bench bench-kernel bench-ipopt bench-versions bench-accuracy rivals bench-selection bench-reading bench-scale bench-new-rows bench-tables bench-sparse bench-ordinary bench-faults bench-hostile bench-load bench-mutation bench-device bench-dask golden coverage audit test-oldest documents docs gallery reproduce clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1|/' \
@@ -147,8 +147,8 @@ docs: $(VENV)/.test ## the documentation as a site in build/docs; nothing is fet
 gallery: $(VENV)/.test ## run the examples and redraw the pictures of the gallery
 	$(BIN)/python docs/site/gallery.py
 
-picture: $(VENV)/.test ## redraw the tree shown in the README
-	$(BIN)/python docs/images/make_tree.py
+documents: $(VENV)/.test ## print and draw anew what README and the pages show: ARGS=docs/reading.md
+	$(BIN)/python docs/site/printed.py $(ARGS)
 
 # Specs in the order in which they are run; those with figures.
 EXPERIMENTS := table2 table3 figure_scatter peers table3_ipopt heatmaps decomposition

@@ -19,8 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 PICTURES = ROOT / "docs" / "images" / "gallery"
-ELSEWHERE = {"plot_reading": "reading.md"}
-"""Scripts whose pictures have a page of their own."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Example:
 
 def examples() -> list[Example]:
     """All scripts with a page in the gallery, by name."""
-    return [Example(p) for p in sorted(EXAMPLES.glob("plot_*.py")) if p.stem not in ELSEWHERE]
+    return [Example(p) for p in sorted(EXAMPLES.glob("plot_*.py"))]
 
 
 def index_page() -> str:

@@ -1,31 +1,35 @@
-"""Every code block of the documents runs, or at least names commands and options that exist.
+"""Every code block of the documents runs, and what the pages show is what it prints and draws.
 
-Python blocks of a page run one after the other in one namespace, in an empty folder;
-`softsplit` lines of `sh` blocks run in between, through the command line. Lines in other
-blocks, and in blocks marked as not run, are compared with the options of the commands.
+Lines in other blocks, and in blocks marked as not run, are compared with the options of the
+commands. How pages run: docs/site/printed.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
-from doc_blocks import Block, blocks, shell_commands
 from places import ROOT
 from softsplit.cli.app import app
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "docs" / "site"))
+import golden
+import printed
+from printed import Session, blocks, shell_commands
+
 pytestmark = pytest.mark.slow
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = printed.pages()
 NEEDS = {"skops": "skops", "onnxruntime": "onnxruntime", "matplotlib": "matplotlib"}
 COMMAND = typer.main.get_command(app)
 
@@ -34,49 +38,51 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-def runs(block: Block) -> bool:
-    shell = block.language in ("sh", "bash") and shell_commands(block, "softsplit")
-    return not block.reason and (block.language == "python" or bool(shell))
-
-
-RUNNING = [page for page in PAGES if any(map(runs, blocks(page)))]
+RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
-def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    # reports of few trees: it is words that are tried
-    options = ComparisonOptions(points=2, folds=2)
-    monkeypatch.setattr(comparison, "OPTIONS", options)
-    session = ModuleType("document_" + re.sub(r"\W", "_", page.stem))
-    monkeypatch.setitem(sys.modules, session.__name__, session)  # dataclasses look it up
-    for block in filter(runs, blocks(page)):
-        for module, package in NEEDS.items():
-            if re.search(rf"^(import|from) {module}\b", block.setup + block.code, re.MULTILINE):
-                pytest.importorskip(module, reason=f"needs {package}")
-        run_python(block.setup, f"{name_of(page)}, before line {block.line}", session)
-        if block.language == "python":
-            code = "\n" * (block.line - 1) + block.code
-            run_python(code, name_of(page), session)
-        else:
-            for words in shell_commands(block, "softsplit"):
-                run_command(words, f"{name_of(page)}, line {block.line}")
+def test_pages_show_what_their_code_prints_and_draws(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # reports of few trees: no page shows what they compare
+    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2, folds=2))
+    code = "\n".join(block.setup + block.code for block in blocks(page) if block.runs)
+    for module, package in NEEDS.items():
+        if re.search(rf"^(import|from) {module}\b|softsplit.plots\b", code, re.MULTILINE):
+            pytest.importorskip(module, reason=f"needs {package}")
+    with printed.empty_folder():
+        session = Session(page, draws=lambda path: path.endswith(".svg")).run()
+    # Last digits, and so trees, may be others on another processor or with other libraries.
+    if golden.unlike(golden.machine(), json.loads(golden.REFERENCE.read_text())["machine"]):
+        return
+    for block, text in session.fresh:
+        assert block.code == text, f"{name_of(page)}, line {block.line}: run make documents"
+    for path, display in session.displays.items():
+        drawn = tmp_path / path.name
+        printed.save(display, drawn)
+        assert printed.picture_texts(path) == printed.picture_texts(drawn), "run make documents"
 
 
-def run_python(code: str, where: str, session: ModuleType) -> None:
-    exec(compile(code, where, "exec"), session.__dict__)
-
-
-def run_command(words: list[str], where: str) -> None:
-    if ">" in words:
-        target = Path(words.pop())
-        words.remove(">")
-    else:
-        target = None
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 0, f"{where}: softsplit {' '.join(words)}\n{result.output}"
-    if target is not None:
-        target.write_text(result.stdout, encoding="utf-8")
+def test_the_picture_of_the_readme_is_the_tree_below_its_lines() -> None:
+    """The same conditions and rows; the picture shortens long names."""
+    (tree,) = [block.code for block in blocks(ROOT / "README.md") if block.printer is not None]
+    texts = printed.picture_texts(ROOT / "docs" / "images" / "tree.svg")
+    texts = [text.replace("\N{MINUS SIGN}", "-") for text in texts]
+    questions = re.findall(r"if (.*?)   \[question (\d+)\]", tree)
+    assert questions
+    for question, number in questions:
+        below = texts[texts.index(f"question {number}") + 1 :]
+        begins = [" ".join(below[:n]) for n in range(1, len(below) + 1)]
+        patterns = [re.escape(begin).replace("…", ".*") for begin in begins]
+        assert any(re.fullmatch(pattern, question) for pattern in patterns), question
+    leaves = re.findall(r"class (.*?)   \((\d+) rows", tree)
+    drawn = [
+        (label, found[1])
+        for label, rows in pairwise(texts)
+        if (found := re.search(r"(\d+) rows", rows))
+    ]
+    assert leaves and sorted(leaves) == sorted(drawn)
 
 
 MENTIONING = [p for p in PAGES if any(shell_commands(b, "softsplit") for b in blocks(p))]
@@ -153,4 +159,20 @@ def test_blocks_are_found(tmp_path: Path) -> None:
     assert second.reason == "takes hours" and not second.setup
     assert shell_commands(second, "softsplit") == [["a", "--b", "c d"]]
     assert shell_commands(third, "softsplit") == [["e"]]
-    assert not runs(second) and runs(first) and not runs(third)
+    assert not second.runs and first.runs and not third.runs
+
+
+def test_what_is_printed_is_found_and_written(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- run first: x = 1 -->\n```python\nprint(x)\n```\n"
+        "<!-- printed above -->\n```text\nstale\n```\n"
+        "<!-- printed by: print(x + 1) -->\n```text\nstale\n```\n<!-- draw x.svg: 'a display' -->\n"
+        "<!-- printed by: softsplit vc --depth 1 --features 2 --json -->\n```text\n```\n"
+    )
+    session = Session(page).run()
+    assert [text for _, text in session.fresh[:2]] == ["1\n", "2\n"]
+    assert "lower" in session.fresh[2][1]
+    assert session.displays == {(tmp_path / "x.svg").resolve(): "a display"}
+    fresh = session.text()
+    assert "```text\n1\n```\n" in fresh and "```text\n2\n```\n" in fresh and "stale" not in fresh
