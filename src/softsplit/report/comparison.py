@@ -15,6 +15,7 @@ from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.path import (
+    PathTrees,
     assess,
     path_trees,
     strengths_on,
@@ -181,17 +182,23 @@ def walk_path(
     grid = _with_own(usual_fractions(base, OPTIONS.points if points is None else points), own)
     budget = Budget(time_limit=time_limit)
     held_out = len(rows.y) >= OPTIONS.held_out_from
+    drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)
+
+    def walked() -> PathTrees:
+        say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
+        return path_trees(
+            base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
+        )
+
+    # Of few rows the trees take a moment and come first: plain methods may take all of the time.
+    first = None if held_out else walked()
     say(f"judging {len(grid)} trees and four plain methods on held-out rows")
     trained = _most(OPTIONS.trained_cells, rows.matrix) if held_out else None
     found = assess(
         base, *rows.part(), grid, n_folds=OPTIONS.folds, seed=seed + OPTIONS.fresh_seed,
         n_jobs=n_jobs, held_out=held_out, most_trained=trained, budget=budget, say=say,
     )  # fmt: skip
-    drawn = sample_rows(rows.y, _most(OPTIONS.path_cells, rows.matrix), seed)
-    say(f"training {len(grid)} trees from weak to strong on {len(drawn):,} rows")
-    trees, again = path_trees(
-        base, *rows.part(drawn), grid, budget, n_starts=OPTIONS.path_starts, n_jobs=n_jobs
-    )
+    trees, again = first or walked()
     if len(drawn) < len(rows.y):
         trees, again = [_rescaled(t, len(rows.y) / len(drawn)) for t in trees], False
     repeat = [again] * len(trees)
