@@ -63,6 +63,9 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "numba", "llvmlite")
 N_ROWS, N_SHOWN = 40, 3
 """Rows whose probabilities are fingerprinted, and those of them that are stored readably."""
 
+CORE = {"random_state": 0, "n_jobs": 1, "curves": False}
+"""Parameters of all cases that do not name them: most check the core, on columns as they are."""
+
 Result = dict[str, Any]
 Tree = dict[str, Any]
 
@@ -227,7 +230,7 @@ def fit(
     def run() -> list[Tree]:
         X, y = data()
         made = {key: value() if callable(value) else value for key, value in parameters.items()}
-        model = SoftTreeClassifier(**{"random_state": 0, "n_jobs": 1, "n_starts": 2, **made})
+        model = SoftTreeClassifier(**{**CORE, "n_starts": 2, **made})
         model.fit(X, y, weights(len(y)) if weighted else None)
         return [tree_of(model, model.solution_, X)]
 
@@ -244,7 +247,7 @@ def choose(
 
     def run() -> list[Tree]:
         X, y = data()
-        made = SoftTreeClassifierCV(**{"random_state": 0, "n_jobs": 1, "cv": 3, **given})
+        made = SoftTreeClassifierCV(**{**CORE, "cv": 3, **given})
         made.fit(X, y)
         return [chosen_tree(made, X)]
 
@@ -274,7 +277,7 @@ def path(
 
     def run() -> list[Tree]:
         X, y = data()
-        model = SoftTreeClassifier(**{"random_state": 0, "n_jobs": 1, "n_starts": 2, **given})
+        model = SoftTreeClassifier(**{**CORE, "n_starts": 2, **given})
         found = strength_path(X, y, estimator=model, scope=scope, n_points=n_points, device=device)
         return [tree_of(point.classifier, point.solution, X) for point in found.points]
 
@@ -394,6 +397,17 @@ def add_likelihood() -> None:
     fit("log-fast", wine, effort="fast", depth=2)
     fit("log-thorough", checkerboard, effort="thorough", depth=2)
     fit("log-two-jobs", wine, n_jobs=2, n_starts=4, depth=2)
+
+
+def add_curves() -> None:
+    """Numbers that bend at knots."""
+    bent = {"curves": "auto"}
+    fit("curves-one-knot", cancer, about=SMALL, **bent)
+    fit("curves-three-knots-gaps", lambda: people(gaps=True), curves=3)
+    fit("curves-quartiles-single", lambda: single(plain(2500, 4, 2)), depth=2, **bent)
+    fit("curves-groups-l1", wine, depth=2, penalty="l1", groups=[[0, 1, 2]], **bent)
+    fit("curves-cost", iris, curves=1, global_strength=0.5, **COST)
+    choose("cv-curves", wine, n_strengths=4, **bent)
 
 
 def single(rows: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -554,8 +568,8 @@ def add_torch() -> None:
 
 
 for _add in (
-    add_penalties, add_cost, add_likelihood, add_choices, add_decomposition, add_ipopt, add_dask,
-    add_torch,
+    add_penalties, add_cost, add_likelihood, add_curves, add_choices, add_decomposition, add_ipopt,
+    add_dask, add_torch,
 ):  # fmt: skip
     _add()
 

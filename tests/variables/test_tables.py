@@ -168,7 +168,7 @@ def test_plain_numbers_take_the_plain_way(kind):
     y = X[:, 0] > 0
     given = {"array": X, "pandas": pd.DataFrame(X, columns=list("abc"))}
     given["polars"] = pl.DataFrame(X, schema=["a", "b", "c"])
-    tree = quiet_fit(given[kind], y)
+    tree = quiet_fit(given[kind], y, curves=False)
     assert not hasattr(tree, "coding_") and tree.tree_.coding is None
     gaps = X.copy()
     gaps[5, 0] = np.nan
@@ -178,7 +178,7 @@ def test_plain_numbers_take_the_plain_way(kind):
     middle = X.copy()
     middle[5, 0] = X[:, 0].mean()
     np.testing.assert_allclose(tree.predict_proba(given[kind])[6:], answers[6:])
-    plain = quiet_fit(X, y)
+    plain = quiet_fit(X, y, curves=False)
     np.testing.assert_allclose(plain.predict_proba(gaps), plain.predict_proba(middle))
     said = str(plain.explain(gaps[5]))
     assert "x0 is unknown, as in no training row: it counts as " in said
@@ -189,7 +189,7 @@ def test_a_gap_is_a_fact_that_is_learned():
     X = rng.normal(size=(300, 2))
     y = X[:, 0] > 0
     X[y & (rng.random(300) < 0.8), 1] = np.nan  # what is unknown tells the class
-    tree = quiet_fit(X, y)
+    tree = quiet_fit(X, y, curves=False)
     assert tree.coding_.column_names == ("x0", "x1", "x1 is unknown")
     alone = quiet_fit(X[:, 1:], y)
     assert alone.score(X[:, 1:], y) > 0.85

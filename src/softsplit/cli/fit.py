@@ -67,6 +67,7 @@ def fit(
     ridge: options.Ridge = None,
     steepness: options.Steepness = None,
     scale: options.ScaleOption = None,
+    curves: options.Curves = "auto",
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.auto,
@@ -97,6 +98,7 @@ def fit(
                 "--report": report, "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--ridge": ridge, "--steepness": steepness,
                 "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
+                "--curves": curves not in ("auto", 0),
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
         )  # fmt: skip
@@ -143,6 +145,7 @@ def fit(
         ridge=ridge,
         steepness=steepness,
         scale=scale.value if scale else None,
+        curves=curves,
         loss=loss.value,
         scope=scope.value if scope else None,
         selection=selection.value,
@@ -232,7 +235,8 @@ def _show(
     from softsplit.report.report_data import strength_of
 
     tree = found.tree
-    predicted = tree.classes_[tree.tree_.predict_index(rows.matrix)]
+    matrix = rows.coded_as(tree.tree_.coding).matrix
+    predicted = tree.classes_[tree.tree_.predict_index(matrix)]
     training_accuracy = float(np.mean(predicted == rows.y))
     accuracy = None if report_data is None else report_data.accuracy(report_data.chosen)
     names = [tree.tree_.column_names[j] for j in tree.selected_features_]

@@ -179,6 +179,28 @@ ScaleOption = Annotated[
     ScaleName | None,
     typer.Option("--scale", help="Scaling; chosen if not given.", rich_help_panel=TREE),
 ]
+
+
+def _curves(text: str) -> str | int:
+    """Parse curves: auto, or a number of knots."""
+    if text == "auto":
+        return text
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is neither auto nor a number of knots.")
+    return int(text)
+
+
+Curves = Annotated[
+    Any,
+    typer.Option(
+        "--curves",
+        parser=_curves,
+        metavar="KNOTS",
+        help="Knots at which the effect of a number may bend, 0 for straight effects; auto is one, "
+        "and three with thousands of rows (none with --loss cost).",
+        rich_help_panel=TREE,
+    ),
+]
 LossOption = Annotated[
     LossName,
     typer.Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ class LabelledRows:
     @property
     def coding(self) -> Coding:
         return self.rows.coding
+
+    def coded_as(self, coding: Coding | None) -> LabelledRows:
+        """Return the rows with the knots of the ``coding`` of a tree that was trained on them."""
+        return replace(self, rows=self.rows.coded_as(coding))
 
     def part(self, chosen: NDArray[Any] | None = None) -> tuple[Any, pd.Series]:
         """Return features and labels of all or of the ``chosen`` rows, as ``fit`` takes them."""

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 
 from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree, know_table
-from softsplit.formulations import formulation_of
+from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.loss import Loss
@@ -49,7 +49,7 @@ from softsplit.support.inputs import (
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
-from softsplit.variables import CodedRows, Shared, column_groups, learn
+from softsplit.variables import CodedRows, Shared, bent_matrix, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
 
@@ -110,6 +110,7 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     max_features: int | None = None
     max_terms: int | None = None
     max_questions: int | None = None
+    curves: str | bool | int = "auto"
     solver: str | Solver = "native"
     n_starts: int = 10
     effort: str | float = "balanced"
@@ -187,18 +188,25 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     for former in ("coding_", "screening_"):
         vars(estimator).pop(former, None)
     shared: tuple[Shared, ...] = ()
+    n_knots = knots_wanted(estimator, weight)
     if matrix is None:
         coded = table
         if not isinstance(table, CodedRows):
             coded = learn(table, labels, classes, weight, estimator.feature_types)
+        if not n_knots or not coded.coding.bends:  # rows that bend already keep their knots
+            coded = coded.bent(n_knots, weight)
+    else:
+        coded = _bent(estimator, matrix, names, n_knots, weight)
+    if coded is not None:
         matrix, coding, shared = coded.X, coded.coding, coded.shared
         if any(one.n[1] != len(classes) for one in shared):  # of a part without all classes
             shared = ()
         # coded before, with shares that include each row's own class
-        elif shared and coded is table:
+        elif shared and isinstance(table, CodedRows):
             matrix = _held_out(matrix, shared, labels, weight)
         names = np.array(coding.column_names, dtype=object)
         estimator.coding_ = coding
+    assert matrix is not None
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
         columns = names.tolist()
@@ -215,7 +223,45 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         target=known,
         groups=column_groups(coding, columns, estimator.groups),
         shared=shared,
+        bends=n_knots > 0 and isinstance(matrix, np.ndarray),
     )
+
+
+def knots_wanted(estimator: Any, weight: FloatArray) -> int:
+    """Return the number of knots of each number: that of ``curves``, or the default one.
+
+    By default numbers bend under a solver that eliminates coefficients, and not where features are
+    ranked by the quantile scaling.
+    """
+    given = parse.make_curves(estimator.curves)
+    scales = getattr(estimator, "scales", getattr(estimator, "scale", None))
+    ranked = "quantile" in ([scales] if isinstance(scales, str) else scales or ())
+    if given and ranked:
+        raise ValueError(
+            f"curves={given} bends features in their own units, and the scaling 'quantile' takes "
+            "their ranks; leave one of them out."
+        )
+    if given is not None:
+        return given
+    counts = estimator.solver.eliminates if isinstance(estimator.solver, Solver) else None
+    if ranked or not (estimator.solver == "native" if counts is None else counts):
+        return 0
+    rows = weight.sum() / min(1.0, float(weight[weight > 0].mean()))
+    return formulation_of(estimator.loss).n_knots(float(rows))
+
+
+def _bent(
+    estimator: Any, matrix: Any, names: NDArray[Any] | None, n_knots: int, weight: FloatArray
+) -> CodedRows | None:
+    """Return plain numbers with their hinges; None if there are none, as in rows kept elsewhere."""
+    if n_knots and isinstance(matrix, np.ndarray):
+        return bent_matrix(matrix, None if names is None else names.tolist(), n_knots, weight)
+    if n_knots and not is_auto(estimator.curves):
+        raise ValueError(
+            "curves is for rows in memory that are not sparse; leave it at 'auto': effects are "
+            "straight here."
+        )
+    return None
 
 
 def _held_out(

@@ -129,6 +129,14 @@ class SoftTreeClassifier(SoftTreeBase):
         Most columns of X in one question, counted in the same way.
     max_questions : int, optional
         Most questions, which are branches that look at a column.
+    curves : "auto", False or int, default="auto"
+        Number of knots at which the effect of a number may bend: beside the column x a split may
+        weigh max(x - knot, 0) and min(x, knot). Knots are rounded quantiles of the training rows;
+        numbers of few values have none. All columns of a number count as one feature, each as a
+        coefficient.
+        "auto" is one knot, the median, and from 2,000 rows on three, the quartiles, with loss
+        "log", the native solver and no quantile scaling; there are none otherwise, nor for wide
+        sparse matrices and tensors. See docs/tables.md.
     effort : {"fast", "balanced", "thorough"} or float, default="balanced"
         Work of the native solver as a multiple of the default: 0.2, 1 and 5 by name. With loss
         "cost" the search stops when the estimated chance of a better tree is below a threshold

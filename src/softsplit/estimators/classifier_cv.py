@@ -112,8 +112,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         second, a depth is tried only if the one before it was the best so far by more than one
         standard error.
     scales : sequence of {"minmax", "quantile", "standard", "none"} or "auto", default="auto"
-        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard", "quantile"),
-        and ("minmax", "quantile") with loss "cost".
+        Scalings of the features; see ``SoftTreeClassifier``. "auto" is ("standard",) where effects
+        may bend (``curves``) and ("standard", "quantile") otherwise; ("minmax", "quantile") with
+        loss "cost".
     steepnesses : sequence of float or "auto", default="auto"
         Values of gamma for loss "cost"; (512, 128) for "auto".
     penalties : sequence of str or "auto", default="auto"
@@ -156,7 +157,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     random_state : int, RandomState instance or None, default=None
     verbose : int, default=0
         With 1 or more, a line on standard error for each candidate.
-    loss, decision, engine, feature_types, groups, effort, device
+    loss, decision, engine, feature_types, groups, curves, effort, device
         As in ``SoftTreeClassifier``.
     max_features, max_terms, max_questions
         As in ``SoftTreeClassifier``.
@@ -238,6 +239,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         formulation = formulation_of(self.loss)
         run = training_run(self)
         rows, all_rows = self._rows(X, y, sample_weight)
+        if is_auto(self.scales) and rows.bends:
+            axes["scale"] = formulation.choice.bent_scales
         first = {name: axes[name][0] for name in ("scale", "steepness", "penalty", "ridge")}
         whole = prepare(model_settings(self, X, **first), all_rows)
         unit = strength_unit(whole.problem)

@@ -357,22 +357,25 @@ def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | Co
 
     Of wide sparse rows only columns that the tree uses are read, unless all are asked for.
     """
+    coding: Coding | None = getattr(estimator, "coding_", None)
     if isinstance(X, CodedRows):
-        return X
+        return X.coded_as(coding) if hasattr(estimator, "tree_") else X
     X = checked_table(X)
     if hasattr(X, "columns") and not len(X.columns):
         raise ValueError("X has no columns; give a table with those that the tree was trained on.")
-    coding: Coding | None = getattr(estimator, "coding_", None)
     if issparse(X) and coding is None:
         X = X.toarray()
-    if coding is None and holds_numbers(X):
+    if (coding is None or (coding.of_matrices and not issparse(X))) and holds_numbers(X):
         with made_floats():
             # Single precision stays as it is: doubles are made of a few rows at a time.
             checked: FloatArray = validate_data(
                 estimator, X, dtype=[np.float64, np.float32], reset=False, ensure_all_finite=False
             )
         if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
-            return checked
+            if coding is None:
+                return checked
+            used = None if whole else _variables_in_use(estimator)
+            return coding.code_matrix(checked, used)
     validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
         if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
@@ -381,8 +384,15 @@ def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | Co
         coding = replace(estimator.tree_.table_coding, named=named)
     if whole or not issparse(X) or not hasattr(estimator, "tree_"):
         return coding.code(X)
+    return coding.code(X, _variables_in_use(estimator))
+
+
+def _variables_in_use(estimator: Any) -> list[int] | None:
+    """Variables of its table that a tree looks at; None, for all, before there is a tree."""
+    if not hasattr(estimator, "tree_"):
+        return None
     used = np.any(estimator.tree_.parameters.weights, axis=1)
-    return coding.code(X, np.unique(coding.homes[used]).tolist())
+    return np.unique(estimator.coding_.homes[used]).tolist()
 
 
 def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:

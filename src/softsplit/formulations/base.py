@@ -79,6 +79,8 @@ class ChoiceRules:
         Cells of a table on which ``softsplit fit`` compares settings.
     draws_rows : bool
         Whether candidates may be compared on a random sample of the rows.
+    bent_scales : tuple of str
+        Values that "auto" stands for as scales where effects may bend.
     """
 
     axes: Mapping[str, Sequence[Any]]
@@ -97,6 +99,7 @@ class ChoiceRules:
     compared_cells: int
     draws_rows: bool
     first_folds: int = 2
+    bent_scales: tuple[str, ...] = ()
 
 
 class Formulation(ABC):
@@ -172,6 +175,10 @@ class Formulation(ABC):
     def depth(self, depth: Any, n_classes: int) -> Any:
         """Return the depth; one that stays "auto" is the least with a leaf for every class."""
         return depth
+
+    def n_knots(self, n_rows: float) -> int:
+        """Return the number of knots at which numbers of ``n_rows`` rows bend by default."""
+        return 0
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:
         """Return the penalty for a solver, where it depends on the solver what "auto" means."""

@@ -74,6 +74,10 @@ class LikelihoodOptions:
     """The smallest fraction of a grid is this divided by the featureless loss: a quarter of a
     unit of log-likelihood for a coefficient."""
 
+    many_rows: int = 2000
+    """From so many rows on a number bends at its quartiles by default, and not at its median
+    alone: with fewer rows three knots fit noise."""
+
     grid_ratio: float = 1.75
     """A grid that begins lower has one more point for each factor of this size."""
 
@@ -118,6 +122,7 @@ class LikelihoodFormulation(Formulation):
         start_factor=1,
         compared_cells=1_000_000,
         draws_rows=True,
+        bent_scales=("standard",),
     )
 
     def solver(self) -> Solver:
@@ -155,6 +160,9 @@ class LikelihoodFormulation(Formulation):
             return depth
         smallest = Topology.for_classes(n_classes).depth
         return max(smallest, min(smallest + 1, OPTIONS.deepest))
+
+    def n_knots(self, n_rows: float) -> int:
+        return 3 if n_rows >= OPTIONS.many_rows else 1
 
     def default_penalty(self, penalty: Any, solver: Any) -> Any:
         """Only a solver that eliminates features can count them."""

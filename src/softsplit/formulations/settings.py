@@ -49,6 +49,9 @@ class ArgumentLimits:
     most_jobs: int = 1_000_000
     """Most workers that may be asked for."""
 
+    most_knots: int = 20
+    """Most knots of a number: more would not be a curve that people read."""
+
 
 LIMITS = ArgumentLimits()
 
@@ -309,3 +312,18 @@ def make_steepness(steepness: Any) -> float:
             f"{LIMITS.largest_steepness:g}, got {shown(steepness)}."
         )
     return value
+
+
+def make_curves(curves: Any) -> int | None:
+    """Return the number of knots of each number, 0 for straight effects; None for "auto"."""
+    if is_auto(curves):
+        return None
+    if curves is False:
+        return 0
+    whole = isinstance(curves, Integral) and not isinstance(curves, bool)
+    if not whole or not 0 <= curves <= LIMITS.most_knots:
+        raise ValueError(
+            f"curves must be 'auto', False or a number of knots up to {LIMITS.most_knots}, got "
+            f"{shown(curves)}."
+        )
+    return int(curves)

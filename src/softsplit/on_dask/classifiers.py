@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from softsplit.estimators.base import SoftTreeBase, training_run
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
+from softsplit.formulations.settings import make_curves
 from softsplit.on_dask.table import collections, is_dask, stored_table
 from softsplit.support.arguments import precision
 from softsplit.support.messages import shown
@@ -128,6 +129,10 @@ class DaskTree(SoftTreeBase):
             raise ValueError(
                 f"solver {shown(self.solver)} needs all rows in one process; on Dask use "
                 "solver='native'."
+            )
+        if make_curves(self.curves):
+            raise ValueError(
+                "curves is for rows in memory: on Dask effects are straight; leave it at 'auto'."
             )
         run = training_run(self)  # a wrong parameter is told before anything is read
         found = collections(X, y, sample_weight)

@@ -26,7 +26,7 @@ from softsplit.support.version import __version__
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 from softsplit.variables import KINDS, Coding, Variable
-from softsplit.variables.variable import CATEGORY, DATE, DIGITS, ORDERED
+from softsplit.variables.variable import CATEGORY, DATE, DIGITS, NUMBER, ORDERED
 
 if TYPE_CHECKING:
     from softsplit.estimators.classifier import SoftTreeClassifier
@@ -71,7 +71,7 @@ PARAMETERS = (
     "steepness", "cost_matrix", "class_weight", "min_class_rate", "solver", "n_starts",
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
     "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
-    "max_features", "max_terms", "max_questions",
+    "max_features", "max_terms", "max_questions", "curves",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 
@@ -519,7 +519,7 @@ def _read_costs(value: Any, where: str, n_classes: int) -> FloatArray:
 # --- the section "table": variables of which the features were made ------------------------------
 
 
-PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares", "rare")
+PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares", "rare", "knots")
 
 
 def written_table(coding: Coding | None, target: str | None) -> dict[str, Any]:
@@ -605,6 +605,7 @@ def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int,
         whole=_truth(found.get("whole", True), f"{where}.whole"),
         origin=real(found.get("origin", 0.0), f"{where}.origin", -1e9, 1e9),
         form=text(found.get("form", ""), f"{where}.form"),
+        knots=_read_knots(found, where, kind),
         classes=classes,
         shares=shares,
         rare=_read_rare(found.get("rare"), f"{where}.rare", bool(levels)),
@@ -618,6 +619,15 @@ def _read_rare(value: Any, where: str, has_levels: bool) -> str | None:
     if not has_levels or len(found) % DIGITS or not re.fullmatch("[0-9a-f]*", found):
         raise ModelFileError(f"{where} of the model file must be checksums of {DIGITS} digits.")
     return found
+
+
+def _read_knots(found: dict[str, Any], where: str, kind: str) -> tuple[float, ...]:
+    """The knots of a number: finite, in ascending order."""
+    listed = items(found.get("knots", []), f"{where}.knots")
+    knots = tuple(real(v, f"{where}.knots", -LIMITS.number, LIMITS.number) for v in listed)
+    if (knots and kind != NUMBER) or any(a >= b for a, b in pairwise(knots)):
+        raise ModelFileError(f"{where}.knots of the model file are not those of a number.")
+    return knots
 
 
 def _read_shares(

@@ -80,18 +80,32 @@ def table_inputs(coding: Coding, used: Sequence[int]) -> list[Any]:
     ]
 
 
-def coded_table(graph: Nodes, coding: Coding, used: Sequence[int]) -> str:
-    """The columns of the variables in use, (n, n_columns), in their order."""
-    blocks = [block for i in used for block in _columns(graph, coding.variables[i])]
+def coded_table(graph: Nodes, coding: Coding, used: Sequence[int], matrix: str = "") -> str:
+    """The columns of the variables in use, (n, n_columns), in their order.
+
+    ``matrix`` is the input of a table of numbers.
+    """
+    blocks = []
+    for i in used:
+        column = coding.variables[i].name
+        if matrix:
+            place = graph.constant(np.array([coding.places[i]], np.int64))
+            column = graph.add("Gather", matrix, place, axis=1)
+        blocks += _columns(graph, coding.variables[i], column)
     return graph.add("Concat", *blocks, axis=1)
 
 
-def _columns(graph: Nodes, variable: Variable) -> list[str]:
+def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
     """As ``Variable.coded``."""
-    number, gap, strange = _cells(graph, variable)
+    number, gap, strange = _cells(graph, variable, column)
     if variable.kind != CATEGORY:
         lost = gap if strange is None else graph.add("Or", gap, strange)
         columns = [graph.add("Where", lost, _double(graph, variable.middle), number)]
+        if variable.knots:
+            knots = graph.constant(np.array([variable.knots]))
+            past = graph.add("Sub", columns[0], knots)
+            columns.append(graph.add("Max", past, _double(graph, 0.0)))
+            columns.append(graph.add("Min", columns[0], knots))
     elif variable.shares:
         assert strange is not None
         lost = graph.add("Or", gap, strange)
@@ -106,14 +120,14 @@ def _columns(graph: Nodes, variable: Variable) -> list[str]:
     return [*columns, *([_as_double(graph, gap)] if variable.gaps else [])]
 
 
-def _cells(graph: Nodes, variable: Variable) -> tuple[str, str, str | None]:
-    """Numbers, gaps and strange levels of an input, each (n, 1)."""
+def _cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str | None]:
+    """Numbers, gaps and strange levels of a column of the input, each (n, 1)."""
     if not variable.levels:
-        gap = graph.add("IsNaN", variable.name)
-        return graph.add("Sub", variable.name, _double(graph, variable.origin)), gap, None
+        gap = graph.add("IsNaN", column)
+        return graph.add("Sub", column, _double(graph, variable.origin)), gap, None
     placed = graph.add(
         "LabelEncoder",
-        variable.name,
+        column,
         domain="ai.onnx.ml",
         keys_strings=[*variable.levels, ""],
         values_floats=[*map(float, range(len(variable.levels))), CODES.missing],
@@ -264,6 +278,10 @@ class _Graph:
         kept = np.flatnonzero(np.isin(coding.homes, used))
         self.places = np.full(n_features, 0)
         self.places[kept] = np.arange(len(kept))
+        if coding.of_matrices:
+            self.rows = coded_table(self, coding, used, "X")
+            n_features = len(coding.names)
+            return [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n", n_features])]
         self.rows = coded_table(self, coding, used)
         return table_inputs(coding, used)
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.estimators.fitted import checked_rows
+from softsplit.estimators.fitted import read_rows
 from softsplit.plots.canvas import INK, axes, class_colours, plain
 from softsplit.reading.model import holder_of
 from softsplit.reading.summary import NUMBER
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
+from softsplit.variables import CodedRows
 
 MARKERS = "osD^vP*X"
 FURTHEST = 1e307
@@ -87,13 +88,17 @@ class DecisionRegionsDisplay:
         """
         tree = holder_of(estimator)
         model = tree.tree_
-        rows = np.clip(checked_rows(tree, X).astype(np.float64, copy=False), -FURTHEST, FURTHEST)
+        found = read_rows(tree, X, whole=True)
+        found = found.X if isinstance(found, CodedRows) else found
+        rows = np.clip(found.astype(np.float64, copy=False), -FURTHEST, FURTHEST)
         if not isinstance(resolution, int) or resolution < 2:
             raise ValueError(f"resolution must be an integer >= 2, got {shown(resolution)}.")
         first, second = _pair(tree, features)
         grid = _range(model, rows, first, resolution), _range(model, rows, second, resolution)
         plane = np.repeat(np.median(rows, axis=0)[None, :], len(grid[0]) * len(grid[1]), axis=0)
         plane[:, first], plane[:, second] = (part.ravel() for part in np.meshgrid(*grid))
+        if model.coding is not None:
+            model.coding.fill_hinges(plane)
         shape = len(grid[1]), len(grid[0]), len(model.classes)
         points = rows[:, [first, second]]
         known = None
@@ -157,21 +162,25 @@ class DecisionRegionsDisplay:
 
 
 def _pair(tree: Any, features: Any) -> tuple[int, int]:
-    """Numbers of the two columns."""
-    n = len(tree.tree_.feature_names)
-    if n < 2:
+    """Numbers of the two columns; hinges belong to that of their number."""
+    model = tree.tree_
+    hinges = model.table_coding.hinges
+    columns = np.flatnonzero(~hinges)
+    if len(columns) < 2:
         raise ValueError("decision regions need at least two features.")
     if features is None:
-        shares = tree.tree_.importances
-        order = np.argsort(np.zeros(n) if shares is None else -shares, kind="stable")
+        shares: FloatArray = np.zeros(len(columns))
+        if model.importances is not None:
+            shares = np.bincount(np.cumsum(~hinges) - 1, model.importances).astype(float)
+        order = columns[np.argsort(-shares, kind="stable")]
         return int(order[0]), int(order[1])
-    names = list(tree.tree_.feature_names)
+    names = [model.feature_names[j] for j in columns]
     found = []
     for feature in features:
         column = names.index(feature) if feature in names else feature
-        if not isinstance(column, int | np.integer) or not 0 <= column < n:
+        if not isinstance(column, int | np.integer) or not 0 <= column < len(names):
             raise ValueError(f"features must name two columns of X, got {shown(feature)}.")
-        found.append(int(column))
+        found.append(int(columns[column]))
     if len(found) != 2 or found[0] == found[1]:
         raise ValueError("features must name two different columns of X.")
     return found[0], found[1]

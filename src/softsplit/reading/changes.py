@@ -18,6 +18,9 @@ search goes outwards from x, so that the first change it meets is the nearest, u
 the training range; none is missed at which another class leads by more than ``tie``. From a value
 outside the training range the search begins at the nearer end of it.
 
+A number that bends moves with its hinges: between its knots all gates are monotone as above, and
+the search goes from one knot to the next.
+
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
 category of a table changes to each of its other levels; a gap is filled with its middle first.
 
@@ -34,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +50,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import scaled_rows
 from softsplit.variables import Cells
+from softsplit.variables.curves import hinges, slopes
 from softsplit.variables.variable import CATEGORY
 
 
@@ -119,6 +123,37 @@ class UndecidedError(Exception):
     """The search along a feature was given up."""
 
 
+class _Number(NamedTuple):
+    """A feature that moves along its values: the column of the value, and its knots.
+
+    The hinges of the knots are the columns that follow.
+    """
+
+    column: int
+    knots: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, model: TreeModel, i: int) -> _Number:
+        """Feature, or variable, i of a tree."""
+        if model.coding is None:
+            return cls(i)
+        return cls(model.coding.firsts[i], model.coding.variables[i].knots)
+
+    @property
+    def columns(self) -> slice:
+        return slice(self.column, self.column + 1 + 2 * len(self.knots))
+
+    def coded(self, values: FloatArray) -> FloatArray:
+        """What the columns hold at some values, (n_values, n_columns)."""
+        return np.hstack([values[:, None], hinges(values, self.knots)])
+
+    def moved(self, x: FloatArray, values: FloatArray) -> FloatArray:
+        """The row with other values of the feature, (n_values, n_features)."""
+        rows = np.repeat(x[None, :], len(values), axis=0)
+        rows[:, self.columns] = self.coded(values)
+        return rows
+
+
 def class_changes(
     model: TreeModel, x: FloatArray, written: Sequence[float | str] | None = None
 ) -> tuple[list[Change], list[str]]:
@@ -155,27 +190,29 @@ def change_along(
 ) -> Moved | None:
     """The nearest change of one feature, or of one variable, and the row after it."""
     if model.coding is None:
-        return _moved_to(model, x, i, i, current, written)
+        return _moved_to(model, x, i, current, written)
     columns, variable = model.coding.columns_of(i), model.coding.variables[i]
     if variable.kind == CATEGORY:
         return _other_level(model, x, i, current, written)
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
-    return _moved_to(model, x, int(columns[0]), i, current, written)
+    return _moved_to(model, x, i, current, written)
 
 
 def _moved_to(
-    model: TreeModel, x: FloatArray, j: int, i: int, current: int, written: float | str
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
 ) -> Moved | None:
-    """The nearest change along column j, which is feature or variable i."""
+    """The nearest change along feature or variable i, which is no category."""
+    along = _Number.of(model, i)
+    j = along.column
     value: float | None = float(x[j])
     if int(model.predict_index(x[None, :])[0]) == current:
-        value = _nearest(model, x, j, current)
+        value = _nearest(model, x, along, current)
     if value is None:
         return None
     span = float(model.summary.high[j] - model.summary.low[j])
-    coding, row = model.coding, _moved(x, j, np.array([value]))[0]
+    coding, row = model.coding, along.moved(x, np.array([value]))[0]
     change = Change(
         feature=i if coding is None else coding.places[i],
         name=model.feature_names[i] if coding is None else coding.variables[i].name,
@@ -216,22 +253,23 @@ def _other_level(
     return change, rows[best]
 
 
-def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | None:
-    """Nearest value of feature j within the training range at which the class is another."""
+def _nearest(model: TreeModel, x: FloatArray, along: _Number, current: int) -> float | None:
+    """Nearest value of a number within the training range at which the class is another."""
+    j = along.column
     low, high = float(model.summary.low[j]), float(model.summary.high[j])
     kind, here = model.summary.kinds[j], float(x[j])
     if not low < high:
         return None
     start = min(max(here, low), high)
     if kind == BINARY and here == np.rint(here):
-        return _nearest_of(model, x, j, current, np.array([0.0, 1.0]), start)
+        return _nearest_of(model, x, along, current, np.array([0.0, 1.0]), start)
     if kind == INTEGER and here == np.rint(here) and high - low <= OPTIONS.most_steps:
-        return _nearest_of(model, x, j, current, np.arange(low, high + 1), start)
-    if start != here and model.predict_index(_moved(x, j, np.array([start])))[0] != current:
+        return _nearest_of(model, x, along, current, np.arange(low, high + 1), start)
+    if start != here and model.predict_index(along.moved(x, np.array([start])))[0] != current:
         return start
     if model.walk is not None:
-        return _nearest_turn(model, x, j, current, start)
-    line = _Line(model, x, j, current, start)
+        return _nearest_turn(model, x, along, current, start)
+    line = _Line(model, x, along, current, start)
     down = line.first_change(start, low) if low < start else None
     up = line.first_change(start, high) if start < high else None
     values = [value for value in (down, up) if value is not None]
@@ -239,32 +277,53 @@ def _nearest(model: TreeModel, x: FloatArray, j: int, current: int) -> float | N
 
 
 def _nearest_turn(
-    model: TreeModel, x: FloatArray, j: int, current: int, start: float
+    model: TreeModel, x: FloatArray, along: _Number, current: int, start: float
 ) -> float | None:
     """Of a walk: the nearest short number beyond the turn of a question that changes the class."""
     assert model.walk is not None
+    j = along.column
     low, high = float(model.summary.low[j]), float(model.summary.high[j])
-    turns = [turn for turn in _turns(model, x, j) if low <= turn <= high]
+    turns = [turn for turn in _turns(model, x, along) if low <= turn <= high]
     tried = [start]
     for turn in turns:
         for side in (-1.0, 1.0):
             tried += _beyond(turn, side, low, high)
     values = np.unique(np.clip(tried, low, high))
-    return _nearest_of(model, x, j, current, values, start)
+    return _nearest_of(model, x, along, current, values, start)
 
 
-def _turns(model: TreeModel, x: FloatArray, j: int) -> list[float]:
-    """Values of feature j at which a question turns, all else as in the row."""
+def _turns(model: TreeModel, x: FloatArray, along: _Number) -> list[float]:
+    """Values of a number at which a question turns, all else as in the row."""
     walk, found = model.walk, []
     assert walk is not None
     ranks = None if model.scaling.linear else model.scaled(x[None, :])[0]
-    for t in np.flatnonzero(walk.coefficients[:, j]):
+    columns, j = along.columns, along.column
+    for t in np.flatnonzero(np.any(walk.coefficients[:, columns], axis=1)):
         row = walk.coefficients[t]
         seen = ranks if walk.ranked[t] and ranks is not None else x
-        others = float(row @ seen - row[j] * seen[j])
-        turn = (float(walk.thresholds[t]) - others) / float(row[j])
-        found.append(model.scaling.to_original(j, turn) if walk.ranked[t] else turn)
+        others = float(row @ seen - row[columns] @ seen[columns])
+        left = float(walk.thresholds[t]) - others
+        if along.knots:
+            found += _curve_at(left, row[columns], along)
+        else:
+            turn = left / float(row[j])
+            found.append(model.scaling.to_original(j, turn) if walk.ranked[t] else turn)
     return [turn for turn in found if np.isfinite(turn)]
+
+
+def _curve_at(level: float, coefficients: FloatArray, along: _Number) -> list[float]:
+    """Values at which the terms of a number that bends add up to ``level``."""
+    knots = np.array(along.knots)
+    heights = along.coded(knots) @ coefficients
+    rises = slopes(coefficients, along.knots)
+    ends = [-np.inf, *knots, np.inf]
+    found = []
+    for piece, (low, high) in enumerate(pairwise(ends)):
+        at = max(piece - 1, 0)  # a knot at an end of the piece
+        if rises[piece] != 0:
+            value = float(knots[at] + (level - heights[at]) / rises[piece])
+            found += [value] if low <= value <= high else []
+    return found
 
 
 def _beyond(turn: float, side: float, low: float, high: float) -> list[float]:
@@ -282,21 +341,20 @@ def _beyond(turn: float, side: float, low: float, high: float) -> list[float]:
     return found
 
 
-def _moved(x: FloatArray, j: int, values: FloatArray) -> FloatArray:
-    rows = np.repeat(x[None, :], len(values), axis=0)
-    rows[:, j] = values
-    return rows
-
-
 def _nearest_of(
-    model: TreeModel, x: FloatArray, j: int, current: int, values: FloatArray, start: float
+    model: TreeModel,
+    x: FloatArray,
+    along: _Number,
+    current: int,
+    values: FloatArray,
+    start: float,
 ) -> float | None:
     """The one of some values nearest to ``start`` at which the class is another."""
     values = values[np.argsort(np.abs(values - start), kind="stable")]
     size = 4096
     for begin in range(0, len(values), size):
         part = values[begin : begin + size]
-        changed = model.predict_index(_moved(x, j, part)) != current
+        changed = model.predict_index(along.moved(x, part)) != current
         if np.any(changed):
             return float(part[np.argmax(changed)])
     return None
@@ -312,41 +370,63 @@ class _Line:
     """
 
     def __init__(
-        self, model: TreeModel, x: FloatArray, feature: int, current: int, start: float
+        self, model: TreeModel, x: FloatArray, along: _Number, current: int, start: float
     ) -> None:
-        self.model, self.x, self.feature, self.current = model, x, feature, current
-        self.slope = model.parameters.weights[feature] / model.parameters.n_features
-        at_start = self._scaled(np.array([start]))[0]
-        row = _moved(x, feature, np.array([start]))
-        self.base = model.scores(row)[:, 0] - self.slope * at_start
+        self.model, self.x, self.along, self.current = model, x, along, current
+        self.slopes = model.parameters.weights[along.columns] / model.parameters.n_features
+        row = along.moved(x, np.array([start]))
+        self.base = model.scores(row)[:, 0] - self._moving(np.array([start]))[:, 0]
+        self.slope = self.slopes[0]
         votes = model.leaf_votes
         self.leads = (votes[current] - np.delete(votes, current, axis=0)).T  # (leaves, rivals)
-        span = float(model.summary.high[feature] - model.summary.low[feature])
+        span = float(model.summary.high[along.column] - model.summary.low[along.column])
         self.finest = OPTIONS.finest * span
         self.divisions = 0
 
-    def _scaled(self, values: FloatArray) -> FloatArray:
+    def _moving(self, values: FloatArray) -> FloatArray:
+        """What the feature adds to every score, (n_branches, n_values)."""
         rows = np.zeros((len(values), len(self.x)))
-        rows[:, self.feature] = values
+        rows[:, self.along.columns] = self.along.coded(values)
         used = np.zeros(len(self.x), dtype=bool)
-        used[self.feature] = True
-        return scaled_rows(self.model.scaling, rows, used)[:, self.feature]
+        used[self.along.columns] = True
+        scaled = scaled_rows(self.model.scaling, rows, used)[:, self.along.columns]
+        return sum(
+            slope[:, None] * column for slope, column in zip(self.slopes, scaled.T, strict=True)
+        )
 
     def _gates(self, values: FloatArray) -> FloatArray:
-        scores = self.base[:, None] + self.slope[:, None] * self._scaled(values)
+        scores = self.base[:, None] + self._moving(values)
         return gate_probabilities(scores, self.model.steepness)[0]
 
     def first_change(self, near: float, far: float) -> float | None:
         """First value from ``near`` to ``far`` at which another class leads."""
-        found = self._search(near, far)
-        return None if found is None else self._confirmed(found, far)
+        inside = sorted(knot for knot in self.along.knots if min(near, far) < knot < max(near, far))
+        stops = [near, *(inside if near < far else reversed(inside)), far]
+        for here, end in pairwise(stops):
+            self.slope = self._slope((here + end) / 2)
+            found = self._search(here, end)
+            if found is not None:
+                return self._confirmed(found, far)
+        return None
+
+    def _slope(self, value: float) -> FloatArray:
+        """How every score rises along the feature near a value that is no knot, (n_branches,).
+
+        Without knots it is the rise by the scaled feature, otherwise by the feature itself.
+        """
+        if not self.along.knots:
+            return self.slopes[0]
+        spans = self.model.scaling.arrays()["span"][self.along.columns]
+        piece = int(np.searchsorted(self.along.knots, value))
+        rise: FloatArray = slopes(self.slopes / spans[:, None], self.along.knots)[piece]
+        return rise
 
     def _confirmed(self, value: float, far: float) -> float | None:
         """``value``, or one a few roundings further at which ``predict`` itself says so."""
         step = max(self.finest, float(np.spacing(abs(value))))
         direction = 1.0 if far >= value else -1.0
         while True:
-            row = _moved(self.x, self.feature, np.array([value]))
+            row = self.along.moved(self.x, np.array([value]))
             if int(self.model.predict_index(row)[0]) != self.current:
                 return value
             if value == far:
@@ -516,9 +596,9 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
         tried = np.unique(np.rint(np.linspace(low, high, OPTIONS.grid + 1)))
     else:
         tried = np.linspace(low, high, OPTIONS.grid + 1)
-    values = np.repeat(x[None, columns], len(tried), axis=0)
-    values[:, 0] = tried
-    values[:, 1:] = 0.0  # known
+    along = _Number.of(model, i)
+    values = np.zeros((len(tried), len(columns)))  # known, where there is an indicator
+    values[:, : 1 + 2 * len(along.knots)] = along.coded(tried)
     span = high - low if high > low else 1.0
     return TriedValues(columns, values, np.abs(tried - float(x[j])) / span)
 

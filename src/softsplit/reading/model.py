@@ -204,8 +204,16 @@ class TreeModel:
     def with_names(
         self, names: Sequence[str] | None = None, class_names: Sequence[Any] | None = None
     ) -> TreeModel:
-        """The same tree with other names for its features, its classes or both."""
+        """The same tree with other names for its features, its classes or both.
+
+        Of a tree for a matrix of numbers that bend, ``names`` are those of the columns of X.
+        """
         changed: dict[str, Any] = {}
+        coding = self.coding
+        bent = coding is not None and coding.of_matrices and coding.bends
+        if names is not None and coding is not None and bent and len(names) == len(coding.names):
+            changed["coding"] = coding.renamed(names)
+            names = changed["coding"].column_names
         for what, given, known in (
             ("feature", names, self.feature_names),
             ("class", class_names, self.classes),

@@ -81,7 +81,14 @@
   };
 
   const input = (i) => document.getElementById(`case-${i}`);
-  const codes = (field, value) => (field.texts ? field.codes[value] : [value]);
+  // What the columns of a field hold: a number, and what of it lies over and under its knots.
+  const parts = {
+    value: (x) => x,
+    over: (x, knot) => Math.max(x - knot, 0),
+    under: (x, knot) => Math.min(x, knot),
+  };
+  const codes = (field, value) => (field.texts ? field.codes[value]
+    : field.parts.map(([part, knot]) => parts[part](value, knot)));
   const put = (x, field, value) => {
     const moved = x.slice();
     codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });
@@ -212,7 +219,11 @@
         const sure = found.reach[2 * t + (left ? 1 : 2)] / found.reach[t];
         parts.push(node("p", `Question ${place + 1}: ${tree.answers[left ? 0 : 1]}, ${percent(sure)} sure${sure < 0.95 ? "; the other side counts too, for the rest" : ""}`, "head"));
         const list = node("ul", undefined, "pulls");
-        tree.weights[t].map((w, j) => [tree.steepness * w * (found.z[j] - tree.means[j]), j])
+        const pulls = new Array(tree.names.length).fill(0);
+        tree.weights[t].forEach((w, j) => {
+          pulls[tree.homes[j]] += tree.steepness * w * (found.z[j] - tree.means[j]);
+        });
+        pulls.map((pull, j) => [pull, j])
           .filter(([pull]) => pull !== 0).sort((a, b) => Math.abs(b[0]) - Math.abs(a[0]))
           .forEach(([pull, j]) => {
             const side = tree.sides[t][pull > 0 ? 0 : 1];

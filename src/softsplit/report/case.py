@@ -7,6 +7,7 @@ variable the nearest value at which the answer is another one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -38,14 +39,15 @@ def case_values(data: ReportData) -> dict[str, Any] | None:
     fields = _fields(data, model, used)
     if not used or len(fields) > MOST_FIELDS:
         return None
-    parameters = model.parameters
+    parameters, coding = model.parameters, model.table_coding
     return {
         "point": data.chosen,
         "fields": fields,
         "scales": [_scale(model, j) for j in used],
         "means": [float(model.summary.scaled_mean[j]) for j in used],
-        "names": [shortened(model.feature_names[j], 60) for j in used],
-        "opposites": [shortened(model.table_coding.opposites[j], 60) for j in used],
+        "names": [shortened(_of_value(model, j, model.feature_names), 60) for j in used],
+        "opposites": [shortened(_of_value(model, j, coding.opposites), 60) for j in used],
+        "homes": [used.index(min(_hinged(model, j) & set(used))) for j in used],
         "weights": (parameters.weights[used].T / parameters.n_features).tolist(),
         "thresholds": parameters.thresholds.tolist(),
         "steepness": float(model.steepness),
@@ -81,6 +83,20 @@ def _walk(model: TreeModel, used: list[int]) -> dict[str, Any] | None:
     }
 
 
+def _hinged(model: TreeModel, feature: int) -> set[int]:
+    """The columns that move together: of a number its value and its hinges, else one alone."""
+    coding = model.table_coding
+    variable = int(coding.homes[feature])
+    first, count = coding.firsts[variable], coding.variables[variable].n_hinges
+    together = set(range(first, first + 1 + count))
+    return together if feature in together and count else {feature}
+
+
+def _of_value(model: TreeModel, feature: int, names: Sequence[str]) -> str:
+    """The name of a column; that of its number for a hinge."""
+    return names[min(_hinged(model, feature))]
+
+
 def _scale(model: TreeModel, feature: int) -> dict[str, Any]:
     """How a value becomes a scaled one."""
     scaling = model.scaling
@@ -106,13 +122,26 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
         if variable.levels or variable.kind == BOOLEAN:
             fields.append(_choice(variable, columns, place, row))
             continue
-        if columns[0] in place:
-            asked = _number(model, columns[0], row)
+        inside = [n for n in range(1 + variable.n_hinges) if columns[n] in place]
+        if inside:
             name = shortened(model.feature_names[columns[0]], 60)
-            fields.append({"name": name, "at": [place[columns[0]]]} | asked)
-        if variable.gaps and columns[1] in place:
+            asked = {
+                "name": name,
+                "at": [place[columns[n]] for n in inside],
+                "parts": [_part(variable, n) for n in inside],
+            }
+            fields.append(asked | _number(model, columns[0], row))
+        if variable.gaps and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields
+
+
+def _part(variable: Variable, n: int) -> list[Any]:
+    """Which column of a number this is: its value, or what lies over or under a knot."""
+    count = len(variable.knots)
+    if n == 0:
+        return ["value", 0.0]
+    return ["over" if n <= count else "under", variable.knots[(n - 1) % count]]
 
 
 def _choice(
@@ -148,13 +177,15 @@ def _known(
     variable: Variable, columns: list[int], place: dict[int, int], row: FloatArray
 ) -> dict[str, Any]:
     """Whether a number is known; an unknown one counts as the middle, and something on top."""
-    number_too = columns[0] in place
+    gap = Cells(np.array([np.nan]), np.array([True]), np.array([False]))
+    coded = variable.coded(gap)[0].tolist()
+    moving = [(j, code) for j, code in zip(columns[:-1], coded, strict=False) if j in place]
     return {
         "name": shortened(f"Is {variable.name} known?", 60),
-        "at": [place[columns[1]], *([place[columns[0]]] if number_too else [])],
+        "at": [place[columns[-1]], *(place[j] for j, _ in moving)],
         "texts": ["known", UNKNOWN],
-        "codes": [[0.0], [1.0, *([variable.middle] if number_too else [])]],
-        "now": int(row[columns[1]] >= 0.5),
+        "codes": [[0.0], [1.0, *(code for _, code in moving)]],
+        "now": int(row[columns[-1]] >= 0.5),
     }
 
 

@@ -119,6 +119,7 @@ def make_report_data(
     provenance : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     """
+    rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
     gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
     known = "where there were some in training, a tree learns what they mean"
     left = ", ".join(f"{visible(name)} ({why})" for name, why in rows.coding.left_out)
@@ -176,6 +177,7 @@ def walk_path(
         base.set_params(random_state=seed)
     own: float | None = None
     if fitted:
+        rows = rows.coded_as(tree.tree_.coding)
         strengths, own = strengths_on(base, *rows.part())
         if "auto" in (tree.local_strength, tree.global_strength):
             tree = copy(tree).set_params(**strengths)  # as numbers, like those of the other trees

@@ -65,6 +65,8 @@ class FitOptions:
         Of loss "cost".
     scale : str, optional
         "minmax", "quantile" or "standard".
+    curves : "auto" or int
+        Knots at which numbers may bend; see ``SoftTreeClassifier``.
     loss : {"log", "cost"}
         What the tree is to lower: the log-loss, or the paper's expected misclassification cost.
     scope : {"size", "global", "local", "both"}, optional
@@ -96,6 +98,7 @@ class FitOptions:
     ridge: float | None = None
     steepness: float | None = None
     scale: str | None = None
+    curves: str | int = "auto"
     loss: str = "log"
     scope: str | None = None
     selection: str = "auto"
@@ -140,6 +143,7 @@ class FitOptions:
             "max_features": self.max_features,
             "max_terms": self.max_terms,
             "max_questions": self.max_questions,
+            "curves": self.curves,
         }
 
 

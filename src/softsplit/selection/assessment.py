@@ -189,10 +189,12 @@ def assess(
         train, test = splits[fold]
         weights = trainer.class_weights(train)
         own, other = rows.fold(train, test)
-        found = train_baseline(name, own.X, own.labels, other.X, weights, seed)
+        straight = slice(None) if rows.coding is None else np.flatnonzero(~rows.coding.hinges)
+        features = own.X[:, straight], other.X[:, straight]
+        found = train_baseline(name, features[0], own.labels, features[1], weights, seed)
         plain[name].proba[test] = found.proba
         plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
-        homes = found.used if rows.coding is None else rows.coding.homes[found.used]
+        homes = found.used if rows.coding is None else rows.coding.homes[straight][found.used]
         used[name][fold] = len(np.unique(homes))  # of a table, its variables
 
     with budget.interruptible():

@@ -128,6 +128,8 @@ class Rows:
         Categories coded by class shares, which each fold learns from its own training rows.
     within : Within, optional
         Which columns of a wider table these are, if they are a working set (wide.py).
+    bends : bool
+        Whether numbers have hinges where they have values enough (``curves``).
     """
 
     X: FloatArray
@@ -141,6 +143,7 @@ class Rows:
     groups: NDArray[np.intp] | None = None
     shared: tuple[Shared, ...] = ()
     within: Within | None = None
+    bends: bool = False
 
     @property
     def y(self) -> NDArray[Any]:

@@ -1,6 +1,13 @@
 """Variables of a table: their kinds, and how each is coded as columns of a training problem."""
 
-from softsplit.variables.coding import CodedRows, Coding, ColumnsLeftOut, column_groups, learn
+from softsplit.variables.coding import (
+    CodedRows,
+    Coding,
+    ColumnsLeftOut,
+    bent_matrix,
+    column_groups,
+    learn,
+)
 from softsplit.variables.shares import Shared
 from softsplit.variables.variable import KINDS, Cells, Variable
 
@@ -12,6 +19,7 @@ __all__ = [
     "ColumnsLeftOut",
     "Shared",
     "Variable",
+    "bent_matrix",
     "column_groups",
     "learn",
 ]

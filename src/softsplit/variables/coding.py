@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
 from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
+from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
 from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
 from softsplit.variables.shares import Shared, fold_of_rows
 from softsplit.variables.variable import NUMBER, Cells, Variable
@@ -92,6 +93,41 @@ class CodedRows:
             tuple(one.part(rows) for one in self.shared),
         )
 
+    def bent(self, n_knots: int, weight: FloatArray) -> CodedRows:
+        """Return training rows whose numbers bend at ``n_knots`` knots, learned from these rows."""
+        coding, counted = self.coding, weight > 0
+        knots: list[tuple[float, ...]] = []
+        for i, variable in enumerate(coding.variables):
+            columns = coding.columns_of(i)
+            if variable.kind != NUMBER:
+                knots.append(())
+                continue
+            known = counted & (self.X[:, columns[-1]] == 0) if variable.gaps else counted
+            knots.append(learn_knots(self.X[known, columns[0]], weight[known], n_knots))
+        return self.with_knots(knots)
+
+    def with_knots(self, knots: Sequence[tuple[float, ...]]) -> CodedRows:
+        """Return the rows with other knots for each variable; all else is as it was."""
+        old = self.coding
+        if all(v.knots == tuple(k) for v, k in zip(old.variables, knots, strict=True)):
+            return self
+        coding = old.with_knots(knots)
+        X = np.empty((len(self.X), len(coding.column_names)), dtype=self.X.dtype)
+        X[:, ~coding.hinges] = self.X[:, ~old.hinges]
+        coding.fill_hinges(X)
+        places = np.flatnonzero(~coding.hinges)[np.cumsum(~old.hinges) - 1]
+        shared = tuple(replace(one, first=int(places[one.first])) for one in self.shared)
+        return CodedRows(X, coding, self.cells, shared)
+
+    def coded_as(self, coding: Coding | None) -> CodedRows:
+        """Return the rows with the knots of another coding of the same variables, None: without."""
+        mine = [variable.name for variable in self.coding.variables]
+        if coding is None:
+            return self.with_knots([()] * len(mine))
+        if mine != [variable.name for variable in coding.variables]:
+            return self
+        return self.with_knots([variable.knots for variable in coding.variables])
+
 
 @dataclass(frozen=True)
 class Coding:
@@ -142,8 +178,30 @@ class Coding:
     @property
     def plain(self) -> bool:
         """Whether the coding is the identity on all columns of the table."""
+        return self.of_matrices and not self.bends
+
+    @cached_property
+    def of_matrices(self) -> bool:
+        """Whether the table is a matrix of numbers: none has an indicator, or is left out."""
         simple = all(v.kind == NUMBER and not v.gaps for v in self.variables)
         return simple and not self.left_out and len(self.variables) == len(self.names)
+
+    @cached_property
+    def bends(self) -> bool:
+        """Whether some number has knots."""
+        return any(variable.knots for variable in self.variables)
+
+    def renamed(self, names: Sequence[str]) -> Coding:
+        """Return the coding with other names for the columns of the table."""
+        called = tuple(map(str, names))
+        pairs = zip(self.variables, self.places, strict=True)
+        variables = tuple(replace(v, name=called[place]) for v, place in pairs)
+        return replace(self, names=called, variables=variables)
+
+    def with_knots(self, knots: Sequence[tuple[float, ...]]) -> Coding:
+        """Return the coding with the knots of each variable."""
+        pairs = zip(self.variables, knots, strict=True)
+        return replace(self, variables=tuple(replace(v, knots=tuple(k)) for v, k in pairs))
 
     @property
     def n_candidates(self) -> int:
@@ -173,9 +231,46 @@ class Coding:
         """Index of the variable of each column."""
         return np.repeat(np.arange(len(self.variables)), [v.n_columns for v in self.variables])
 
+    @cached_property
+    def firsts(self) -> list[int]:
+        """Index of the first column of each variable: of a number, that of its value."""
+        return np.searchsorted(self.homes, np.arange(len(self.variables))).tolist()
+
+    @cached_property
+    def hinges(self) -> NDArray[np.bool_]:
+        """For each column, whether it is a hinge of a number that bends."""
+        marks = [
+            0 < place <= variable.n_hinges
+            for variable in self.variables
+            for place in range(variable.n_columns)
+        ]
+        return np.array(marks, dtype=bool)
+
     def columns_of(self, variable: int) -> NDArray[np.intp]:
-        """Return the indices of the columns of ``variable``."""
+        """Return the indices of the columns of ``variable``; of a number its value comes first,
+        then its hinges (``curves``), then the indicator of a missing value."""
         return np.flatnonzero(self.homes == variable)
+
+    def fill_hinges(self, X: FloatArray, needed: Collection[int] | None = None) -> None:
+        """Overwrite the hinges of coded rows by those of their values."""
+        for i in range(len(self.variables)) if needed is None else needed:
+            if knots := self.variables[i].knots:
+                first = self.firsts[i]
+                X[:, first + 1 : first + 1 + 2 * len(knots)] = hinges(X[:, first], knots)
+
+    def code_matrix(self, X: FloatArray, needed: Collection[int] | None = None) -> CodedRows:
+        """Code a matrix of all columns of a table of numbers, without missing values.
+
+        Columns of variables that are not ``needed`` are left at zero, and take no memory.
+        """
+        wanted = range(len(self.variables)) if needed is None else needed
+        made: FloatArray = np.zeros((len(self.homes), len(X))).T
+        for i in wanted:
+            made[:, self.firsts[i]] = X[:, self.places[i]]
+        self.fill_hinges(made, wanted)
+        none = np.zeros(len(X), dtype=bool)
+        cells = (Cells(X[:, place].astype(float, copy=False), none, none) for place in self.places)
+        return CodedRows(made, self, tuple(cells))
 
     def code(self, X: Any, needed: Collection[int] | None = None) -> CodedRows:
         """Code the table ``X``.
@@ -310,6 +405,33 @@ def learn(
     )
     cells = [v.cells(named[j]) for j, v in seen]
     return _with_shares(coding, cells, labels, classes, weight)
+
+
+def bent_matrix(
+    X: FloatArray, names: Sequence[str] | None, n_knots: int, weight: FloatArray
+) -> CodedRows | None:
+    """Return a matrix of numbers with the hinges of its columns; None if no column bends.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_columns)
+        Without missing values. Rows keep their precision.
+    names : sequence of str or None
+        Names of the columns, if they have any.
+    n_knots : int
+    weight : array of shape (n_rows,)
+    """
+    counted = weight > 0
+    some = slice(None) if np.all(counted) else counted
+    weight = weight[some]
+    columns = [Ordered.of(X[some, j].astype(float, copy=False), weight) for j in range(X.shape[1])]
+    knots = [knots_of(column, n_knots) for column in columns]
+    if not any(knots):
+        return None
+    called = [f"x{j}" for j in range(X.shape[1])] if names is None else names
+    middles = np.array([column.quantile(0.5) for column in columns])
+    plain = Coding.of_numbers(called, middles, names is not None)
+    return CodedRows(X, plain).with_knots(knots)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series:

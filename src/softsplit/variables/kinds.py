@@ -23,6 +23,7 @@ from softsplit.variables.contents import (
     text_of,
     truth_of,
 )
+from softsplit.variables.curves import Ordered
 from softsplit.variables.variable import (
     BOOLEAN,
     CATEGORY,
@@ -138,12 +139,7 @@ def learn_variable(
 
 def _median(numbers: FloatArray, weight: FloatArray) -> float:
     """Return the weighted median: a row of weight two counts as two rows."""
-    order = np.argsort(numbers, kind="stable")
-    below = np.cumsum(weight[order])
-    half = below[-1] / 2
-    lower = numbers[order[np.searchsorted(below, half * (1 - 1e-12))]]
-    upper = numbers[order[np.searchsorted(below, half * (1 + 1e-12))]]
-    return float(lower / 2 + upper / 2)
+    return Ordered.of(numbers, weight).quantile(0.5)
 
 
 def _looks_like_identifier(name: str, numbers: FloatArray) -> bool:

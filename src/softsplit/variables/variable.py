@@ -1,7 +1,7 @@
 """A variable of a table and its coding as columns of the training problem.
 
 kind        columns                                              a missing value is imputed by
-number      the number                                           the median
+number      the number, and two hinges for each of its knots     the median
 boolean     1 for true                                           the more frequent value
 ordered     the rank of its level, from 0                        the median rank
 date        days since the first day of the training table       the median day
@@ -40,6 +40,7 @@ from softsplit.variables.contents import (
     text_of,
     truth_of,
 )
+from softsplit.variables.curves import hinge_names, hinges
 
 NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "category", "date"
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
@@ -104,6 +105,8 @@ class Variable:
     rare : str, optional
         Checksums of the levels of training that are too rare to be listed, see ``checksums``. None:
         they are too many, or the variable has no levels.
+    knots : tuple of float
+        For numbers: the values at which the effect may bend, in ascending order (``curves``).
     """
 
     name: str
@@ -118,6 +121,7 @@ class Variable:
     classes: tuple[str, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     rare: str | None = None
+    knots: tuple[float, ...] = ()
 
     @property
     def shown_levels(self) -> tuple[str, ...]:
@@ -130,12 +134,17 @@ class Variable:
     def indicators(self) -> tuple[bool, ...]:
         """For each column, whether it is a 0/1 indicator."""
         if self.kind != CATEGORY:
-            first: tuple[bool, ...] = (self.kind == BOOLEAN,)
+            first: tuple[bool, ...] = (self.kind == BOOLEAN, *[False] * self.n_hinges)
         elif self.shares:
             first = (False,) * len(self.classes)
         else:
             first = (True,) * (len(self.shown_levels) + self.other)
         return (*first, *((True,) if self.gaps else ()))
+
+    @property
+    def n_hinges(self) -> int:
+        """Number of hinges, which follow the column of the value: two for each knot."""
+        return 2 * len(self.knots)
 
     @property
     def n_columns(self) -> int:
@@ -145,7 +154,7 @@ class Variable:
     def column_names(self) -> tuple[str, ...]:
         """The name of each column, as shown to users."""
         if self.kind == NUMBER:
-            names = [self.name]
+            names = [self.name, *hinge_names(self.name, self.knots)]
         elif self.kind == BOOLEAN:
             names = [f"{self.name} is true"]
         elif self.kind == ORDERED:
@@ -226,7 +235,8 @@ class Variable:
     def coded(self, cells: Cells) -> FloatArray:
         """Return the coded columns of the variable, shape (n_rows, n_columns)."""
         if self.kind != CATEGORY:
-            parts = [np.where(np.isnan(cells.numbers), self.middle, cells.numbers)[:, None]]
+            values = np.where(np.isnan(cells.numbers), self.middle, cells.numbers)
+            parts = [values[:, None], *([hinges(values, self.knots)] if self.knots else [])]
         elif self.shares:
             table = np.array(self.shares)
             last = len(table) - 1

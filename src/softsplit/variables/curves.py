@@ -1,0 +1,165 @@
+"""Knots at which the effect of a number may bend.
+
+A number x with the knots k_1 < ... < k_m has 1 + 2 m columns, its value and two hinges per knot,
+
+    x,   max(x - k_1, 0), ..., max(x - k_m, 0),   min(x, k_1), ..., min(x, k_m),
+
+so that a split sees any function of x that is continuous and linear between knots. The slope
+beyond all knots is the coefficient of x with those of all max(x - k, 0); the slope before all knots
+is that of x with those of all min(x, k). One coefficient is enough for an effect that is straight,
+that begins at a knot, or that ends at one. The columns of a variable are selected together
+(``column_groups``), and each hinge costs a coefficient.
+
+Knots are quantiles of the training values, rounded to as few digits as leave nearly all rows on
+their side, so that a hinge can be computed by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import NamedTuple
+
+import numpy as np
+
+from softsplit.support.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class CurveOptions:
+    """Which numbers bend, and where."""
+
+    fewest_values: int = 6
+    """A number with fewer distinct values has no knots: they would tell single values apart."""
+
+    atom: float = 0.25
+    """A smallest or largest value with more than this share of the rows, such as a zero that means
+    "none", is left out of the quantiles: a knot there would be none."""
+
+    moved: float = 0.03
+    """Largest share of the rows that rounding may put on the other side of a knot."""
+
+    digits: int = 15
+    """Digits of a knot at most: doubles have no more."""
+
+
+OPTIONS = CurveOptions()
+
+
+class Ordered(NamedTuple):
+    """Values in ascending order, and the weight of each with all before it."""
+
+    values: FloatArray
+    below: FloatArray
+
+    @classmethod
+    def of(cls, numbers: FloatArray, weight: FloatArray) -> Ordered:
+        """Order ``numbers``; those of weight zero do not count."""
+        if np.all(weight == 1.0):
+            values = np.sort(numbers)
+            return cls(values, np.arange(1.0, len(values) + 1.0))
+        order = np.argsort(numbers, kind="stable")
+        order = order[weight[order] > 0]
+        return cls(numbers[order], np.cumsum(weight[order]))
+
+    def quantile(self, share: float) -> float:
+        """Return the weighted quantile: a row of weight two counts as two rows."""
+        at = share * self.below[-1]
+        lower = self.values[np.searchsorted(self.below, at * (1 - 1e-12))]
+        upper = self.values[np.searchsorted(self.below, at * (1 + 1e-12))]
+        return float(lower / 2 + upper / 2)
+
+    def between(self, one: float, other: float) -> float:
+        """Return the share of the weight strictly between two values."""
+        ends = (
+            self.values.searchsorted(min(one, other), "right"),
+            self.values.searchsorted(max(one, other)),
+        )
+        before = [self.below[end - 1] if end else 0.0 for end in ends]
+        return max(0.0, float(before[1] - before[0])) / float(self.below[-1])
+
+    def without_atoms(self) -> Ordered:
+        """Return the values without a smallest and a largest one that hold many rows."""
+        values, below = self.values, self.below
+        total = below[-1]
+        first = int(values.searchsorted(values[0], "right"))
+        last = int(values.searchsorted(values[-1]))
+        start = first if below[first - 1] > OPTIONS.atom * total else 0
+        end = last if last and total - below[last - 1] > OPTIONS.atom * total else len(values)
+        if start >= end:
+            return Ordered(values[:0], below[:0])
+        return Ordered(values[start:end], below[start:end] - (below[start - 1] if start else 0.0))
+
+    @property
+    def n_distinct(self) -> int:
+        return int(np.count_nonzero(np.diff(self.values))) + 1 if len(self.values) else 0
+
+
+def learn_knots(numbers: FloatArray, weight: FloatArray, n_knots: int) -> tuple[float, ...]:
+    """Return at most ``n_knots`` knots of a number, in ascending order.
+
+    ``numbers`` are its known values in the training rows and ``weight`` the weights of these.
+    """
+    return knots_of(Ordered.of(numbers, weight), n_knots)
+
+
+def knots_of(column: Ordered, n_knots: int) -> tuple[float, ...]:
+    """Return at most ``n_knots`` knots of a column."""
+    if n_knots < 1 or column.n_distinct < OPTIONS.fewest_values:
+        return ()
+    inner = column.without_atoms()
+    if inner.n_distinct < OPTIONS.fewest_values:
+        return ()
+    low, high = float(column.values[0]), float(column.values[-1])
+    shares = (np.arange(n_knots) + 1.0) / (n_knots + 1.0)
+    found = {_readable(inner, inner.quantile(share), high - low) for share in shares}
+    return tuple(sorted(knot for knot in found if low < knot < high))
+
+
+def _readable(column: Ordered, value: float, span: float) -> float:
+    """Return ``value`` with the fewest digits that leave nearly all rows on their side."""
+    place = floor(log10(span)) if 0 < span < np.inf else 0
+    for digits in range(OPTIONS.digits):
+        rounded = round(value, digits - place)
+        if np.isfinite(rounded) and column.between(value, rounded) <= OPTIONS.moved:
+            return rounded + 0.0  # no negative zero
+    return value
+
+
+def knot_text(knot: float) -> str:
+    """Return a knot as text, with all its digits."""
+    return repr(knot).removesuffix(".0")
+
+
+def hinge_names(name: str, knots: Sequence[float]) -> tuple[str, ...]:
+    """Return the names of the hinges of a number, as shown to users."""
+    signs = ["-" if knot > 0 else "+" for knot in knots]
+    over = [
+        f"max({name} {sign} {knot_text(abs(knot))}, 0)" if knot else f"max({name}, 0)"
+        for knot, sign in zip(knots, signs, strict=True)
+    ]
+    return (*over, *(f"min({name}, {knot_text(knot)})" for knot in knots))
+
+
+def hinges(values: FloatArray, knots: Sequence[float]) -> FloatArray:
+    """Return max(x - knot, 0) for all knots, then min(x, knot), shape (n_values, 2 n_knots)."""
+    at = np.array(knots, dtype=values.dtype)
+    made = np.empty((len(values), 2 * len(at)), dtype=values.dtype)
+    over, under = made[:, : len(at)], made[:, len(at) :]
+    np.maximum(np.subtract(values[:, None], at, out=over), 0.0, out=over)
+    np.minimum(values[:, None], at, out=under)
+    return made
+
+
+def slopes(coefficients: FloatArray, knots: Sequence[float]) -> FloatArray:
+    """Return the slope before the first knot, between knots, and after the last one.
+
+    ``coefficients`` are those of the value and of its hinges, shape (1 + 2 n_knots, ...).
+    """
+    n = len(knots)
+    piece = np.arange(n + 1)
+    over = piece[:, None] > np.arange(n)  # of the pieces after each knot
+    sides = np.hstack([np.ones((n + 1, 1)), over, ~over]).astype(float)
+    made: FloatArray = sides @ coefficients
+    return made

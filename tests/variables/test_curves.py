@@ -1,0 +1,278 @@
+"""Numbers that bend: knots, hinges, and trees on them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import random as random_sparse
+
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    dumps_model,
+    export_text,
+    loads_model,
+)
+from softsplit.persistence import ModelFileError
+from softsplit.variables import Coding, Variable
+from softsplit.variables.coding import bent_matrix
+from softsplit.variables.curves import hinges, knot_text, learn_knots, slopes
+
+
+def knots_of(values, n=3, weight=None):
+    values = np.asarray(values, dtype=float)
+    return learn_knots(values, np.ones(len(values)) if weight is None else weight, n)
+
+
+def curved(n=400, seed=0):
+    """Two classes by how far the first column is from its middle; the second one is noise."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(5, 2, n), rng.normal(size=n)])
+    return X, np.abs(X[:, 0] - 5) + 0.3 * rng.normal(size=n) > 1.3
+
+
+FAST = {"random_state": 0, "n_starts": 1, "depth": 1}
+
+
+# --- knots ----------------------------------------------------------------------------------------
+
+
+def test_knots_are_rounded_quantiles():
+    values = np.random.default_rng(0).normal(127.3, 30, 1000)
+    assert knots_of(values) == (107.0, 125.0, 146.0)  # of 106.59, 125.06 and 145.75
+    assert knots_of(values / 1e6, 1) == (0.000125,)
+
+
+@pytest.mark.parametrize(
+    ("values", "knots"),
+    [
+        (np.zeros(50), ()),
+        (np.arange(50) % 2, ()),
+        (np.arange(50) % 5, ()),
+        (np.arange(50) % 7, (3.0,)),
+        (np.r_[np.zeros(60), np.arange(1, 41)], (20.0,)),  # of those that are not "none"
+        (np.r_[np.zeros(96), np.arange(1, 5)], ()),
+    ],
+)
+def test_a_column_of_few_values_has_no_knots(values, knots):
+    assert knots_of(values, 1) == knots
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(float, st.integers(1, 60), elements=st.floats(-1e9, 1e9)),
+    st.integers(1, 5),
+    st.integers(0, 2**32 - 1),
+)
+def test_knots_lie_inside_and_weights_count_as_rows(values, n, seed):
+    knots = knots_of(values, n)
+    assert all(values.min() < knot < values.max() for knot in knots)
+    assert list(knots) == sorted(set(knots)) and len(knots) <= n
+    assert all(float(knot_text(knot)) == knot for knot in knots)
+    counts = np.random.default_rng(seed).integers(0, 3, len(values))
+    if counts.any():
+        assert knots_of(values, n, counts.astype(float)) == knots_of(np.repeat(values, counts), n)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arrays(float, st.tuples(st.integers(6, 30), st.just(2)), elements=st.floats(-100, 100)),
+    st.lists(st.floats(-50, 50), min_size=1, max_size=3, unique=True).map(sorted),
+)
+def test_hinges_are_what_their_names_say(X, knots):
+    variables = Variable("a", "number", knots=tuple(knots)), Variable("b", "number", gaps=True)
+    coding = Coding(("a", "b"), variables, (0, 1), named=False)
+    table = X.copy()
+    table[::2, 1] = np.nan
+    coded = coding.code(table)
+    known = {"a": X[:, 0], "max": np.maximum, "min": np.minimum}
+    for name, column in zip(coding.column_names[:-2], coded.X.T, strict=False):
+        np.testing.assert_array_equal(column, eval(name, known))
+    assert coding.columns_of(0).tolist() == list(range(1 + 2 * len(knots)))
+    assert np.flatnonzero(coding.hinges).tolist() == list(range(1, 1 + 2 * len(knots)))
+    np.testing.assert_array_equal(coded.X[:, -1], np.isnan(table[:, 1]))
+    plain = coded.coded_as(None)
+    assert plain.X.shape[1] == 3 and not plain.coding.bends
+    np.testing.assert_array_equal(plain.coded_as(coding).X, coded.X)
+
+
+@given(st.lists(st.floats(-5, 5), min_size=7, max_size=7), st.floats(-10, 10))
+def test_slopes_are_those_of_the_curve(coefficients, x):
+    knots, step = (-1.0, 0.5, 2.0), 1e-3
+    near = np.array([x, x + step])
+    if np.searchsorted(knots, near[0]) == np.searchsorted(knots, near[1]):
+        low, high = np.hstack([near[:, None], hinges(near, knots)]) @ np.array(coefficients)
+        rise = slopes(np.array(coefficients), knots)[np.searchsorted(knots, x)]
+        assert abs((high - low) / step - rise) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["array", "single", "frame", "integers"])
+def test_a_matrix_and_its_coded_rows_have_the_same_answers(kind):
+    X, y = curved()
+    X = np.round(10 * X) if kind == "integers" else X
+    given = {"array": X, "single": X.astype(np.float32), "integers": X.astype(int)}
+    given["frame"] = pd.DataFrame(X, columns=["a", "b"])
+    tree = SoftTreeClassifier(**FAST).fit(given[kind], y)
+    raw = np.asarray(given[kind], dtype=float)
+    coded = np.column_stack(
+        [np.column_stack([raw[:, j], hinges(raw[:, j], v.knots)])
+         for j, v in enumerate(tree.coding_.variables)]
+    )  # fmt: skip
+    assert tree.coding_.bends and tree.n_features_in_ == 2
+    np.testing.assert_array_equal(tree.tree_.predict_proba(coded), tree.predict_proba(given[kind]))
+    np.testing.assert_array_equal(
+        tree.predict_proba(given[kind]), tree.predict_proba(tree.coding_.code(given[kind]))
+    )
+
+
+# --- trees ----------------------------------------------------------------------------------------
+
+
+def test_a_bend_is_found_and_counts_as_one_feature():
+    X, y = curved()
+    straight = SoftTreeClassifier(curves=False, **FAST).fit(X, y)
+    bent = SoftTreeClassifier(**FAST).fit(X, y)
+    assert bent.score(X, y) > 0.9 > straight.score(X, y) + 0.15
+    assert bent.selected_features_.tolist() == [0] and len(bent.feature_importances_) == 2
+    assert bent.feature_importances_[0] == pytest.approx(1.0)
+    assert "max(x0 - 5, 0)" in export_text(bent) or "min(x0, 5)" in export_text(bent)
+    named = export_text(bent, feature_names=["dose", "noise"])
+    assert "dose" in named and "(x0" not in named
+
+
+def test_defaults_depend_on_loss_rows_and_scale():
+    X, y = curved(2100)
+    assert len(SoftTreeClassifier(**FAST).fit(X, y).coding_.variables[0].knots) == 3
+    assert len(SoftTreeClassifier(**FAST).fit(X[:300], y[:300]).coding_.variables[0].knots) == 1
+    for straight in ({"loss": "cost"}, {"scale": "quantile"}, {"curves": False}, {"curves": 0}):
+        assert not hasattr(SoftTreeClassifier(**FAST, **straight).fit(X[:80], y[:80]), "coding_")
+    sparse = random_sparse(60, 1200, 0.05, random_state=0, format="csr")
+    wide = SoftTreeClassifier(**FAST).fit(sparse, np.arange(60) % 2)
+    assert not wide.coding_.bends
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"curves": True}, "curves must be 'auto', False or a number of knots up to 20, got True"),
+        ({"curves": -1}, "got -1"),
+        ({"curves": "many"}, "got 'many'"),
+        ({"curves": 2, "scale": "quantile"}, "curves=2 bends features in their own units"),
+    ],
+)
+def test_what_cannot_be_is_said(given, said):
+    with pytest.raises(ValueError, match=said):
+        SoftTreeClassifier(**FAST, **given).fit(*curved(60))
+
+
+def test_sparse_rows_do_not_bend():
+    sparse = random_sparse(60, 1200, 0.05, random_state=0, format="csr")
+    with pytest.raises(ValueError, match="curves is for rows in memory that are not sparse"):
+        SoftTreeClassifier(curves=1, **FAST).fit(sparse, np.arange(60) % 2)
+
+
+def test_groups_of_the_user_include_hinges():
+    X, y = curved(200)
+    tree = SoftTreeClassifier(groups=[[0, 1]], **FAST).fit(X, y)
+    assert tree.coding_.bends and tree.n_features_in_ == 2
+
+
+def test_missing_values_bend_too():
+    X, y = curved()
+    table = pd.DataFrame(X, columns=["dose", "noise"])
+    table.loc[::7, "dose"] = np.nan
+    tree = SoftTreeClassifier(**FAST).fit(table, y)
+    names = tree.coding_.column_names
+    assert names[0] == "dose" and names[-1] != "dose is unknown" and "dose is unknown" in names
+    assert tree.score(table, y) > 0.8
+    middle = tree.coding_.variables[0].middle
+    row = tree.coding_.code(table).X[0]
+    np.testing.assert_array_equal(row[1:3], hinges(np.array([middle]), (5.0,))[0])
+    # a matrix that had none in training counts them as the median
+    plain = SoftTreeClassifier(**FAST).fit(X, y)
+    gap, at_middle = X[:3].copy(), X[:3].copy()
+    gap[0, 0], at_middle[0, 0] = np.nan, np.median(X[:, 0])
+    np.testing.assert_array_equal(plain.predict_proba(gap), plain.predict_proba(at_middle))
+
+
+def test_files_and_pickles_keep_knots():
+    X, y = curved()
+    tree = SoftTreeClassifier(curves=2, **FAST).fit(pd.DataFrame(X, columns=["a", "b"]), y)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for again in (loads_model(dumps_model(tree)), pickle.loads(pickle.dumps(tree))):
+        assert again.coding_ == tree.coding_ and again.curves == 2
+        np.testing.assert_array_equal(again.predict_proba(frame), tree.predict_proba(frame))
+    text = dumps_model(tree)
+    knots = list(tree.coding_.variables[0].knots)
+    wrong = text.replace(str(knots), str(knots[::-1]))
+    assert wrong != text
+    with pytest.raises(ModelFileError, match=r"knots of the model file are not those of a number"):
+        loads_model(wrong)
+
+
+def test_graphs_bend():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from softsplit import export_onnx
+
+    X, y = curved()
+    tree = SoftTreeClassifier(**FAST).fit(X, y)
+    table = pd.DataFrame({"dose": X[:, 0], "noise": X[:, 1]})
+    table.loc[::7, "dose"] = np.nan
+    other = SoftTreeClassifier(**FAST).fit(table, y)
+    file = io.BytesIO(export_onnx(tree).SerializeToString())
+    session = onnxruntime.InferenceSession(file.getvalue())
+    found = session.run(["probabilities"], {"X": X})[0]
+    np.testing.assert_allclose(found, tree.predict_proba(X), atol=1e-12)
+    session = onnxruntime.InferenceSession(export_onnx(other).SerializeToString())
+    used = [entry.name for entry in session.get_inputs()]
+    found = session.run(["probabilities"], {n: table[[n]].to_numpy() for n in used})[0]
+    np.testing.assert_allclose(found, other.predict_proba(table), atol=1e-12)
+
+
+def test_explanations_move_a_number_with_its_hinges():
+    X, y = curved()
+    tree = SoftTreeClassifier(**FAST).fit(X, y)
+    inside = int(np.argmin(np.abs(X[:, 0] - 5)))
+    told = tree.explain(X[inside])
+    assert [term.name for term in told.branches[0].contributions] == ["x0"]
+    assert told.branches[0].log_odds == pytest.approx(
+        told.branches[0].base_log_odds + sum(t.log_odds for t in told.branches[0].contributions)
+    )
+    (change,) = told.changes
+    moved = X[[inside]].copy()
+    for share, label in ((1 - 1e-6, told.label), (1 + 1e-6, change.label)):
+        moved[0, 0] = change.value + share * (change.new_value - change.value)
+        assert tree.predict(moved)[0] == label
+    # the other side of the curve is further away
+    far = np.linspace(change.value, 2 * change.value - change.new_value, 50)
+    rows = np.repeat(X[[inside]], len(far), axis=0)
+    rows[:, 0] = far
+    assert np.all(tree.predict(rows[:-1]) == told.label)
+
+
+def test_the_choice_bends_without_ranks():
+    X, y = curved()
+    chosen = SoftTreeClassifierCV(cv=3, n_strengths=4, ridges=(1.0,), random_state=0).fit(X, y)
+    assert chosen.best_params_["scale"] == "standard" and chosen.coding_.bends
+    assert set(chosen.cv_results_["param_scale"]) == {"standard"}
+    assert "rank(" not in export_text(chosen) and chosen.score(X, y) > 0.85
+    again = SoftTreeClassifierCV(
+        cv=3, n_strengths=4, ridges=(1.0,), random_state=0, scales=("standard", "quantile")
+    ).fit(X, y)
+    assert not hasattr(again, "coding_")
+
+
+def test_a_matrix_without_bends_stays_as_it_is():
+    X = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
+    assert bent_matrix(X, None, 1, np.ones(60)) is None
+    assert not hasattr(SoftTreeClassifier(**FAST).fit(X, X[:, 0] > 1), "coding_")
