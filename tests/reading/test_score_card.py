@@ -26,7 +26,7 @@ from softsplit.selection.baselines import BASELINES
 @pytest.fixture(scope="module")
 def fitted():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    return SoftTreeClassifier(random_state=0).fit(X, y), X, y
+    return SoftTreeClassifier(random_state=0, curves=False).fit(X, y), X, y
 
 
 @settings(max_examples=20)
@@ -84,7 +84,9 @@ def test_a_card_is_text_a_table_and_a_file(fitted, tmp_path):
 def test_where_costs_decide_the_card_says_which_class_is_called_from_where(fitted):
     _, X, y = fitted
     costs = np.array([[0.0, 1.0], [20.0, 0.0]])
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, cost_matrix=costs).fit(X, y)
+    tree = SoftTreeClassifier(
+        depth=1, n_starts=1, random_state=0, curves=False, cost_matrix=costs
+    ).fit(X, y)
     card = tree.score_card(X, y)
     (first, low), (turn, high) = card.turns
     sums = card.questions[0].totals(X.to_numpy())
@@ -118,7 +120,7 @@ def test_a_card_by_hand_is_the_card(fitted):
 
 def test_without_rows_the_training_ranges_are_divided():
     X, y = load_iris(return_X_y=True)
-    tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(X, y)
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, curves=False).fit(X, y)
     card = tree.score_card()
     assert card.lost is None and "right on" not in str(card)
     assert np.mean(card.predict(X) == tree.predict(X)) > 0.9

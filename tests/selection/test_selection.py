@@ -78,7 +78,7 @@ def test_walking_is_about_as_good_as_separate_fits(path, wine):
 def test_no_point_is_worse_than_a_neighbours_tree_or_no_tree_at_all(scope, loss):
     """A tree found at one strength is feasible at all others; so is the tree without features."""
     X, y = load_iris(return_X_y=True)
-    base = quick(loss=loss, n_starts=2)
+    base = quick(loss=loss, n_starts=2, curves=False)
     path = strength_path(X, y, estimator=base, strengths="paper", scope=scope)
     model = path[0].classifier
     problem = prepare(model_settings(model), training_rows(model, X, y, None)).problem

@@ -97,7 +97,13 @@ def far_columns(model: TreeModel, X: FloatArray) -> list[FarColumn]:
     """
     found = []
     coding = model.coding
-    for j in model.selected_features.tolist() if len(X) else ():
+    used = model.selected_features
+    if coding is not None:  # a number is outside, not its hinges
+        values_of = np.where(
+            coding.hinges, np.array(coding.firsts)[coding.homes], range(X.shape[1])
+        )
+        used = np.unique(values_of[used])
+    for j in used.tolist() if len(X) else ():
         variable = None if coding is None else coding.variables[coding.homes[j]]
         if variable is not None and variable.kind not in (NUMBER, DATE):
             continue
