@@ -164,11 +164,12 @@ def test_ranks_are_explained_below_the_tree():
 def test_coefficients_are_those_of_the_tree(wine):
     tree, _, _ = wine
     display = CoefficientsDisplay.from_estimator(tree)
-    shares = dict(zip(tree.feature_names_in_, tree.feature_importances_, strict=True))
-    order = [shares[name] for name in display.feature_names]
+    names = list(tree.coding_.column_names)
+    places = [names.index(name) for name in display.feature_names]
+    order = [tree.feature_importances_[tree.coding_.homes[place]] for place in places]
     assert order == sorted(order, reverse=True)
-    assert set(display.feature_names) == set(tree.feature_names_in_[tree.selected_features_])
-    first = list(tree.feature_names_in_).index(display.feature_names[0])
+    assert set(tree.coding_.homes[places]) == set(tree.selected_features_)
+    first = places[0]
     deciding = tree.weights_[first][tree.weights_.any(axis=0)]
     assert sorted(display.weights[0]) == sorted(deciding)
     written = [text for text in texts(display.ax_) if text]

@@ -50,8 +50,9 @@ class CoefficientsDisplay:
         used = np.flatnonzero(np.any(np.abs(weights) > model.zero_threshold, axis=1))
         if not len(used):
             raise ValueError("the tree uses no feature; there are no coefficients to draw.")
-        shares = getattr(tree, "feature_importances_", np.zeros(len(weights)))
-        used = used[np.argsort(-shares[used], kind="stable")]
+        columns = np.array(model.table_coding.places)[model.table_coding.homes[used]]
+        shares = getattr(tree, "feature_importances_", np.zeros(columns.max() + 1))
+        used = used[np.lexsort((columns, -shares[columns]))]  # those of one column together
         names = [model.feature_names[j] for j in used]
         return cls(weights[used], names, [f"split {i + 1}" for i in range(len(splits))]).plot(ax)
 

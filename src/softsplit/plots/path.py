@@ -44,7 +44,7 @@ class StrengthPathDisplay:
     strengths : array of shape (n_points,)
     columns : dict of str to array
         cost, local_sparsity, global_sparsity, and accuracy if it is known.
-    sizes : array of shape (n_features, n_points)
+    sizes : array of shape (n_columns, n_points)
         Largest absolute weight of each feature.
     feature_names : list of str
     walked : str
@@ -91,14 +91,17 @@ class StrengthPathDisplay:
             raise ValueError("this path walks both strengths; draw it with StrengthGridDisplay.")
         if len(frame) < 2:
             raise ValueError("a path needs at least two points to be drawn.")
-        names = ("cost", "local_sparsity", "global_sparsity")
-        columns = {name: frame[name].to_numpy(dtype=float) for name in names}
+        shown = ("cost", "local_sparsity", "global_sparsity")
+        columns = {name: frame[name].to_numpy(dtype=float) for name in shown}
         if X is not None:
             columns["accuracy"] = _accuracies(path, X, y)
-        sizes = np.array([np.abs(p.classifier.weights_).max(axis=1) for p in path.points]).T
-        model = path[0].classifier.tree_
+        weights = np.array([np.abs(p.classifier.weights_).max(axis=1) for p in path.points]).T
+        coding = path[0].classifier.tree_.table_coding
+        sizes = np.zeros((len(coding.variables), len(path.points)))
+        np.maximum.at(sizes, coding.homes, weights)
+        names = [variable.name for variable in coding.variables]
         strengths = frame[walked[-1]].to_numpy(dtype=float)
-        return cls(strengths, columns, sizes, list(model.feature_names), walked[-1]).plot(ax)
+        return cls(strengths, columns, sizes, names, walked[-1]).plot(ax)
 
     def plot(self, ax: Any = None) -> StrengthPathDisplay:
         """Draw on three axes, or on a new figure."""
