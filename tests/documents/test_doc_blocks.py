@@ -46,7 +46,7 @@ def test_pages_show_what_their_code_prints_and_draws(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # reports of few trees: no page shows what they compare
-    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2, folds=2))
+    monkeypatch.setattr(comparison, "OPTIONS", ComparisonOptions(points=2))
     code = "\n".join(block.setup + block.code for block in blocks(page) if block.runs)
     for module, package in NEEDS.items():
         if re.search(rf"^(import|from) {module}\b|softsplit.plots\b", code, re.MULTILINE):

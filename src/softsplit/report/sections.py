@@ -249,22 +249,27 @@ def section(parent: ET.Element, name: str, title: str) -> ET.Element:
     return made
 
 
-# --- Ten words that the page, the texts and the documents use in one sense each -------------------
+# --- Words that the page, the texts and the documents use in one sense each -----------------------
 
 
 GLOSSARY = {
     "question": "What a box of the tree asks of a row: is a weighted sum of some features above "
-    "(or below) a number? Where it is, a row goes left, else right. Also called a split.",
-    "sure": "An answer is sure if 95 or more of 100 such rows go the same way. In between "
-    "a row is unsure and counts on both sides, in parts.",
-    "leaf": "Where a row ends. A leaf says how probable each class is there, and which class is "
-    "predicted.",
+    "(or below) a number? If it is, the answer is yes and the row goes left, otherwise right. "
+    "Equal is no.",
+    "walk": "The way of one row through the tree: yes or no at every question, down to a leaf. The "
+    "class of that leaf is predicted.",
+    "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "
+    "and their shares by class.",
+    "mixture": "The class probabilities of all leaves, each weighted by the probability of reaching "
+    "it. Probabilities are computed so.",
+    "sure": "Of a tree that predicts by the mixture: an answer is sure if it has a probability of "
+    "95 % or more.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
     "whatever the number of its levels; a question may weigh each level by itself.",
     "strength": "How much a feature and a coefficient must be worth to be in the tree. Weak keeps "
     "many, strong keeps few.",
-    "steepness": "How quickly a question passes from one answer to the other around its number: "
-    "the steeper, the fewer rows are unsure.",
+    "steepness": "How quickly questions pass from one answer to the other: the steeper, the fewer "
+    "rows are uncertain.",
     "held out": "Rows that a model has not seen in training. Figures on held-out rows are what to "
     "expect of new rows.",
     "interval": "From where to where a figure may lie, given that it was counted on so many rows: "
