@@ -59,7 +59,7 @@ def test_every_kind_of_model_gives_its_report(light, iris, tree, tmp_path):
     assert chosen.report(X, y).data.tree.tree_ is chosen.tree_
     steps = make_pipeline(StandardScaler(), SoftTreeClassifier(n_starts=1, random_state=0))
     piped = softsplit.report(steps.fit(X, y), X, y, name="flowers")
-    assert piped.data.tree.tree_.feature_names == tuple(X.columns)
+    assert piped.data.tree.tree_.column_names == tuple(X.columns)
     assert "flowers: 150 rows" in piped.html
 
 
@@ -192,7 +192,12 @@ def test_a_leaf_says_how_many_of_its_rows_are_called_otherwise():
     X = rng.normal(size=(600, 2))
     y = (X[:, 0] + rng.logistic(size=600) > 2.5).astype(int)
     tree = SoftTreeClassifier(
-        depth=1, n_starts=1, random_state=0, cost_matrix=[[0, 1], [12, 0]], decision="mixture"
+        depth=1,
+        n_starts=1,
+        random_state=0,
+        cost_matrix=[[0, 1], [12, 0]],
+        decision="mixture",
+        curves=False,
     )
     model = tree.fit(X, y).tree_
     flow = rows_flow(model, X, y)

@@ -214,8 +214,9 @@ class TreeModel:
         if names is not None and coding is not None and bent and len(names) == len(coding.names):
             changed["coding"] = coding.renamed(names)
             names = changed["coding"].column_names
+        columns = coding.names if coding is not None and bent else self.feature_names
         for what, given, known in (
-            ("feature", names, self.feature_names),
+            ("feature", names, self.feature_names if "coding" in changed else columns),
             ("class", class_names, self.classes),
         ):
             if given is not None and len(given) != len(known):
