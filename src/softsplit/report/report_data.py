@@ -101,7 +101,7 @@ class ReportData:
     @cached_property
     def card(self) -> ScoreCard:
         """The chosen tree as score cards, its sides as it is drawn."""
-        return make_card(self.tree.tree_, self.matrix, self.y)
+        return make_card(self.tree.tree_, self.rows.rows, self.y)
 
     @property
     def rare(self) -> int | None:
