@@ -35,4 +35,4 @@ def test_a_page_about_yes_and_no_does_not_answer_with_them(tmp_path):
     assert "true, towards" in page and "sure: true" in page
     assert "pulls to yes" not in page and "sure: yes" not in page
     card = str(tree.score_card(X, y, points=5))
-    assert "true from" in card and "predicted yes" in card and "predicted no" in card
+    assert ": class yes" in card and ": class no" in card and "chance of yes" in card

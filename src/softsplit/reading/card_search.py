@@ -23,8 +23,9 @@ that has the least
 
     share of rows with another class than the tree  +  line_price x lines  +  point_price x P
 
-and it is then polished: single lines move by one point, single edges by one bin, as long as more
-rows get the class of the tree.
+(of a card of one question, whose sums say how probable classes are, also risk_price x the share of
+the variance of s that they leave), and it is then polished: single lines move by one point, single
+edges by one bin, as long as more rows get the class of the tree.
 """
 
 from __future__ import annotations
@@ -68,14 +69,22 @@ class CardSearchOptions:
     by risk."""
 
     width: float = 0.25
-    """Gates count as at least this part of the standard deviation of s wide: of steeper ones hardly
-    a row would have weight."""
+    """Gates count as at least this part of the spread of s wide (interquartile range / 1.35, or a
+    twentieth of the standard deviation): of steeper ones hardly a row would have weight."""
+
+    far: float = 5.0
+    """Of one variable alone: widths from the threshold beyond which all values are alike; the gate
+    is 99.3 % sure there."""
 
     line_price: float = 2e-4
     """A line less is worth 1 in 5,000 rows with another class."""
 
     point_price: float = 1e-3
     """A point less in the largest number is worth 1 in 1,000 rows with another class."""
+
+    risk_price: float = 0.05
+    """Where sums say how probable a class is: price of the share of the variance of s (by weight)
+    that they do not explain; one in a hundred is worth 1 in 2,000 rows with another class."""
 
     side: float = 1e-3
     """Weight of a row that goes to the other side and still gets its class."""
@@ -128,34 +137,46 @@ class Found(NamedTuple):
 def search_points(asked: Asked, parts: Sequence[Part], points: int, sharp: bool) -> Found:
     """The best card of one question; no bin gets more than ``points`` points.
 
-    ``sharp``: of a single variable, only the side counts, so that 0 and 1 suffice.
+    ``sharp``: only the side counts, not how far a sum is from the limit; of a single variable 0 and
+    1 then suffice.
     """
-    weight = _weights(asked)
+    weight, width = _weights(asked)
     alone = len(parts) == 1
+    if alone:  # far from the threshold nothing changes any more
+        far, constant = OPTIONS.far * width, asked.constant
+        asked = asked._replace(above=np.clip(asked.above, -far, far), constant=0.0)
+        parts = [parts[0]._replace(pulls=np.clip(parts[0].pulls + constant, -far, far))]
     largest = sorted({min(few, points) for few in (*OPTIONS.fewer, points)})
     if alone and sharp:
         largest = [1]
     most = float(np.maximum(asked.gain, 0.0).sum())
     unit = max(len(asked.above), 1)
     best: tuple[float, Found, int] | None = None
-    multiples = (1.0,) if alone else OPTIONS.multiples
-    for top, multiple, price in product(largest, multiples, OPTIONS.prices):
+    for top, multiple, price in product(largest, OPTIONS.multiples, OPTIONS.prices):
         fitted = _fitted(asked, parts, weight, top, multiple, price)
         lines = sum(_n_lines(p, part.chain) for p, part in zip(fitted.points, parts, strict=True))
         lost = (most - fitted.gain) / unit
         score = lost + OPTIONS.line_price * lines + OPTIONS.point_price * top
+        if not sharp:
+            score += OPTIONS.risk_price * _unexplained(
+                asked.above, _summed(fitted.points, parts), weight
+            )
         if best is None or score < best[0] - 1e-12:
             best = score, fitted, top
     assert best is not None
     return best[1] if alone else _polished(best[1], asked, parts, best[2])
 
 
-def _weights(asked: Asked) -> FloatArray:
-    spread = float(np.std(asked.above)) if len(asked.above) else 1.0
+def _weights(asked: Asked) -> tuple[FloatArray, float]:
+    """w of each row, and the width of the gate that they are made with."""
+    spread = 1.0
+    if len(asked.above):
+        low, high = np.quantile(asked.above, [0.25, 0.75])
+        spread = max(float(high - low) / 1.35, float(np.std(asked.above)) / 20)
     width = max(asked.width, OPTIONS.width * spread, 1e-300)
     gate = 0.5 * (1.0 + np.tanh(0.5 * np.clip(asked.above / width, -700, 700)))
     made: FloatArray = OPTIONS.floor + (1 - OPTIONS.floor) * 4 * gate * (1 - gate)
-    return made
+    return made, width
 
 
 def _fitted(
@@ -236,6 +257,13 @@ def _regressed(
     slope = float(weight @ ((totals - mean) * (above - centre))) / spread if spread > 0 else 0.0
     unit = slope if slope > 0 else unit
     return unit, centre - unit * mean
+
+
+def _unexplained(above: FloatArray, totals: NDArray[np.int64], weight: FloatArray) -> float:
+    """Share of the weighted variance of s that a straight line in T leaves."""
+    unit, offset = _regressed(above, totals, weight, 0.0)
+    total = float(weight @ (above - np.average(above, weights=weight)) ** 2) if len(above) else 0.0
+    return float(weight @ (above - unit * totals - offset) ** 2) / total if total > 0 else 0.0
 
 
 def _segmented(

@@ -254,7 +254,7 @@ class ScoreCard:
             return text
         order = sorted(range(len(labels)), key=lambda k: (k != goal.label, -goal.shares[k], k))
         parts = [f"{visible(labels[k])} {goal.shares[k]} %" for k in order if goal.shares[k]]
-        return f"{text} ({', '.join(parts)})"
+        return f"{text}   ({', '.join(parts)})"
 
     def rules(self, question: QuestionCard) -> list[tuple[str, str]]:
         """Sums of points, and where each leads."""
@@ -715,8 +715,8 @@ def _risks(card: ScoreCard, totals: NDArray[np.int64], second: FloatArray) -> tu
     size = question.most + 1
     n, k = np.bincount(totals, minlength=size), np.bincount(totals, second, size).astype(float)
     rises = question.high.label >= question.low.label
-    risk = (k + OPTIONS.prior_rows * _logistic(n, k)) / (n + OPTIONS.prior_rows)
-    weight: FloatArray = n + 1e-3
+    risk: FloatArray = (k + OPTIONS.prior_rows * _logistic(n, k)) / (n + OPTIONS.prior_rows)
+    weight = n + 1e-3
     risk = _pooled(risk, weight) if rises else _pooled(risk[::-1], weight[::-1])[::-1]
     found = np.clip(np.rint(100 * risk), 1, 99)
     if question.low.label != question.high.label:
