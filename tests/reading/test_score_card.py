@@ -145,7 +145,9 @@ def test_a_question_on_one_column_is_followed_exactly():
         {"balance": rng.lognormal(7, 1, 2000).round(1), "other": rng.normal(size=2000)}
     )
     y = np.where(X["balance"] > 1891 + 100 * rng.normal(size=2000), "Yes", "No")
-    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X, y)
+    bent = SoftTreeClassifier(depth=1, n_starts=1, random_state=0).fit(X[["balance"]], y)
+    assert bent.score_card(X[["balance"]], y).agreement == 1.0
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, curves=False).fit(X, y)
     assert tree.tree_.walk.coefficients[0].tolist() == [1.0, 0.0]
     card = tree.score_card(X, y)
     assert card.agreement == 1.0
