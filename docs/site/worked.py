@@ -1,11 +1,13 @@
-"""The worked example of docs/reading.md: probabilities of one row, step by step."""
+"""Worked examples of the documents: probabilities of one row step by step, a short model file."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 
+from softsplit.persistence import dumps_model
 from softsplit.reading.equations import number
 from softsplit.reading.outline import OutlineNode, outline
 
@@ -49,3 +51,18 @@ def by_hand(tree: Any, row: Any) -> str:
         total = sum(reach * shares[k] for reach, shares in ends)
         lines.append(f"{label}: {terms} = {100 * total:.2f} %")
     return "\n".join(lines)
+
+
+def model_file(tree: Any) -> str:
+    """The model file of a tree with four digits and two of its parameters, a part per line."""
+    document = json.loads(dumps_model(tree), parse_float=lambda text: float(f"{float(text):.4g}"))
+    known = document["training"]["parameters"]
+    document["training"]["parameters"] = {name: known[name] for name in ("loss", "ridge")}
+    lines = []
+    for key, value in document.items():
+        inside = json.dumps(value)
+        if key in ("features", "tree"):
+            parts = [f'    "{name}": {json.dumps(part)}' for name, part in value.items()]
+            inside = "{\n" + ",\n".join(parts) + "\n  }"
+        lines.append(f'  "{key}": {inside}')
+    return "{\n" + ",\n".join(lines) + "\n}"

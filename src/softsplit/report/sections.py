@@ -249,7 +249,7 @@ def section(parent: ET.Element, name: str, title: str) -> ET.Element:
     return made
 
 
-# --- Words that the page, the texts and the documents use in one sense each -----------------------
+# --- Words that the page, the texts and the documents use in one sense each ----------------------
 
 
 GLOSSARY = {
@@ -260,8 +260,8 @@ GLOSSARY = {
     "class of that leaf is predicted.",
     "leaf": "Where a walk ends. A leaf has a class, the number of training rows that arrive there, "
     "and their shares by class.",
-    "mixture": "The class probabilities of all leaves, each weighted by the probability of reaching "
-    "it. Probabilities are computed so.",
+    "mixture": "The class probabilities of all leaves, each weighted by the probability of "
+    "reaching it. Probabilities are computed so.",
     "sure": "Of a tree that predicts by the mixture: an answer is sure if it has a probability of "
     "95 % or more.",
     "feature": "A column of the table that the tree may use. A column of text is one feature, "
