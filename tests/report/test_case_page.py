@@ -9,10 +9,12 @@ import pytest
 
 from case_pages import filled, opened, shown_proba, unjudged_page  # noqa: F401
 from readings import LEAVES, random_classifier
+from softsplit import SoftTreeClassifier
 from softsplit.data import Table, learn
 from softsplit.data.learning import LabelledRows
 from softsplit.reading.explanation import explain
 from softsplit.report import fit_tree
+from softsplit.report.anywhere import labelled_rows
 from softsplit.report.study import FitOptions
 from tables import people
 
@@ -147,3 +149,20 @@ def test_what_is_unknown_can_be_said(opened):  # noqa: F811
             field.fill("33")
         expected = tree.predict_proba(case.assign(age=age))[0]
         np.testing.assert_allclose(shown_proba(page), expected, rtol=0, atol=1e-9)
+
+
+def test_a_number_moves_with_its_hinges(opened):  # noqa: F811
+    rng = np.random.default_rng(0)
+    X = rng.normal(5, 2, (300, 2))
+    y = np.abs(X[:, 0] - 5) + 0.3 * X[:, 1] + 0.3 * rng.normal(size=300) > 3
+    tree = SoftTreeClassifier(curves=2, depth=1, n_starts=1, random_state=0).fit(X, y)
+    page = opened(unjudged_page(*labelled_rows(tree, X, y)))
+    assert page.locator("#case .field").count() == len(tree.selected_features_)
+    for row in [*X[:3], [2.0, 8.0]]:
+        filled(page, row, ["x0", "x1"])
+        found = tree.predict_proba([row])[0]
+        np.testing.assert_allclose(shown_proba(page), found, atol=1e-12)
+        said = page.locator("#case-answer").inner_text()
+        assert said == f"The tree says {tree.predict([row])[0]}."
+        pulls = page.locator("#case-why li").all_inner_texts()
+        assert len({text.split()[0] for text in pulls}) == len(pulls) <= 2

@@ -276,3 +276,11 @@ def test_a_matrix_without_bends_stays_as_it_is():
     X = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
     assert bent_matrix(X, None, 1, np.ones(60)) is None
     assert not hasattr(SoftTreeClassifier(**FAST).fit(X, X[:, 0] > 1), "coding_")
+
+
+def test_what_a_unit_counts_is_told_from_knot_to_knot():
+    X, y = curved()
+    told = export_text(SoftTreeClassifier(**FAST).fit(X, y), feature_names=["dose", "noise"])
+    (line,) = [line for line in told.splitlines() if line.startswith("dose in question 1: ")]
+    below, above = line.removeprefix("dose in question 1: ").split(" per unit up to 5, then ")
+    assert float(below) * float(above) < 0

@@ -23,6 +23,7 @@ from softsplit.reading.equations import Split, leaf_label, listed_classes, read_
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
+from softsplit.variables.curves import slopes
 
 ANSWER_PAIRS = (("yes", "no"), ("true", "false"), ("holds", "fails"))
 
@@ -147,10 +148,19 @@ def direction(model: TreeModel, column: int) -> str | None:
     Parameters
     ----------
     column : int
-        A column of the problem.
+        A column of the problem. That of a number that bends stands for its curve.
     """
-    weights = model.parameters.weights[column]
-    found = {side_classes(model, int(t))[int(weights[t] < 0)] for t in np.flatnonzero(weights)}
+    rises = model.parameters.weights[[column]]
+    coding = model.coding
+    if coding is not None and column in coding.firsts:
+        variable = coding.variables[coding.homes[column]]
+        if variable.knots:
+            own = slice(column, column + 1 + variable.n_hinges)
+            rises = slopes(model.splits[0].T[own], variable.knots)
+    found = {
+        side_classes(model, int(t))[int(rises[piece, t] < 0)]
+        for piece, t in zip(*np.nonzero(rises), strict=True)
+    }
     return visible(model.labels[found.pop()]) if len(found) == 1 else None
 
 

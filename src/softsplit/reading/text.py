@@ -11,7 +11,9 @@ import numpy as np
 from softsplit.reading.equations import Split, number, percentage, rank_places, tree_notes
 from softsplit.reading.model import TreeModel, tree_of
 from softsplit.reading.outline import OutlineNode, answer_words, outline
+from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
+from softsplit.variables.curves import knot_text, slopes
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 
@@ -37,7 +39,37 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
             f"{rank:g} at {value}" for rank, value in rank_places(model, j, precision or 4)
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
+    lines += curve_lines(model, root)
     return "\n".join([*lines, *probability_lines(model, root), *tree_notes(model)])
+
+
+def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
+    """For numbers with several terms in a question: what each unit of them counts, from knot to
+    knot."""
+    coding = model.coding
+    if coding is None or not coding.bends:
+        return []
+    lines = []
+    for found in root.questions():
+        split = found.split
+        known = {} if split is None else dict(zip(split.features, split.coefficients, strict=True))
+        for i in dict.fromkeys(int(coding.homes[j]) for j in known):
+            variable, first = coding.variables[i], coding.firsts[i]
+            own = [known.get(first + n, 0.0) for n in range(1 + variable.n_hinges)]
+            if variable.knots and np.count_nonzero(own) > 1:
+                told = _rises(slopes(np.array(own), variable.knots), variable.knots)
+                lines.append(f"{visible(variable.name)} in question {found.number}: {told}")
+    return lines
+
+
+def _rises(rises: FloatArray, knots: Sequence[float]) -> str:
+    """Slopes between knots in words; knots without a bend are left out."""
+    parts: list[str] = []
+    for rise, after, knot in zip(rises, rises[1:], knots, strict=False):
+        if abs(after - rise) > 1e-9 * max(abs(after), abs(rise)):
+            parts.append(f"{number(float(rise))}{'' if parts else ' per unit'} up to "
+                         f"{knot_text(knot)}")  # fmt: skip
+    return ", then ".join([*parts, number(float(rises[-1]))])
 
 
 def _condition(split: Split, max_terms: int | None, precision: int | None, walked: bool) -> str:
@@ -108,6 +140,8 @@ def tree_markdown(
         parts.append(_coefficient_table(model, splits, precision))
     if ranked := ranked_features(root):
         parts.append(_rank_table(model, ranked, precision or 4))
+    if bent := curve_lines(model, root):
+        parts.append("\n".join(f"- {escape(line)}" for line in bent))
     if said := probability_lines(model, root):
         formula, *places = said
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))

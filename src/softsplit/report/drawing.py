@@ -20,7 +20,7 @@ from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
-from softsplit.reading.text import probability_lines, ranked_features
+from softsplit.reading.text import curve_lines, probability_lines, ranked_features
 from softsplit.report.elements import add, counted, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
@@ -435,6 +435,6 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in ranked:
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for line in [*probability_lines(model, root), *tree_notes(model)]:
+    for line in [*curve_lines(model, root), *probability_lines(model, root), *tree_notes(model)]:
         add(outer, "p", {"class": "quiet"}, line.strip())
     return outer
