@@ -6,7 +6,8 @@
 ``sizes``: the 24 data sets of the paper, outer folds as in selection.py, and with --tables FOLDER
 the made tables there (make_tables.py of the shared files). Methods: ``free`` is
 ``SoftTreeClassifierCV()``, ``tree-k`` the same with ``max_features=k``, ``abess-k`` best-subset
-logistic regression with k features. A row holds accuracy and log-loss on rows kept aside, features,
+logistic regression with k features; ``terms-k`` and ``questions-k`` may be asked for too. A row
+holds accuracy and log-loss on rows kept aside, features,
 questions, terms of a question (columns of the table; mean and most), and seconds of the processor.
 A run may be stopped and resumed. Settings were tuned on folds of other seeds than the default.
 """
@@ -55,9 +56,13 @@ MADE = {"churn": 20_000, "clinic": None, "fraud": 20_000, "species": None, "wide
 # --- sizes: fits ----------------------------------------------------------------------------------
 
 
+LIMITS = {"tree": "max_features", "terms": "max_terms", "questions": "max_questions"}
+
+
 def limited(method: str) -> dict[str, Any]:
     """Parameters that the name of a method stands for."""
-    return {} if method == "free" else {"max_features": int(method.rpartition("-")[2])}
+    name, _, number = method.partition("-")
+    return {LIMITS[name]: int(number)} if number else {}
 
 
 def readable(model: Any) -> dict[str, Any]:

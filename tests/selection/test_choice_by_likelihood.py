@@ -61,6 +61,33 @@ def test_the_error_is_that_of_the_difference_over_samples() -> None:
     assert not board.close(far, best)
 
 
+def test_a_second_question_is_preferred_over_ten_more_terms() -> None:
+    values = np.random.default_rng(3).normal(size=100)
+    board, long, short = Scoreboard(2), (_candidate(1), 0.01), (_candidate(2), 0.01)
+    for key, features, beyond_four in ((long, 10, 6), (short, 12, 0)):
+        for fold, part in enumerate(np.split(values, 2)):
+            score = FoldScore(
+                TREE, 0.0, features, features, 0.0, Valued(part, np.ones(50), 0.0), beyond_four
+            )
+            board.add(*key, fold, score)
+    assert board.chosen("sparse") == short
+
+
+def test_short_questions_are_compared_where_the_choice_has_long_ones() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    y = (X[:, :7].sum(axis=1) + rng.normal(size=400) > 0).astype(int)
+    chosen = SoftTreeClassifierCV(scales=["standard"], ridges=[1.0], random_state=0).fit(X, y)
+    compared = chosen.cv_results_
+    short = np.array(compared["param_max_terms"] == 4)
+    assert short.any() and not short.all()
+    assert compared["param_depth"][short].min() > 1
+    best = SoftTreeClassifierCV(
+        scales=["standard"], ridges=[1.0], selection="best", random_state=0
+    ).fit(X, y)
+    assert not np.any(best.cv_results_["param_max_terms"] == 4)
+
+
 def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:
     rng = np.random.default_rng(2)
     board, base = Scoreboard(5), rng.normal(size=500)

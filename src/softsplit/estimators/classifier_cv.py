@@ -134,8 +134,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         "sparse" two. "auto" is "sparse" with loss "log" and "one_se" with loss "cost". By
         likelihood that is the error of the difference over all left-out samples, and the score by
         which trees are compared falls by at most 0.02; with a scorer or by cost it is both that of
-        the best score and that of the difference over the folds. Sparser means fewer features, then
-        fewer coefficients (by cost: less depth, then fewer coefficients a branch).
+        the best score and that of the difference over the folds. Sparser means fewer features, and
+        each term beyond the fourth of a question counts as one more, then fewer coefficients (by
+        cost: fewer features, less depth, then fewer coefficients a branch).
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
         ``cv_results_``, while trees are compared by accuracy less 0.3 times the log-loss. Sample
@@ -260,7 +261,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
-                trainer, Scoreboard(self.n_splits_), fractions, observer, n_all
+                trainer, Scoreboard(self.n_splits_), fractions, observer, n_all, self._selection
             )
             search.run(axes)
             chosen = self._choose(search, axes)
@@ -299,6 +300,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
             check=partial(validated_rows, self),
         )
 
+    @property
+    def _selection(self) -> str:
+        usual = formulation_of(self.loss).choice.selection
+        return usual if is_auto(self.selection) else self.selection
+
     def _choose(self, search: CandidateSearch, axes: Axes) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.trainer.run.budget
@@ -324,8 +330,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             raise ValueError(
                 f"scoring {shown(self.scoring)} gave no number on any fold; choose another scorer."
             )
-        usual = formulation_of(self.loss).choice.selection
-        chosen = board.chosen(usual if is_auto(self.selection) else self.selection)
+        chosen = board.chosen(self._selection)
         self.best_index_ = list(board.folds).index(chosen)
         self.best_score_ = board.mean(chosen)
         search.tell(f"chosen: {chosen[0].label}", chosen)

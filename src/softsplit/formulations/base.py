@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.loss import Loss
+from softsplit.problem.penalties import Groups
+from softsplit.problem.size_limits import terms_of
 from softsplit.solvers.base import Solver
 from softsplit.support.arguments import one_of, positive_number
 from softsplit.support.arrays import FloatArray
@@ -81,6 +83,9 @@ class ChoiceRules:
         Whether candidates may be compared on a random sample of the rows.
     bent_scales : tuple of str
         Values that "auto" stands for as scales where effects may bend.
+    short : int or None
+        Terms of a question that is read at a glance: where the choice has longer ones, trees
+        within this limit are compared as well, and each further term counts as a feature.
     """
 
     axes: Mapping[str, Sequence[Any]]
@@ -100,6 +105,13 @@ class ChoiceRules:
     draws_rows: bool
     first_folds: int = 2
     bent_scales: tuple[str, ...] = ()
+    short: int | None = None
+
+    def long_terms(self, used: NDArray[np.bool_], groups: Groups | None) -> float:
+        """Terms beyond the first ``short`` of each question, (n_features, n_branches) in use."""
+        if self.short is None:
+            return 0.0
+        return float(np.maximum(terms_of(used, groups) - self.short, 0).sum())
 
 
 class Formulation(ABC):

@@ -123,6 +123,7 @@ class LikelihoodFormulation(Formulation):
         compared_cells=1_000_000,
         draws_rows=True,
         bent_scales=("standard",),
+        short=4,
     )
 
     def solver(self) -> Solver:

@@ -48,14 +48,25 @@ class SizeLimits:
 NO_LIMITS = SizeLimits()
 
 
+def terms_of(kept: NDArray[np.bool_], groups: Groups | None) -> NDArray[np.intp]:
+    """Return the number of terms of every branch from ``kept``, (n_features, n_branches)."""
+    return np.count_nonzero(_by_group(kept, groups), axis=0)
+
+
+def _by_group(kept: NDArray[np.bool_], groups: Groups | None) -> NDArray[np.bool_]:
+    if groups is None:
+        return kept
+    members = np.zeros((len(groups.sizes), kept.shape[1]), dtype=bool)
+    np.logical_or.at(members, groups.of, kept)
+    return members
+
+
 def tree_size(kept: NDArray[np.bool_], groups: Groups | None) -> TreeSize:
     """Return the size of a tree whose nonzero weights are ``kept``, (n_features, n_branches)."""
-    if groups is not None:
-        members = np.zeros((len(groups.sizes), kept.shape[1]), dtype=bool)
-        np.logical_or.at(members, groups.of, kept)
-        kept = members
+    kept = _by_group(kept, groups)
+    terms = np.count_nonzero(kept, axis=0)
     return TreeSize(
-        int(np.count_nonzero(kept.any(axis=1))),
-        int(np.max(kept.sum(axis=0), initial=0)),
-        int(np.count_nonzero(kept.any(axis=0))),
+        int(np.count_nonzero(np.any(kept, axis=1))),
+        int(np.max(terms, initial=0)),
+        int(np.count_nonzero(terms)),
     )

@@ -4,7 +4,8 @@ A grid of all settings would cost their product. Instead one setting after the o
 around the best candidate so far, at a few strengths only: scaling, penalty, scope, then depth for
 as long as a deeper tree is clearly better, then steepness or ridge. The best one or two candidates
 are then judged at all strengths. Where elimination gives the trees of all strengths at once, every
-other strength is judged. What is varied, and when a candidate is dropped, is part of the
+other strength is judged. Where the choice has long questions, trees of short ones with one more
+level are compared at the end. What is varied, and when a candidate is dropped, is part of the
 formulation.
 """
 
@@ -21,7 +22,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 
 from softsplit.formulations import ChoiceRules, Formulation, formulation_of, is_auto, settings
 from softsplit.selection.cross_validation import FoldTrainer, nearest_strength
-from softsplit.selection.scoreboard import Candidate, Scoreboard
+from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
@@ -160,6 +161,8 @@ class CandidateSearch:
     observer : Observer
     n_rows : int
         Rows that the chosen tree is trained on; 0 to keep the strength as it was chosen.
+    selection : str
+        How the tree will be chosen among those compared.
     seen : set of Candidate
         Candidates that were scored.
     """
@@ -169,6 +172,7 @@ class CandidateSearch:
     fractions: tuple[float, ...]
     observer: Observer
     n_rows: int
+    selection: str = "best"
     seen: set[Candidate] = field(default_factory=set)
 
     def run(self, axes: dict[str, Sequence[Any]]) -> None:
@@ -190,6 +194,19 @@ class CandidateSearch:
             self._vary(first, name, axes[name])
         for candidate in self.board.leaders(choice.finalists):
             self._complete(candidate)
+        if choice.short is not None and self.selection != "best":
+            self._shorten(choice.short, axes["depth"])
+
+    def _shorten(self, most: int, depths: Sequence[int]) -> None:
+        """Where the choice has long questions, compare trees of short ones with one level more."""
+        if not self.board.folds or self.trainer.run.budget.exhausted:
+            return
+        chosen = self.board.chosen(self.selection)
+        if np.rint(self.board.mean(chosen, "long_terms")) < 1:
+            return
+        depth = next((d for d in depths if d > chosen[0].depth), chosen[0].depth)
+        short = [chosen[0]._replace(depth=depth, max_terms=most)]
+        self._evaluate(short, self._screen(short))
 
     def on_all_rows(
         self, candidate: Candidate, fraction: float
@@ -253,7 +270,8 @@ class CandidateSearch:
         if self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            hopeful = [c for c in candidates if self.board.hopeful(c, count)]
+            errors = 1.0 if candidates[0].max_terms is None else ERRORS[self.selection]
+            hopeful = [c for c in candidates if self.board.hopeful(c, count, errors)]
             rest = range(count, self.board.n_folds)
             if not self.trainer.run.budget.exhausted:
                 self.trainer.evaluate(hopeful, fractions, self.board, rest)

@@ -135,7 +135,7 @@ class FoldMemory:
 
     def keep_only(self, candidate: Candidate) -> None:
         """Drop all other candidates: each holds copies of the rows of its folds."""
-        family = candidate._replace(ridge=0.0)
+        family = candidate.family
         for known in (self.prepared, self.paths):
             for key in [key for key in known if key[0] != family]:
                 del known[key]
@@ -204,7 +204,7 @@ class FoldTrainer:
 
     def call_factors(self, candidate: Candidate, trees: Mapping[int, TreeParameters]) -> Any:
         """Return factors on the probabilities of rare classes (decision.py), from held-out rows."""
-        tested = {f: self._on_fold(candidate._replace(ridge=0.0), f)[1] for f in trees}
+        tested = {f: self._on_fold(candidate.family, f)[1] for f in trees}
 
         def predicted(costs: FloatArray) -> NDArray[np.intp]:
             return np.concatenate([tested[f].predicted(tree, costs) for f, tree in trees.items()])
@@ -278,7 +278,7 @@ class FoldTrainer:
         """
         if self.run.budget.exhausted:
             return []
-        prepared, tested = self._on_fold(family[0]._replace(ridge=0.0), fold)
+        prepared, tested = self._on_fold(family[0].family, fold)
         scores: list[FoldScore] = []
         began = time.perf_counter()
         seen: dict[bytes, FoldScore] = {}
@@ -290,7 +290,10 @@ class FoldTrainer:
                 used = np.abs(weights) > self.run.solver.zero_threshold
                 n_used, n_nonzero = prepared.problem.n_used(used), float(np.count_nonzero(used))
                 score, valued = tested.judged(solution)
-                seen[key] = FoldScore(solution.parameters, score, n_used, n_nonzero, 0.0, valued)
+                long = family[0].formulation.choice.long_terms(used, prepared.problem.groups)
+                seen[key] = FoldScore(
+                    solution.parameters, score, n_used, n_nonzero, 0.0, valued, long
+                )
             scores.append(seen[key])
         each = (time.perf_counter() - began) / max(len(scores), 1)
         return [score._replace(seconds=each) for score in scores]
@@ -307,10 +310,11 @@ class FoldTrainer:
         run = self.run.adapted(prepared, self.check)
         shares, ridges = SHARES[family[0].scope], [candidate.ridge for candidate in family]
         if run.solver.follows(prepared.problem):
-            key = (family[0]._replace(ridge=0.0), fold)
+            key = (family[0].family, fold)
             if key not in self.memory.paths:
                 self.memory.paths[key] = fold_paths(prepared, run, self.memory.shallower(*key))
-            problems = problems_along(prepared, shares, fractions, ridges)
+            limited = prepared.with_terms(family[0].max_terms)
+            problems = problems_along(limited, shares, fractions, ridges)
             return whole_trees(best_trees(self.memory.paths[key], problems, run.budget))
         walked = [
             self._walked(with_ridge(prepared, one), shares, fractions, known, run) for one in family
@@ -348,6 +352,7 @@ def configured(settings: ModelSettings, candidate: Candidate) -> ModelSettings:
         penalty=candidate.penalty,
         loss=candidate.loss,
         ridge=candidate.ridge,
+        max_terms=candidate.max_terms or settings.max_terms,
     )
 
 

@@ -13,7 +13,9 @@ good on some folds and fails on others would pass by the second error alone.
 
 Where every held-out row has a value (held_out.py), the mean is taken over all rows, and the error
 is that of the difference of their values: rows are many where folds are few. The mean may then fall
-by no more than MOST_LOST. The choice "sparse" allows two standard errors.
+by no more than MOST_LOST. The choice "sparse" allows two standard errors. The sparsest is then the
+row with the fewest features, where a term beyond the first four of a question counts as one more
+feature (``ChoiceRules.short``): a second question is easier to read than ten more terms.
 """
 
 from __future__ import annotations
@@ -47,6 +49,12 @@ class Candidate(NamedTuple):
     scope: str
     loss: Any = "cost"
     ridge: float = 0.0
+    max_terms: int | None = None
+
+    @property
+    def family(self) -> Candidate:
+        """Candidates with the same races: they differ in ridge and longest question only."""
+        return self._replace(ridge=0.0, max_terms=None)
 
     @property
     def formulation(self) -> Formulation:
@@ -59,6 +67,8 @@ class Candidate(NamedTuple):
         found = {name: getattr(self, name) for name in names}
         if self.formulation.tunes_ridge:
             found["ridge"] = self.ridge
+        if self.max_terms is not None:
+            found["max_terms"] = self.max_terms
         return found | {"local_strength": local, "global_strength": global_}
 
     @property
@@ -71,6 +81,8 @@ class Candidate(NamedTuple):
             for name, value in (("scope", self.scope), ("penalty", self.penalty))
             if value != usual[f"{name}s" if name == "scope" else "penalties"][0]
         ]
+        if self.max_terms is not None:
+            varied.append(f"at most {self.max_terms} terms a question")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])
 
 
@@ -91,6 +103,7 @@ class FoldScore(NamedTuple):
     n_coefficients: float
     seconds: float
     samples: Valued | None = None
+    long_terms: float = 0.0
 
 
 Key = tuple[Candidate, float]
@@ -196,8 +209,8 @@ class Scoreboard:
         error = errors * spread / np.sqrt(known.sum())
         return bool(np.mean(gaps[known]) <= error + 1e-12)
 
-    def hopeful(self, candidate: Candidate, n_folds: int) -> bool:
-        """Whether a candidate, judged on the first folds, is within one error of the best there.
+    def hopeful(self, candidate: Candidate, n_folds: int, errors: float = 1.0) -> bool:
+        """Whether a candidate, judged on the first folds, is within ``errors`` of the best there.
 
         It is compared at its own best strength with the best row of all; both are judged on the
         samples of these folds alone.
@@ -211,7 +224,7 @@ class Scoreboard:
         if best is None or any(one is None or len(one[0]) != len(best[0]) for one in ours):
             return True
         top = max((one for one in ours if one), key=lambda one: np.average(one[0], weights=one[1]))
-        return _near(best[0] - top[0], best[1], 1.0)
+        return _near(best[0] - top[0], best[1], errors)
 
     def _first(self, key: Key, n_folds: int) -> tuple[FloatArray, FloatArray] | None:
         """Return values and weights of the held-out rows of the first folds."""
@@ -248,7 +261,7 @@ class Scoreboard:
         depth = key[0].depth
         if self._samples(key) is not None:  # saturated branches do not count
             return (
-                np.rint(self.mean(key, "n_features")),
+                np.rint(self.mean(key, "n_features") + self.mean(key, "long_terms")),
                 np.rint(self.mean(key, "n_coefficients")),
                 -round(self.worth(key), 12),
                 depth,

@@ -358,6 +358,13 @@ class Prepared:
         rows = rows.with_columns(np.concatenate(used))
         return self._on(rows), [moved(tree, columns, rows.columns) for tree, columns in known]
 
+    def with_terms(self, most: int | None) -> Prepared:
+        """Return the same problem for questions of at most ``most`` terms; as it is for None."""
+        if most is None:
+            return self
+        limits = replace(self.problem.limits, terms=most)
+        return replace(self, problem=replace(self.problem, limits=limits))
+
     def with_features(self, most: int) -> Prepared:
         """Return the same problem and settings for trees of at most ``most`` features."""
         limits = replace(self.problem.limits, features=most)

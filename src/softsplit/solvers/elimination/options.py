@@ -207,17 +207,27 @@ class SplicingOptions:
     least_gain : float
         An exchange must lower the value by this part of the noise threshold of a feature: what is
         less is as likely an accident of the rows.
-    rounds : int
-        Most exchanges.
+    rounds, compared_rounds : int
+        Most exchanges, and where trees are only compared.
+    exact_factor, exact_more : int
+        Exact deletion costs are computed for ``exact_factor`` times the features that a round
+        removes, and ``exact_more`` more.
     """
 
-    share: float = 0.25
+    share: float = 0.3
     outs: int = 3
     ins: int = 2
-    steps: int = 10
+    steps: int = 8
     decrease: float = 1e-5
     least_gain: float = 0.02
     rounds: int = 12
+    compared_rounds: int = 5
+    exact_factor: int = 2
+    exact_more: int = 4
+
+    def rounds_of(self, *, compared: bool) -> int:
+        """Most exchanges of a tree."""
+        return self.compared_rounds if compared else self.rounds
 
 
 @dataclass(frozen=True)

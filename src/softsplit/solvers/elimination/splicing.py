@@ -78,14 +78,18 @@ class Splicing:
         tree = replace(start, groups=self.descents.problem.groups)
         tree = without_negligible(tree, self.descents.options.path.negligible)
         tree = saturate_idle(self.descents, tree).compact()
+        path = self.descents.options.path
         while tree.n_coefficients and not self.limits.allow(tree.tree_size):
-            tree = self._smaller(*self._refitted(tree)[:1])
+            tree = self.descents.descend(tree, self._ridge, path.refit_steps, path.refit_decrease)[
+                0
+            ]
+            tree = self._smaller(tree)
             tree = saturate_idle(self.descents, tree).compact()
         if not tree.n_coefficients:
             return tree
         tree, value = self._refitted(tree)
         with suppress(OutOfBudget):
-            for _ in range(self.options.rounds):
+            for _ in range(self.options.rounds_of(compared=self.descents.compared)):
                 better = self._exchanged(tree, value)
                 if better is None:
                     break
@@ -106,13 +110,19 @@ class Splicing:
             return self._fewer_questions(tree, size.questions - limits.questions)
         if limits.features is not None and size.features > limits.features:
             count = max(1, int(share * (size.features - limits.features)))
-            return without(tree, self._cheapest(tree, _features(tree), count))
-        out: list[Term] = []
-        for branch, number in enumerate(_terms_of(tree)):
-            if limits.terms is not None and number > limits.terms:
-                count = max(1, int(share * (number - limits.terms)))
-                out += self._cheapest(tree, _terms(tree, branch), count)
-        return without(tree, out)
+            return without(tree, self._cheapest(tree, [(_features(tree), count)]))
+        assert limits.terms is not None
+        numbers, longest = _terms_of(tree), limits.terms
+        return without(
+            tree,
+            self._cheapest(
+                tree,
+                [
+                    (_terms(tree, t), max(1, int(share * (numbers[t] - longest))))
+                    for t in np.flatnonzero(numbers > longest).tolist()
+                ],
+            ),
+        )
 
     def _fewer_questions(self, tree: SupportTree, excess: int) -> SupportTree:
         """Return ``tree`` without the branch that costs least for each question that it saves."""
@@ -128,20 +138,28 @@ class Splicing:
         assert best is not None
         return tree.saturate(*best[1:])
 
-    def _cheapest(self, tree: SupportTree, terms: Sequence[Term], count: int) -> list[Term]:
-        """Return the ``count`` terms of least cost, exact for the cheapest by an estimate."""
-        rows = self.descents.on(tree)
+    def _cheapest(
+        self, tree: SupportTree, wanted: Sequence[tuple[Sequence[Term], int]]
+    ) -> list[Term]:
+        """Return, of each list of terms, so many of least cost.
+
+        Costs are exact for the cheapest by an estimate; the others are left out.
+        """
+        rows, options = self.descents.on(tree), self.options
         known = routed(tree.vector, rows, tree.shape)
         estimates = tree.support * quadratic_costs(tree.splits, rows, *known[1:4])
-        path = self.descents.options.path
-        n_exact = int(path.exact_factor * count) + path.exact_more
-        some = sorted(terms, key=lambda term: float(estimates[_place(tree, term)].sum()))[:n_exact]
-        costs = [
-            removal_cost(tree.splits, rows, known, _mask(tree, term), self._ridge.ridge)
-            for term in some
-        ]
-        exact = [term._replace(cost=cost) for term, cost in zip(some, costs, strict=True)]
-        return sorted(exact)[:count]
+        chosen: list[Term] = []
+        for terms, count in wanted:
+            places = [_place(tree, term) for term in terms]
+            order = np.argsort([estimates[place].sum() for place in places], kind="stable")
+            exact: list[Term] = []
+            for at in order[: options.exact_factor * count + options.exact_more].tolist():
+                mask = np.zeros_like(tree.support)
+                mask[places[at]] = tree.support[places[at]]
+                cost = removal_cost(tree.splits, rows, known, mask, self._ridge.ridge)
+                exact.append(terms[at]._replace(cost=cost))
+            chosen += sorted(exact)[:count]
+        return chosen
 
     # --- exchanges --------------------------------------------------------------------------------
 
@@ -165,11 +183,11 @@ class Splicing:
         size, limits, count = tree.tree_size, self.limits, self.options.outs
         found: list[Term] = []
         if limits.features is not None and size.features >= limits.features:
-            found += self._cheapest(tree, _features(tree), count)
+            found += self._cheapest(tree, [(_features(tree), count)])
         if limits.terms is not None and size.terms >= limits.terms:
             full = np.flatnonzero(_terms_of(tree) >= limits.terms)
             terms = [term for branch in full.tolist() for term in _terms(tree, branch)]
-            found += self._cheapest(tree, terms, count)
+            found += self._cheapest(tree, [(terms, count)])
         return sorted(found)
 
     def _entered(self, tree: SupportTree, out: Term) -> Iterator[SupportTree]:
@@ -245,13 +263,6 @@ def _terms(tree: SupportTree, branch: int) -> list[Term]:
 def _place(tree: SupportTree, term: Term) -> tuple[NDArray[np.intp], ...]:
     """Index of the coefficients of a term among those of the tree."""
     return np.ix_(np.array(term.branches), np.flatnonzero(_homes(tree) == term.group))
-
-
-def _mask(tree: SupportTree, term: Term) -> Mask:
-    """The coefficients of a term, (n_branches, n_columns)."""
-    mask = np.zeros_like(tree.support)
-    mask[_place(tree, term)] = True
-    return mask & tree.support
 
 
 def without(tree: SupportTree, terms: Sequence[Term]) -> SupportTree:
