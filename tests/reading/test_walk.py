@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV, export_text
+from softsplit.reading.leaf_shares import decision_gains
 from softsplit.reading.text import FORMULA
 from softsplit.reading.walk import (
     Arriving,
@@ -81,6 +82,21 @@ def test_one_question_of_two_classes_turns_where_the_mixture_does():
     chosen = chosen_walk(tree, 3.0, rows._replace(labels=mixed), np.eye(2))
     assert_array_equal(chosen.predicted(split_scores(tree, rows.features)), mixed)
     assert chosen.cuts[0] != 0.0
+
+
+def test_costs_move_the_cut_where_both_sides_would_have_one_class():
+    """At d = 0 the rows of both sides ask for class 0, of the mixture only those above q = 1/6."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 2000))
+    tree = TreeParameters(
+        np.array([[1.0]]), np.array([1.0]), np.array([[0.97, 0.02], [0.03, 0.98]])
+    )
+    share = class_probabilities(tree, x, 1.2)[0]
+    labels = (rng.random(2000) > share).astype(np.int64)
+    gains = decision_gains(np.array([[0.0, 5.0], [1.0, 0.0]]))
+    assert np.mean(labels[x[0] < 1] == 0) > 1 / 6
+    chosen = chosen_walk(tree, 1.2, Arriving(x, labels, np.ones(2000)), gains)
+    assert_array_equal(chosen.predicted(split_scores(tree, x)), np.where(share > 1 / 6, 0, 1))
 
 
 @settings(max_examples=25, deadline=None)

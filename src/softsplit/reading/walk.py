@@ -20,6 +20,8 @@ chosen to maximise
 by coordinate ascent: with everything else fixed, the best cut of one question is found exactly from
 cumulative sums along its sorted scores, and a leaf takes the class of the rows that arrive there
 (least expected cost under a cost matrix). Starting from d = 0, a cut moves only if the sum rises.
+Leaf classes start as those of the rows that arrive, and, where they differ, also as those of the
+leaves of the mixture; the larger sum is kept.
 
 **Rounding.** Coefficients are divided by that of the weightiest feature and rounded to the fewest
 digits, and the cut to the shortest decimal, with which at most ``changed`` of the training rows get
@@ -309,42 +311,53 @@ def choose_walk(
         Votes of the leaves of the mixture, for leaves at which no row arrives.
     """
     n_branches, n_rows = scores.shape
-    cuts = np.zeros(n_branches)
     # Branches that look at no feature decide nothing about single rows.
     asking = [t for t in range(n_branches) if np.ptp(scores[t]) > 0] if n_rows else []
     orders = {t: np.argsort(-scores[t], kind="stable") for t in asking}
     unit = votes.max(axis=0).sum() / max(n_rows, 1)
     prior = 1e-6 * unit * leaf_votes / max(float(leaf_votes.max()), 1e-300)
-    holds = scores > 0.0
+    start = scores > 0.0
 
-    def classes_at() -> NDArray[np.intp]:
+    def classes_at(holds: NDArray[np.bool_]) -> NDArray[np.intp]:
         at = arrivals(holds)
         total = [np.bincount(at, gain, n_branches + 1) for gain in gains]
         found: NDArray[np.intp] = np.argmax(np.array(total) + prior, axis=0)
         return found
 
-    classes = classes_at()
-    for _ in range(OPTIONS.sweeps):
-        before, moved = classes, False
-        for t in asking:
-            rows = orders[t][_reached(holds, t)[orders[t]]]
-            if not len(rows):
-                continue
-            some = holds[:, rows]
-            left, right = (classes[arrivals(some, 2 * t + side)] for side in (1, 2))
-            change = votes[left, rows] - votes[right, rows]
-            if not np.any(change):
-                continue
-            ordered = np.arange(len(rows))
-            cut = best_cut(scores[t, rows], change, 0.0, ordered)
-            if cut.gain > change[some[t]].sum() + 1e-9 * np.abs(change).sum():
-                cuts[t] = cut.nearest(0.0)
-                holds[t] = scores[t] > cuts[t]
-                moved = True
-        classes = classes_at()
-        if not moved and np.array_equal(before, classes):
-            break
-    return Chosen(cuts, classes)
+    def ascend(classes: NDArray[np.intp]) -> tuple[float, Chosen]:
+        """Coordinate ascent from d = 0 and these classes; the sum that it reaches."""
+        cuts, holds = np.zeros(n_branches), start.copy()
+        for _ in range(OPTIONS.sweeps):
+            before, moved = classes, False
+            for t in asking:
+                rows = orders[t][_reached(holds, t)[orders[t]]]
+                if not len(rows):
+                    continue
+                some = holds[:, rows]
+                left, right = (classes[arrivals(some, 2 * t + side)] for side in (1, 2))
+                change = votes[left, rows] - votes[right, rows]
+                if not np.any(change):
+                    continue
+                ordered = np.arange(len(rows))
+                cut = best_cut(scores[t, rows], change, 0.0, ordered)
+                if cut.gain > change[some[t]].sum() + 1e-9 * np.abs(change).sum():
+                    cuts[t] = cut.nearest(0.0)
+                    holds[t] = scores[t] > cuts[t]
+                    moved = True
+            classes = classes_at(holds)
+            if not moved and np.array_equal(before, classes):
+                break
+        found = Chosen(cuts, classes)
+        return float(votes[classes[arrivals(holds)], np.arange(n_rows)].sum()), found
+
+    first = classes_at(start)
+    total, chosen = ascend(first)
+    # Under costs the rows on both sides of d = 0 may ask for one class, and no cut would move.
+    own: NDArray[np.intp] = np.argmax(leaf_votes, axis=0)
+    if not np.array_equal(own, first):
+        other, found = ascend(own)
+        chosen = found if other > total + 1e-9 * abs(total) else chosen
+    return chosen
 
 
 def _reached(holds: NDArray[np.bool_], branch: int) -> NDArray[np.bool_]:
