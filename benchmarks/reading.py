@@ -2,6 +2,8 @@
 
     python benchmarks/reading.py sizes run       fits of given sizes, rows appended to --out
     python benchmarks/reading.py sizes table     the rows as tables, also into --document
+    python benchmarks/reading.py cards run       score cards followed by hand (cards.py)
+    python benchmarks/reading.py cards table
 
 ``sizes``: the 24 data sets of the paper, outer folds as in selection.py, and with --tables FOLDER
 the made tables there (make_tables.py of the shared files). Methods: ``free`` is
@@ -25,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from cards import cards_table, run_cards
 from methods import (
     FOLDS,
     Fit,
@@ -229,8 +232,19 @@ def main() -> None:
     sizes.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
     sizes.add_argument("--tables", type=Path, help="folder of the made tables")
     sizes.add_argument("--document", type=Path, help="file to put the tables into")
+    cards = topics.add_parser("cards", help="score cards followed by hand")
+    cards.add_argument("part", choices=["run", "table"])
+    cards.add_argument("--out", type=Path, default=Path("results/reading-cards.jsonl"))
+    cards.add_argument("--datasets", nargs="*", help="only these")
+    cards.add_argument("--fold-seed", type=int, default=2026)
+    cards.add_argument("--folds", type=int, nargs="*", default=list(range(FOLDS)))
+    cards.add_argument("--document", type=Path, help="file to put the tables into")
     args = parser.parse_args()
-    if args.part == "run":
+    if args.topic == "cards" and args.part == "run":
+        run_cards(folds(args), args.out)
+    elif args.topic == "cards":
+        put_into(args.document, cards_table(args.out))
+    elif args.part == "run":
         run_sizes(args)
     else:
         put_into(args.document, sizes_table(args))

@@ -24,7 +24,6 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,27 +31,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softsplit.reading.card_blocks import (
-    Bins,
-    BlockPoints,
-    day_edges,
-    decoded,
-    gap_edge,
-    spread_edges,
-)
-from softsplit.reading.card_search import OPTIONS as SEARCH
-from softsplit.reading.card_search import Asked, Part, search_points
+from softsplit.reading.card_blocks import BlockPoints
+from softsplit.reading.card_questions import Linear, question_points
+from softsplit.reading.card_rows import cells_of, coded_rows, drawn_rows, shaken_rows
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import outline
-from softsplit.reading.summary import NUMBER as FRACTIONS
-from softsplit.reading.walk import OPTIONS as WALK
-from softsplit.reading.walk import arrivals, best_cut
+from softsplit.reading.walk import arrivals
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, visible
 from softsplit.support.options import late
 from softsplit.support.output_files import write_file
-from softsplit.variables import Cells, CodedRows
-from softsplit.variables.variable import CATEGORY, DATE
+from softsplit.variables import Cells
 
 
 @dataclass(frozen=True)
@@ -64,29 +53,6 @@ class CardOptions:
 
     rows: int = 20_000
     """Rows that points are searched on; of more, evenly spaced ones."""
-
-    shaken: int = 4_000
-    """Of fewer given rows, copies with values moved a little are added up to about so many: the
-    class of the tree is known everywhere, and a card that is right for few rows alone is not for
-    new ones."""
-
-    copies: int = 20
-    """But no more copies of a row than this."""
-
-    few_values: int = 12
-    """Numbers with at most so many values are not moved, only swapped."""
-
-    jitter: float = 0.03
-    """Standard deviation of moves, as a share of the ranks of a number."""
-
-    swapped: float = 0.05
-    """Share of cells that are replaced by those of another row."""
-
-    drawn: int = 2_000
-    """Rows that are drawn over the training ranges where none are given."""
-
-    missing: float = 0.1
-    """Share of missing values among them, of variables that had some in training."""
 
     prior_rows: float = 20.0
     """Weight in rows of the logistic curve in the table of risks."""
@@ -176,13 +142,13 @@ class ScoreCard:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: what a person finds who follows the card."""
-        goals, place, _ = self._followed(cells_of(self.model, X))
+        goals, place, _ = self.followed(cells_of(self.model, X))
         labels: NDArray[Any] = self.model.classes[np.array([g.label for g in goals])[place]]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class that the card lists: by the sum of points, or at the end met."""
-        goals, place, totals = self._followed(cells_of(self.model, X))
+        goals, place, totals = self.followed(cells_of(self.model, X))
         if self.risks:
             risk = np.array(self.risks)[totals] / 100
             return np.column_stack([1.0 - risk, risk])
@@ -191,9 +157,9 @@ class ScoreCard:
 
     def totals(self, X: Any) -> NDArray[np.int64]:
         """Sum of points of each row at the first question."""
-        return self._followed(cells_of(self.model, X))[2]
+        return self.followed(cells_of(self.model, X))[2]
 
-    def _followed(
+    def followed(
         self, cells: Sequence[Cells]
     ) -> tuple[list[Goal], NDArray[np.intp], NDArray[np.int64]]:
         """Ends of the card, the end of each row, and its sum at the first question."""
@@ -313,236 +279,6 @@ class ScoreCard:
         return made
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
-def cells_of(model: TreeModel, X: Any) -> tuple[Cells, ...]:
-    """The cells of a table, or of rows that are coded already, for all variables."""
-    if isinstance(X, CodedRows) and X.cells:
-        return X.cells
-    X = X.X if isinstance(X, CodedRows) else X
-    coding = model.table_coding
-    coded = isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == len(model.feature_names)
-    if model.coding is not None and coded and np.issubdtype(X.dtype, np.number):
-        columns = np.split(np.arange(X.shape[1]), np.flatnonzero(np.diff(coding.homes)) + 1)
-        used = set(model.selected_variables.tolist())
-        return tuple(
-            decoded(variable, np.asarray(X[:, own], dtype=float)) if i in used else _nothing(len(X))
-            for i, (variable, own) in enumerate(zip(coding.variables, columns, strict=True))
-        )
-    if model.coding is None:  # names count where both sides have them
-        known = set(map(str, getattr(X, "columns", ()))) & set(model.feature_names)
-        coding = replace(coding, named=bool(known))
-    if not hasattr(X, "shape") and not hasattr(X, "columns"):
-        X = np.asarray(X)
-    return coding.code(X, model.selected_variables.tolist()).cells
-
-
-def _nothing(n_rows: int) -> Cells:
-    return Cells(np.full(n_rows, np.nan), np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool))
-
-
-def _drawn(model: TreeModel) -> tuple[Cells, ...]:
-    """Rows drawn evenly over the ranges and levels of training."""
-    rng, n = np.random.default_rng(0), OPTIONS.drawn
-    coding = model.table_coding
-    cells = []
-    for i, variable in enumerate(coding.variables):
-        first = int(coding.columns_of(i)[0])
-        none = np.zeros(n, dtype=bool)
-        if variable.levels:
-            numbers = rng.integers(0, len(variable.levels), n).astype(float)
-        else:
-            low, high = float(model.summary.low[first]), float(model.summary.high[first])
-            numbers = low + (high - low) * rng.random(n)
-            if model.summary.kinds[first] != FRACTIONS:
-                numbers = np.rint(numbers)
-        gaps = rng.random(n) < OPTIONS.missing if variable.gaps else none
-        cells.append(Cells(np.where(gaps, np.nan, numbers), gaps, none))
-    return tuple(cells)
-
-
-def _shaken(model: TreeModel, cells: Sequence[Cells]) -> tuple[Cells, ...]:
-    """The rows, and copies of them whose values are moved a little."""
-    rng, n = np.random.default_rng(0), len(cells[0].numbers)
-    copies = min(OPTIONS.shaken // max(n, 1), OPTIONS.copies)
-    if copies <= 1:
-        return tuple(cells)
-    used = set(model.selected_variables.tolist())
-    made = []
-    for i, one in enumerate(cells):
-        rows = np.tile(np.arange(n), copies)
-        if i not in used:
-            made.append(one.part(rows))
-            continue
-        swapped = rng.random(len(rows)) < OPTIONS.swapped
-        swapped[:n] = False
-        moved = one.part(np.where(swapped, rng.integers(n, size=len(rows)), rows))
-        values = np.sort(one.numbers[~np.isnan(one.numbers)])
-        many = len(np.unique(values)) > OPTIONS.few_values
-        if many and not model.table_coding.variables[i].levels:
-            ranks = np.searchsorted(values, moved.numbers) + rng.random(len(rows))
-            ranks = ranks + OPTIONS.jitter * len(values) * rng.normal(size=len(rows))
-            ranks = np.clip(ranks, 0, len(values) - 1)
-            shifted = np.interp(ranks, np.arange(len(values)), values)
-            if _whole(model, i):
-                shifted = np.rint(shifted)
-            shifted[:n] = one.numbers
-            moved = replace(moved, numbers=np.where(np.isnan(moved.numbers), np.nan, shifted))
-        made.append(moved)
-    return tuple(made)
-
-
-def _coded(model: TreeModel, cells: Sequence[Cells]) -> FloatArray:
-    """The matrix that the tree takes; columns that it does not use are 0."""
-    coding = model.table_coding
-    X = np.zeros((len(cells[0].numbers), len(model.feature_names)))
-    for i in model.selected_variables:
-        X[:, coding.columns_of(int(i))] = coding.variables[int(i)].coded(cells[int(i)])
-    return X
-
-
-# --- one question of the tree ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """One question of a tree: right where sum_j c_j f_j(x_j) + constant >= 0.
-
-    f_j is the column itself or, of ``scaled`` questions, its value in scaled units.
-    """
-
-    model: TreeModel
-    coefficients: FloatArray
-    constant: float
-    width: float
-    scaled: bool
-
-    @classmethod
-    def of(cls, model: TreeModel, branch: int) -> _Linear:
-        parameters, walk = model.parameters, model.walk
-        slopes = parameters.weights[:, branch] / parameters.n_features
-        if walk is None:
-            slopes = np.where(
-                np.abs(parameters.weights[:, branch]) > model.zero_threshold, slopes, 0
-            )
-            threshold = float(parameters.thresholds[branch])
-            return cls(model, -slopes, threshold, 1.0 / model.steepness, True)
-        sign = -1.0 if walk.upwards[branch] else 1.0
-        coefficients = sign * walk.coefficients[branch]
-        unit = model.splits[0][branch][np.argmax(np.abs(coefficients))]
-        leading = np.flatnonzero(np.abs(coefficients) == 1.0)
-        if len(leading):
-            unit = model.splits[0][branch][leading[0]]
-        width = 1.0 / (model.steepness * abs(unit)) if unit else 1.0
-        constant = -sign * float(walk.thresholds[branch])
-        return cls(model, coefficients, constant, width, bool(walk.ranked[branch]))
-
-    @cached_property
-    def homes(self) -> list[int]:
-        """Variables that it looks at."""
-        found = self.model.table_coding.homes[np.flatnonzero(self.coefficients)]
-        return np.unique(found).astype(int).tolist()
-
-    def pull(self, home: int, cells: Cells) -> FloatArray:
-        """Contribution of one variable."""
-        coding = self.model.table_coding
-        columns = coding.columns_of(home)
-        coded = coding.variables[home].coded(cells)
-        if self.scaled:
-            coded = self.model.scaling.of_columns(columns).transform(coded)
-        terms = [
-            self.coefficients[j] * coded[:, n]
-            for n, j in enumerate(columns)
-            if self.coefficients[j]
-        ]
-        made: FloatArray = np.sum(terms, axis=0)
-        return made
-
-    def right(self, pulls: Sequence[FloatArray]) -> NDArray[np.bool_]:
-        """Whether rows go right; sums that miss equality by rounding are equal."""
-        total = np.sum(pulls, axis=0) + self.constant
-        size = np.sum(np.abs(pulls), axis=0) + abs(self.constant)
-        return np.asarray(total >= -WALK.tie * size)
-
-
-def _bins(model: TreeModel, home: int, cells: Cells) -> Bins:
-    """Candidate bins of a variable: readable numbers between values of the rows."""
-    variable = model.table_coding.variables[home]
-    bins = Bins(home, variable, np.zeros(0))
-    if not bins.ranged:
-        return bins
-    values = cells.numbers[~cells.gaps & ~cells.unlisted]
-    if variable.kind == DATE:
-        days = np.array(spread_edges(values + variable.origin, SEARCH.bins, True))
-        apart = np.diff(days, prepend=days[:1] - 2, append=days[-1:] + 2)
-        reach = np.minimum(apart[:-1], apart[1:]) / 3 if len(days) else days
-        return replace(bins, edges=np.array(day_edges(days, reach)) - variable.origin)
-    return replace(bins, edges=np.array(spread_edges(values, SEARCH.bins, _whole(model, home))))
-
-
-def _whole(model: TreeModel, home: int) -> bool:
-    """Whether all training values of a variable are whole numbers."""
-    first = int(model.table_coding.columns_of(home)[0])
-    return bool(model.summary.kinds[first] != FRACTIONS)
-
-
-def _with_crossings(linear: _Linear, bins: Bins, cells: Cells, shift: float) -> Bins:
-    """Bins of a variable that is asked alone, with edges exactly where its side changes."""
-    values = np.unique(cells.numbers[~cells.gaps & ~cells.unlisted])
-    none = np.zeros(len(values), dtype=bool)
-    if not bins.ranged or len(values) < 2:
-        return bins
-    above = linear.pull(bins.home, Cells(values, none, none)) + linear.constant - shift
-    size = np.abs(above) + 2 * abs(linear.constant - shift)
-    right = above >= -WALK.tie * size
-    whole = bins.variable.kind == DATE or _whole(linear.model, bins.home)
-    made = []
-    for k in np.flatnonzero(right[1:] != right[:-1]):
-        a, b, low, high = values[k], values[k + 1], above[k], above[k + 1]
-        at = a + (b - a) * low / (low - high) if low != high else b
-        moved = bins.variable.origin  # dates: edges are whole days
-        made.append(gap_edge(values + moved, at + moved, bool(right[k]), whole) - moved)
-    ends = np.unique(np.concatenate([bins.edges, made]))
-    # An edge between a crossing and the values next to it parts nothing.
-    return replace(bins, edges=ends)
-
-
-def _asked(
-    linear: _Linear,
-    cells: Sequence[Cells],
-    gain: FloatArray,
-    points: int,
-    sharp: bool,
-) -> tuple[tuple[BlockPoints, ...], int]:
-    """Blocks and limit of one question, searched for on the rows that arrive there."""
-    pulls = [linear.pull(home, cells[home]) for home in linear.homes]
-    above = np.sum(pulls, axis=0) + linear.constant
-    shift, alone = 0.0, len(linear.homes) == 1
-    if alone and len(above):
-        cut = best_cut(above, gain, 0.0)
-        if cut.gain > gain[linear.right(pulls)].sum() + 1e-6:
-            shift = cut.nearest(0.0)
-    bins, parts = [], []
-    for home in linear.homes:
-        one = _bins(linear.model, home, cells[home])
-        if alone:
-            one = _with_crossings(linear, one, cells[home], shift)
-        first = int(linear.model.table_coding.columns_of(home)[0])
-        ends = linear.model.summary.low[first], linear.model.summary.high[first]
-        examples = linear.pull(home, one.examples(*map(float, ends)))
-        chain = np.arange(one.n_values + one.own_other)
-        if one.variable.kind == CATEGORY:
-            chain = chain[np.argsort(examples[chain], kind="stable")]
-        bins.append(one)
-        parts.append(Part(one.of(cells[home]), examples, chain))
-    side = np.where(above >= shift, SEARCH.side, -SEARCH.side)
-    asked = Asked(above - shift, linear.constant - shift, linear.width, gain + side)
-    found = search_points(asked, parts, points, sharp)
-    blocks = [BlockPoints(b, p).merged() for b, p in zip(bins, found.points, strict=True)]
-    return tuple(block for block in blocks if np.any(block.points)), found.limit
-
-
 # --- the whole tree -------------------------------------------------------------------------------
 
 
@@ -568,13 +304,13 @@ def make_card(model: TreeModel, X: Any = None, y: Any = None, points: int = 20) 
         raise ValueError(
             f"points must be an integer from 1 to {OPTIONS.most_points}, got {shown(points)}."
         )
-    cells = _drawn(model) if X is None else cells_of(model, X)
+    cells = drawn_rows(model) if X is None else cells_of(model, X)
     labels = None if y is None or X is None else _positions(model, y, cells)
-    coded = _coded(model, cells)
+    coded = coded_rows(model, cells)
     predicted = model.predict_index(coded)
     step = max(1, -(-len(predicted) // OPTIONS.rows))
     some = np.arange(0, len(predicted), step)
-    card = _searched(model, _shaken(model, [one.part(some) for one in cells]), points)
+    card = _searched(model, shaken_rows(model, [one.part(some) for one in cells]), points)
     counts = model.predict_proba(coded)
     known = np.ones(len(counts), dtype=bool)
     if labels is not None:
@@ -583,7 +319,7 @@ def make_card(model: TreeModel, X: Any = None, y: Any = None, points: int = 20) 
     card = _with_shares(card, [one.part(known) for one in cells], counts[known])
     if X is None or not len(predicted):
         return card
-    goals, place, _ = card._followed(cells)
+    goals, place, _ = card.followed(cells)
     given = np.array([goal.label for goal in goals])[place]
     card = replace(card, agreement=float(np.mean(given == predicted)))
     if labels is None:
@@ -614,7 +350,7 @@ def _plan(model: TreeModel) -> tuple[Goal, list[tuple[int, int, Goal, Goal]]]:
     """The first goal, and number, node and goals (left, right) of every question of the card."""
     numbers = {found.node: found for found in outline(model).walk()}
     n_branches, calls = model.topology.n_branches, model.leaf_predictions
-    linear = [_Linear.of(model, t) for t in range(n_branches)]
+    linear = [Linear.of(model, t) for t in range(n_branches)]
     made: list[tuple[int, int, Goal, Goal]] = []
 
     def leads(node: int, root: bool = False) -> Goal:
@@ -639,10 +375,10 @@ def _plan(model: TreeModel) -> tuple[Goal, list[tuple[int, int, Goal, Goal]]]:
 
 def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCard:
     """The card without shares: its questions from the root down, each on the rows that arrive."""
-    predicted = model.predict_index(_coded(model, cells))
+    predicted = model.predict_index(coded_rows(model, cells))
     start, plan = _plan(model)
     n_rows, n_branches = len(predicted), model.topology.n_branches
-    linear = [_Linear.of(model, t) for t in range(n_branches)]
+    linear = [Linear.of(model, t) for t in range(n_branches)]
     holds = np.array(
         [
             ~one.right([one.pull(home, cells[home]) for home in one.homes])
@@ -665,7 +401,7 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
         used = rows if len(rows) else np.arange(n_rows)
         gain = gain if len(rows) else np.zeros(n_rows)
         there = [one.part(used) for one in cells]
-        blocks, limit = _asked(linear[node], there, gain, points, sharp=len(plan) > 1)
+        blocks, limit = question_points(linear[node], there, gain, points, sharp=len(plan) > 1)
         question = QuestionCard(number, node, blocks, limit, low, high)
         questions.append(question)
         holds[node] = question.totals(cells) < limit
@@ -680,7 +416,7 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
 
 def _with_shares(card: ScoreCard, cells: Sequence[Cells], counts: FloatArray) -> ScoreCard:
     """The card with the classes of the rows at its ends; ``counts`` (n_rows, n_classes)."""
-    goals, place, totals = card._followed(cells)
+    goals, place, totals = card.followed(cells)
     overall = counts.mean(axis=0) if len(counts) else card.model.leaf_shares.mean(axis=1)
     shares = [
         _percentages(counts[place == n].sum(axis=0) + overall / overall.sum())
