@@ -408,7 +408,25 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
         for goal, side in ((low, True), (high, False)):
             if goal.question:
                 arrive[goal.question] = rows[holds[node, rows] == side]
-    return ScoreCard(model, start, tuple(questions))
+    return _with_classes(ScoreCard(model, start, tuple(questions)), cells, predicted)
+
+
+def _with_classes(
+    card: ScoreCard, cells: Sequence[Cells], predicted: NDArray[np.intp]
+) -> ScoreCard:
+    """The card with the classes that the tree gives to most rows at each end."""
+    goals, place, _ = card.followed(cells)
+    found = []
+    for n, goal in enumerate(goals):
+        counts = np.bincount(predicted[place == n], minlength=len(card.model.classes))
+        found.append(int(counts.argmax()) if counts[goal.label] < counts.max() else goal.label)
+    labels = iter(found)
+
+    def known(goal: Goal) -> Goal:
+        return goal if goal.question else goal._replace(label=next(labels))
+
+    questions = tuple(replace(q, low=known(q.low), high=known(q.high)) for q in card.questions)
+    return replace(card, questions=questions)
 
 
 # --- shares and risks -----------------------------------------------------------------------------
@@ -418,9 +436,11 @@ def _with_shares(card: ScoreCard, cells: Sequence[Cells], counts: FloatArray) ->
     """The card with the classes of the rows at its ends; ``counts`` (n_rows, n_classes)."""
     goals, place, totals = card.followed(cells)
     overall = counts.mean(axis=0) if len(counts) else card.model.leaf_shares.mean(axis=1)
+    own = np.eye(len(overall))
     shares = [
-        _percentages(counts[place == n].sum(axis=0) + overall / overall.sum())
-        for n in range(len(goals))
+        # One more row: half of it of the class of the end, half as all rows are.
+        _percentages(counts[place == n].sum(axis=0) + (own[goal.label] + overall) / 2)
+        for n, goal in enumerate(goals)
     ]
     ends = iter(shares)
 
