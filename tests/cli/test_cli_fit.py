@@ -63,6 +63,19 @@ def test_what_is_not_given_is_chosen_by_cross_validation(tmp_path):
     assert given["loss"] == "log"
 
 
+def test_sizes_are_given_in_numbers(tmp_path):
+    path, quick = written(tmp_path, "plain"), ["-t", "risk", "--jobs", 1, "-q", "--json"]
+    limits = ["--max-features", 1, "--max-terms", 1, "--max-questions", 1]
+    for given in ([], ["--depth", 2, "--strength", 0.1]):
+        found = json.loads(invoke("fit", path, *quick, *given, *limits).stdout)
+        assert len(found["selected_features"]) <= 1
+    walked = json.loads(invoke("path", path, *quick, "--points", 3, "--max-features", 2).stdout)
+    assert max(line["features"] for line in walked) <= 2
+    refused = invoke("fit", path, "-t", "risk", "--loss", "cost", "--max-terms", 2)
+    assert refused.exit_code == 2
+    assert "max_terms needs loss='log' and penalty='count'" in " ".join(refused.output.split())
+
+
 def test_the_papers_model_is_an_option_away(tmp_path):
     path = written(tmp_path, "plain")
     quick = ["-t", "risk", "--loss", "cost", "--jobs", 1, "-q", "--json"]

@@ -117,7 +117,13 @@ def test_sums_of_parts_are_those_of_all_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"scale": "quantile"}, {"scale": "minmax", "class_weight": "balanced"}]
+    "settings",
+    [
+        {},
+        {"scale": "quantile"},
+        {"scale": "minmax", "class_weight": "balanced"},
+        {"max_features": 2, "max_questions": 2},
+    ],
 )
 def test_the_tree_is_that_of_rows_in_memory(client, settings):
     X, y = rows()
