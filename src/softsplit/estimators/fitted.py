@@ -375,25 +375,22 @@ def read_rows(estimator: Any, X: Any, *, whole: bool = False) -> FloatArray | Co
         if not has_gaps(checked, getattr(estimator, "feature_names_in_", None)):
             if coding is None:
                 return checked
-            used = None if whole else _variables_in_use(estimator)
-            return coding.code_matrix(checked, used)
+            return coding.code_matrix(checked, None if whole else _columns_in_use(estimator))
     validate_data(estimator, X, reset=False, skip_check_array=True)
     if coding is None:
         if not hasattr(estimator, "tree_"):  # in training: there is no middle for a gap yet
             raise ValueError("X holds text or gaps where the training rows are plain numbers.")
         named = hasattr(estimator, "feature_names_in_")
         coding = replace(estimator.tree_.table_coding, named=named)
-    if whole or not issparse(X) or not hasattr(estimator, "tree_"):
-        return coding.code(X)
-    return coding.code(X, _variables_in_use(estimator))
+    used = None if whole or not issparse(X) else _columns_in_use(estimator)
+    return coding.code(X, None if used is None else np.unique(coding.homes[used]).tolist())
 
 
-def _variables_in_use(estimator: Any) -> list[int] | None:
-    """Variables of its table that a tree looks at; None, for all, before there is a tree."""
+def _columns_in_use(estimator: Any) -> NDArray[np.bool_] | None:
+    """Which columns of the problem a tree looks at; None, for all, before there is a tree."""
     if not hasattr(estimator, "tree_"):
         return None
-    used = np.any(estimator.tree_.parameters.weights, axis=1)
-    return np.unique(estimator.coding_.homes[used]).tolist()
+    return np.any(estimator.tree_.parameters.weights, axis=1)
 
 
 def know_table(estimator: Any, tree: TreeModel, *, named: bool) -> None:

@@ -251,26 +251,33 @@ class Coding:
         then its hinges (``curves``), then the indicator of a missing value."""
         return np.flatnonzero(self.homes == variable)
 
-    def fill_hinges(self, X: FloatArray, needed: Collection[int] | None = None) -> None:
+    def fill_hinges(self, X: FloatArray) -> None:
         """Overwrite the hinges of coded rows by those of their values."""
-        for i in range(len(self.variables)) if needed is None else needed:
-            if knots := self.variables[i].knots:
-                first = self.firsts[i]
-                X[:, first + 1 : first + 1 + 2 * len(knots)] = hinges(X[:, first], knots)
+        for first, variable in zip(self.firsts, self.variables, strict=True):
+            if variable.knots:
+                own = slice(first + 1, first + 1 + variable.n_hinges)
+                X[:, own] = hinges(X[:, first], variable.knots)
 
-    def code_matrix(self, X: FloatArray, needed: Collection[int] | None = None) -> CodedRows:
+    def code_matrix(self, X: FloatArray, used: NDArray[np.bool_] | None = None) -> CodedRows:
         """Code a matrix of all columns of a table of numbers, without missing values.
 
-        Columns of variables that are not ``needed`` are left at zero, and take no memory.
+        Hinges that are not ``used``, and variables of which no column is, are left at zero: they
+        take neither time nor memory. By default all columns are used.
         """
-        wanted = range(len(self.variables)) if needed is None else needed
+        used = np.ones(len(self.homes), dtype=bool) if used is None else used
         made: FloatArray = np.zeros((len(self.homes), len(X))).T
-        for i in wanted:
-            made[:, self.firsts[i]] = X[:, self.places[i]]
-        self.fill_hinges(made, wanted)
+        for i in np.unique(self.homes[used]).tolist():
+            knots, first = self.variables[i].knots, self.firsts[i]
+            values = made[:, first]
+            values[:] = X[:, self.places[i]]
+            for n, knot in enumerate(knots, first + 1):
+                if used[n]:
+                    np.maximum(np.subtract(values, knot, out=made[:, n]), 0.0, out=made[:, n])
+                if used[n + len(knots)]:
+                    np.minimum(values, knot, out=made[:, n + len(knots)])
         none = np.zeros(len(X), dtype=bool)
-        cells = (Cells(X[:, place].astype(float, copy=False), none, none) for place in self.places)
-        return CodedRows(made, self, tuple(cells))
+        cells = tuple(Cells(X[:, place], none, none) for place in self.places)  # no copies
+        return CodedRows(made, self, cells)
 
     def code(self, X: Any, needed: Collection[int] | None = None) -> CodedRows:
         """Code the table ``X``.
