@@ -2,7 +2,7 @@
 
 Two measurements whose sum matters: a plain decision tree (CART) can only ask about one of them at
 a time and needs a staircase of questions, while one question with both features is the border
-itself. Each point is one fitted tree, judged on rows kept apart.
+itself. Each point is one fitted tree, judged on held-out rows.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """Accuracy against number of features, beside L1 logistic regression
 
 Both methods walk from strong to weak penalties on the same training rows; every point is one
-fitted model, judged on rows kept apart. A tree of one branch is a logistic regression too, so that
+fitted model, judged on held-out rows. A tree of one branch is a logistic regression too, so that
 the difference lies in how features are chosen: by elimination, without shrinking what is kept, or
 by shrinking everything.
 

@@ -3,7 +3,7 @@
 Missing a malignant tumour is dearer than a false alarm. `cost_matrix` has a row for each true
 class and a column for each answer, in the order of `classes_`. It is the same tree with the same
 probabilities on both sides; on the right a missed malignant one costs ten times as much, the class
-of least expected cost is called, and the border moves.
+of least expected cost is predicted, and the border moves.
 """
 
 import matplotlib.pyplot as plt

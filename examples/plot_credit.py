@@ -1,8 +1,8 @@
 """Lending with costs
 
 A loan that is not paid back costs the lender five times what a good customer brings. The table has
-text and dates as a bank keeps them. With `cost_matrix` the class of least expected cost is called;
-the picture shows what that is worth on applications kept apart, and that the cheapest place to draw
+text and dates as a bank keeps them. With `cost_matrix` the class of least expected cost is predicted;
+the picture shows what that is worth on held-out applications, and that the cheapest place to draw
 the line is where the costs say, since the probabilities hold.
 """
 
@@ -31,7 +31,7 @@ odds = 1.6 * burden + 1.2 * (table["job"] == "none") + 1.1 * table["late before"
 y = np.where(rng.random(n) < 1 / (1 + np.exp(-odds)), "default", "paid")
 X_train, X_test, y_train, y_test = train_test_split(table, y, stratify=y, random_state=0)
 
-costs = np.array([[0, 5], [1, 0]])  # rows: truly default, truly paid; columns: what is called
+costs = np.array([[0, 5], [1, 0]])  # rows: truly default, truly paid; columns: predicted
 tree = SoftTreeClassifier(cost_matrix=costs, random_state=0).fit(X_train, y_train)
 print(export_text(tree))
 
@@ -39,15 +39,17 @@ danger = tree.predict_proba(X_test)[:, 0]
 lines = np.linspace(0.02, 0.98, 97)
 bad, good = y_test == "default", y_test == "paid"
 price = [(5 * np.sum(bad & (danger < a)) + np.sum(good & (danger >= a))) / len(bad) for a in lines]
-called = tree.predict(X_test)
-paid = (5 * np.sum(bad & (called == "paid")) + np.sum(good & (called == "default"))) / len(bad)
+predicted = tree.predict(X_test)
+paid = (5 * np.sum(bad & (predicted == "paid")) + np.sum(good & (predicted == "default"))) / len(
+    bad
+)
 everybody, nobody = 5 * bad.mean(), good.mean()
 print(f"cost of an application: {paid:.3f}; lending to all {everybody:.3f}, to none {nobody:.3f}")
 
 _, ax = plt.subplots(figsize=(6.4, 4))
 ax.plot(lines, price, label="refused from this probability on")
 ax.axvline(1 / 6, color="grey", linestyle=":", label="where the costs say: 1 in 6")
-ax.plot([1 / 6], [paid], "o", color="C3", label="what the tree calls")
+ax.plot([1 / 6], [paid], "o", color="C3", label="what the tree predicts")
 ax.set(xlabel="probability of default", ylabel="cost of an application")
 ax.legend()
 plt.show()

@@ -1,9 +1,9 @@
-"""A gap is a fact
+"""Missing values carry information
 
 Sicker patients miss more appointments, so that a blood value which nobody took tells something. A
-table with gaps is given to `fit` as it is: each split learns what "unknown" means beside the middle
-that stands in for the number, and the tree says so. Filling gaps with the median beforehand throws
-that away.
+table with missing values is given to `fit` as it is: each split learns what "unknown" means beside
+the median that stands in for the number, and the tree says so. Imputing the median beforehand
+throws that away.
 """
 
 import matplotlib.pyplot as plt
@@ -24,10 +24,10 @@ filled = table.fillna(table.median())
 
 train, test = np.arange(n) < n // 2, np.arange(n) >= n // 2
 trees = {
-    "gaps as they are": (SoftTreeClassifier(random_state=0).fit(table[train], y[train]), table),
-    "gaps filled before": (SoftTreeClassifier(random_state=0).fit(filled[train], y[train]), filled),
+    "missing values kept": (SoftTreeClassifier(random_state=0).fit(table[train], y[train]), table),
+    "median imputed": (SoftTreeClassifier(random_state=0).fit(filled[train], y[train]), filled),
 }
-print(export_text(trees["gaps as they are"][0]))
+print(export_text(trees["missing values kept"][0]))
 
 _, ax = plt.subplots(figsize=(6.4, 4))
 for place, (label, (tree, X)) in enumerate(trees.items()):
@@ -35,7 +35,7 @@ for place, (label, (tree, X)) in enumerate(trees.items()):
     truth = y[test] == "ill"
     means = [ill[missed[test]].mean(), ill[~missed[test]].mean()]
     ax.bar(np.arange(2) * 3 + place, means, label=label)
-    print(f"{label}: {tree.score(X[test], y[test]):.1%} right on rows kept apart")
+    print(f"{label}: {tree.score(X[test], y[test]):.1%} right on held-out rows")
 real = [truth[missed[test]].mean(), truth[~missed[test]].mean()]
 ax.plot([-0.5, 1.5], [real[0]] * 2, "k--", label="truly ill")
 ax.plot([2.5, 4.5], [real[1]] * 2, "k--")

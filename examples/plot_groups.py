@@ -37,13 +37,13 @@ for label, groups in {"paying for columns": None, "paying for properties": toget
             tree = SoftTreeClassifier(
                 groups=groups, global_strength=strength, n_starts=3, random_state=0
             ).fit(X.iloc[train], y[train])
-            used = np.flatnonzero(np.any(tree.weights_, axis=1))
-            measured.append(len({property_of(X.columns[j]) for j in used}))
+            used = X.columns[tree.selected_features_]
+            measured.append(len({property_of(column) for column in used}))
             right.append(tree.score(X.iloc[test], y[test]))
     measured, right = (np.reshape(v, (-1, len(folds))).mean(axis=1) for v in (measured, right))
     ax.plot(measured, 100 * right, "o-", label=label)
     for line in zip(strengths, measured, right, strict=True):
         print(label + ", strength {:g}: {:.1f} properties, {:.1%} right".format(*line))
-ax.set(xlabel="properties that have to be measured", ylabel="right on rows left out, %")
+ax.set(xlabel="properties that have to be measured", ylabel="right on held-out rows, %")
 ax.legend()
 plt.show()

@@ -3,7 +3,7 @@
 Training by likelihood makes the probabilities themselves as good as it can, and splits are as
 gentle as the rows ask for. Training for the cost of errors (`loss="cost"`, the paper's model) makes
 nearly hard splits; most rows end in one leaf and get its class shares. Whether probabilities come
-true, on rows kept apart, is what the diagrams show. The classes are often the same.
+true, on held-out rows, is what the diagrams show. The classes are often the same.
 """
 
 import matplotlib.pyplot as plt

@@ -6,7 +6,6 @@ commands. How pages run: docs/site/printed.py.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from itertools import pairwise
@@ -17,13 +16,12 @@ import pytest
 import typer
 
 from places import ROOT
+from same_machine import same_machine
 from softsplit.cli.app import app
 from softsplit.report import comparison
 from softsplit.report.comparison import ComparisonOptions
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
 sys.path.insert(0, str(ROOT / "docs" / "site"))
-import golden
 import printed
 from printed import Session, blocks, shell_commands
 
@@ -53,8 +51,7 @@ def test_pages_show_what_their_code_prints_and_draws(
             pytest.importorskip(module, reason=f"needs {package}")
     with printed.empty_folder():
         session = Session(page, draws=lambda path: path.endswith(".svg")).run()
-    # Last digits, and so trees, may be others on another processor or with other libraries.
-    if golden.unlike(golden.machine(), json.loads(golden.REFERENCE.read_text())["machine"]):
+    if not same_machine():
         return
     for block, text in session.fresh:
         assert block.code == text, f"{name_of(page)}, line {block.line}: run make documents"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from places import ROOT
+from same_machine import same_machine
 
 pytest.importorskip("matplotlib", reason="needs softsplit[plots]")
 
@@ -29,6 +30,8 @@ def test_example_runs(example: gallery.Example, tmp_path: Path) -> None:
     assert n_figures == 1
     assert picture.stat().st_size > 5000
     assert bool(printed.strip()) == example.printed.is_file(), "run: make gallery"
+    if printed.strip() and same_machine():
+        assert printed == example.printed.read_text(encoding="utf-8"), "run: make gallery"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
