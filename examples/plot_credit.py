@@ -1,7 +1,7 @@
 """Lending with costs
 
 A loan that is not paid back costs the lender five times what a good customer brings. The table has
-text and dates as a bank keeps them. With `cost_matrix` the class of least expected cost is predicted;
+text and dates as a bank keeps them. `cost_matrix` makes `predict` return the class of least cost;
 the picture shows what that is worth on held-out applications, and that the cheapest place to draw
 the line is where the costs say, since the probabilities hold.
 """
