@@ -154,9 +154,9 @@ def cards_table(out: Path) -> str:
         index="dataset", columns="method", values=["accuracy", "auc", "features"]
     )
     if "fasterrisk" in rows["method"].to_numpy():
-        pairs = pairs.dropna()
-        pairs[["accuracy", "auc"]] = 100 * pairs[["accuracy", "auc"]]
-        pairs.columns = [f"{figure}, {method}" for figure, method in pairs.columns]
+        pairs = pairs.dropna() * [1 if figure == "features" else 100 for figure, _ in pairs]
+        names = {"accuracy": "right, %", "auc": "ROC area, %", "features": "columns"}
+        pairs.columns = [f"{method}: {names[figure]}" for figure, method in pairs.columns]
         total = pairs.mean().rename("mean").to_frame().T
         shown = pd.concat([pairs, total]).round(1).rename_axis("dataset").reset_index()
         lines += ["", "Beside FasterRisk, at most as many columns:", "", markdown(shown)]

@@ -14,7 +14,6 @@ class PrintedCard:
 
     def __init__(self, text: str) -> None:
         self.questions: dict[int, tuple] = {}
-        self.risks: list[tuple[int, int, int]] = []
         self.constant = re.match(r"all rows: (.*)", text)
         number, name = 0, ""
         for line in text.splitlines():
@@ -34,23 +33,31 @@ class PrintedCard:
                 for part in found[1].split(", "):
                     sums, risk = re.match(r"(.*): (\d+) %", part).groups()
                     ends = list(map(int, sums.split(" to ")))
-                    self.risks.append((ends[0], ends[-1], int(risk)))
+                    self.questions[number][2].append((ends[0], ends[-1], int(risk)))
 
     def total(self, number: int, row: dict) -> int:
         return sum(points(lines, row[name]) for name, lines in self.questions[number][0].items())
 
+    def end(self, row: dict) -> tuple[str, int, int]:
+        """Where the card ends, the last question and the sum of points there."""
+        goal = self.constant[1] if self.constant else f"go to question {next(iter(self.questions))}"
+        number = total = 0
+        while found := re.match(r"go to question (\d+)$", goal):
+            number = int(found[1])
+            limit, high, low = self.questions[number][1]
+            total = self.total(number, row)
+            goal = high if total >= limit else low
+        return goal, number, total
+
     def class_of(self, row: dict) -> str:
         """The class at which the card ends."""
-        goal = self.constant[1] if self.constant else f"go to question {next(iter(self.questions))}"
-        while found := re.match(r"go to question (\d+)$", goal):
-            limit, high, low = self.questions[int(found[1])][1]
-            goal = high if self.total(int(found[1]), row) >= limit else low
-        return goal.removeprefix("class ").split("   (")[0]
+        return self.end(row)[0].removeprefix("class ").split("   (")[0]
 
     def risk(self, row: dict) -> int:
         """The chance of the second class, in per cent."""
-        total = self.total(next(iter(self.questions)), row)
-        return next(risk for low, high, risk in self.risks if low <= total <= high)
+        _, number, total = self.end(row)
+        risks = self.questions[number][2]
+        return next(risk for low, high, risk in risks if low <= total <= high)
 
 
 def points(lines: list[tuple[str, int]], cell: object) -> int:

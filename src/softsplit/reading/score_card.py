@@ -7,15 +7,15 @@ is that and nothing else. Points, edges and limits are searched for so that the 
 of the tree (card_search.py). Questions have the numbers that they have in texts and pictures; a
 question whose sides all end in one class is not asked.
 
-**Risks.** A card of one question and two classes has a table from sums to the chance of the second
-class, in whole per cent: with n_T rows of sum T, k_T of them of that class, and the logistic curve
-l_T fitted to all of them,
+**Risks.** With two classes, a question at which rows end has a table from sums to the chance of the
+second class, in whole per cent: with n_T rows that end there with the sum T, k_T of them of that
+class, and the logistic curve l_T fitted to all of them,
 
     risk_T = (k_T + m l_T) / (n_T + m),       m = ``prior_rows``,
 
-made nondecreasing by pooling adjacent violators, and on the side of one half (of the tree's
-decision threshold) on which the card says so. Other cards list the classes of the rows that arrive
-at each end. ``predict_proba`` is what is listed.
+made monotone in T by pooling adjacent violators, and on the side of one half (of the tree's
+decision threshold) on which the card's class is. With more classes, each end lists the shares of
+the rows that arrive there. ``predict_proba`` is what is listed.
 """
 
 from __future__ import annotations
@@ -69,6 +69,25 @@ class Goal(NamedTuple):
     shares: tuple[int, ...] = ()
 
 
+class Followed(NamedTuple):
+    """Rows that were led through a card.
+
+    ``goals`` are its ends and ``place`` that of each row; ``last`` is the number of the question at
+    which a row ended, and ``totals`` its sum of points there.
+    """
+
+    goals: list[Goal]
+    place: NDArray[np.intp]
+    last: NDArray[np.intp]
+    totals: NDArray[np.int64]
+
+    @property
+    def labels(self) -> NDArray[np.intp]:
+        """Position of the class of each row."""
+        found: NDArray[np.intp] = np.array([goal.label for goal in self.goals])[self.place]
+        return found
+
+
 @dataclass(frozen=True)
 class QuestionCard:
     """One question: add the points of all blocks; from ``limit`` on ``high`` follows, else ``low``.
@@ -82,6 +101,9 @@ class QuestionCard:
     blocks : tuple of BlockPoints
     limit : int
     low, high : Goal
+    risks : tuple of int
+        With two classes: chance of the second one by sum of points, in per cent; -1 for sums that
+        lead to another question.
     """
 
     number: int
@@ -90,6 +112,7 @@ class QuestionCard:
     limit: int
     low: Goal
     high: Goal
+    risks: tuple[int, ...] = ()
 
     @property
     def most(self) -> int:
@@ -114,8 +137,6 @@ class ScoreCard:
     start : Goal
         The first question, or the class of all rows.
     questions : tuple of QuestionCard
-    risks : tuple of int
-        For one question and two classes: chance of the second class by sum of points, in per cent.
     accuracy, tree_accuracy : float, optional
         Shares of right classes on the rows that were given: of who follows the card by hand, and of
         the tree.
@@ -126,7 +147,6 @@ class ScoreCard:
     model: TreeModel
     start: Goal
     questions: tuple[QuestionCard, ...]
-    risks: tuple[int, ...] = ()
     accuracy: float | None = None
     tree_accuracy: float | None = None
     agreement: float | None = None
@@ -142,43 +162,41 @@ class ScoreCard:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of each row: what a person finds who follows the card."""
-        goals, place, _ = self.followed(cells_of(self.model, X))
-        labels: NDArray[Any] = self.model.classes[np.array([g.label for g in goals])[place]]
+        followed = self.follow(cells_of(self.model, X))
+        labels: NDArray[Any] = self.model.classes[followed.labels]
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Share of each class that the card lists: by the sum of points, or at the end met."""
-        goals, place, totals = self.followed(cells_of(self.model, X))
-        if self.risks:
-            risk = np.array(self.risks)[totals] / 100
-            return np.column_stack([1.0 - risk, risk])
-        made: FloatArray = np.array([g.shares for g in goals])[place] / 100
+        followed = self.follow(cells_of(self.model, X))
+        made: FloatArray = np.array([goal.shares for goal in followed.goals])[followed.place] / 100
+        for question in self.questions:
+            if question.risks:
+                rows = np.flatnonzero(followed.last == question.number)
+                risk = np.array(question.risks)[followed.totals[rows]] / 100
+                made[rows] = np.column_stack([1.0 - risk, risk])
         return made
 
-    def totals(self, X: Any) -> NDArray[np.int64]:
-        """Sum of points of each row at the first question."""
-        return self.followed(cells_of(self.model, X))[2]
-
-    def followed(
-        self, cells: Sequence[Cells]
-    ) -> tuple[list[Goal], NDArray[np.intp], NDArray[np.int64]]:
-        """Ends of the card, the end of each row, and its sum at the first question."""
+    def follow(self, cells: Sequence[Cells]) -> Followed:
+        """Follow the card for rows, given by the cells of all variables."""
         n_rows = len(cells[0].numbers) if cells else 0
-        ends = [g for q in self.questions for g in (q.low, q.high) if not g.question]
+        place, last = np.zeros(n_rows, dtype=np.intp), np.zeros(n_rows, dtype=np.intp)
+        sums = np.zeros(n_rows, dtype=np.int64)
         if not self.questions:
-            return [self.start], np.zeros(n_rows, dtype=np.intp), np.zeros(n_rows, dtype=np.int64)
-        at = np.full(n_rows, -self.start.question, dtype=np.intp)
-        first, met = np.zeros(n_rows, dtype=np.int64), 0
+            return Followed([self.start], place, last, sums)
+        goals: list[Goal] = []
+        last[:] = self.start.question
         for question in self.questions:  # those above come first
-            rows = np.flatnonzero(at == -question.number)
-            totals = question.totals([one.part(rows) for one in cells])
-            if question.number == self.start.question:
-                first = totals
+            rows = np.flatnonzero(last == question.number)
+            sums[rows] = totals = question.totals([one.part(rows) for one in cells])
             for side, goal in enumerate((question.low, question.high)):
                 there = rows[(totals >= question.limit) == bool(side)]
-                at[there] = -goal.question if goal.question else met
-                met += not goal.question
-        return ends, at, first
+                if goal.question:
+                    last[there] = goal.question
+                else:
+                    place[there] = len(goals)
+                    goals.append(goal)
+        return Followed(goals, place, last, sums)
 
     # --- reading it -------------------------------------------------------------------------------
 
@@ -195,8 +213,8 @@ class ScoreCard:
         for question in self.questions:
             for text, goal in self.rules(question):
                 writer.writerow([question.number, "sum of points", text, goal])
-        for text, risk in self.risk_lines():
-            writer.writerow([self.start.question, self.risk_name, text, f"{risk} %"])
+            for text, risk in self.risk_lines(question):
+                writer.writerow([question.number, self.risk_name, text, f"{risk} %"])
         text = out.getvalue()
         if path is not None:
             write_file(Path(path), text.encode("utf-8"))
@@ -216,7 +234,7 @@ class ScoreCard:
             return f"go to question {goal.question}"
         labels = self.model.labels
         text = f"class {visible(labels[goal.label])}"
-        if self.risks or not goal.shares:
+        if (len(labels) == 2 and self.questions) or not goal.shares:
             return text
         order = sorted(range(len(labels)), key=lambda k: (k != goal.label, -goal.shares[k], k))
         parts = [f"{visible(labels[k])} {goal.shares[k]} %" for k in order if goal.shares[k]]
@@ -235,15 +253,15 @@ class ScoreCard:
         """The head of the table of risks."""
         return f"chance of {visible(self.model.labels[-1])}"
 
-    def risk_lines(self) -> list[tuple[str, int]]:
-        """Sums of points with the same risk, and the risk in per cent."""
-        if not self.risks:
-            return []
-        risks = np.array(self.risks)
-        starts = [0, *(np.flatnonzero(np.diff(risks)) + 1).tolist()]
-        ends = [*(s - 1 for s in starts[1:]), len(risks) - 1]
-        words = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
-        return [(text, int(risks[a])) for text, a in zip(words, starts, strict=True)]
+    def risk_lines(self, question: QuestionCard) -> list[tuple[str, int]]:
+        """Sums of points of rows that end at a question, those of one risk together, and it."""
+        risks = np.array(question.risks, dtype=int)
+        runs = np.split(np.arange(len(risks)), np.flatnonzero(np.diff(risks)) + 1)
+        return [
+            (f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}", int(risks[run[0]]))
+            for run in runs
+            if len(run) and risks[run[0]] >= 0
+        ]
 
     def __str__(self) -> str:
         if not self.questions:
@@ -255,10 +273,10 @@ class ScoreCard:
             for block in question.blocks:
                 lines.append(f"    {visible(block.name)}")
                 lines += [f"        {points:>4}  {values}" for values, points in block.lines()]
+            listed = [f"{text}: {risk} %" for text, risk in self.risk_lines(question)]
+            if listed:
+                lines.append(f"{self.risk_name} by points: {', '.join(listed)}")
             lines.append("")
-        if self.risks:
-            listed = ", ".join(f"{text}: {risk} %" for text, risk in self.risk_lines())
-            lines += [f"{self.risk_name} by points: {listed}", ""]
         lines.append(self.loss_sentence())
         return "\n".join(lines).rstrip("\n")
 
@@ -319,8 +337,7 @@ def make_card(model: TreeModel, X: Any = None, y: Any = None, points: int = 20) 
     card = _with_shares(card, [one.part(known) for one in cells], counts[known])
     if X is None or not len(predicted):
         return card
-    goals, place, _ = card.followed(cells)
-    given = np.array([goal.label for goal in goals])[place]
+    given = card.follow(cells).labels
     card = replace(card, agreement=float(np.mean(given == predicted)))
     if labels is None:
         return card
@@ -401,7 +418,9 @@ def _searched(model: TreeModel, cells: Sequence[Cells], points: int) -> ScoreCar
         used = rows if len(rows) else np.arange(n_rows)
         gain = gain if len(rows) else np.zeros(n_rows)
         there = [one.part(used) for one in cells]
-        blocks, limit = question_points(linear[node], there, gain, points, sharp=len(plan) > 1)
+        blocks, limit = question_points(
+            linear[node], there, gain, points, sharp=len(model.classes) > 2
+        )
         question = QuestionCard(number, node, blocks, limit, low, high)
         questions.append(question)
         holds[node] = question.totals(cells) < limit
@@ -415,7 +434,7 @@ def _with_classes(
     card: ScoreCard, cells: Sequence[Cells], predicted: NDArray[np.intp]
 ) -> ScoreCard:
     """The card with the classes that the tree gives to most rows at each end."""
-    goals, place, _ = card.followed(cells)
+    goals, place, *_ = card.follow(cells)
     found = []
     for n, goal in enumerate(goals):
         counts = np.bincount(predicted[place == n], minlength=len(card.model.classes))
@@ -434,7 +453,7 @@ def _with_classes(
 
 def _with_shares(card: ScoreCard, cells: Sequence[Cells], counts: FloatArray) -> ScoreCard:
     """The card with the classes of the rows at its ends; ``counts`` (n_rows, n_classes)."""
-    goals, place, totals = card.followed(cells)
+    goals, place, last, totals = card.follow(cells)
     overall = counts.mean(axis=0) if len(counts) else card.model.leaf_shares.mean(axis=1)
     own = np.eye(len(overall))
     shares = [
@@ -450,10 +469,14 @@ def _with_shares(card: ScoreCard, cells: Sequence[Cells], counts: FloatArray) ->
     questions = tuple(replace(q, low=known(q.low), high=known(q.high)) for q in card.questions)
     if not questions:
         return replace(card, start=known(card.start))
-    card = replace(card, questions=questions)
-    if len(questions) == 1 and len(card.model.classes) == 2:
-        return replace(card, risks=_risks(card, totals, counts[:, 1]))
-    return card
+    if len(card.model.classes) == 2:
+        bar = card.model.decision_threshold(1)
+        questions = tuple(
+            replace(q, risks=_risks(q, bar, totals[there], counts[there, 1]))
+            for q in questions
+            for there in [last == q.number]
+        )
+    return replace(card, questions=questions)
 
 
 def _percentages(counts: FloatArray) -> tuple[int, ...]:
@@ -465,29 +488,42 @@ def _percentages(counts: FloatArray) -> tuple[int, ...]:
     return tuple(whole.tolist())
 
 
-def _risks(card: ScoreCard, totals: NDArray[np.int64], second: FloatArray) -> tuple[int, ...]:
-    """Chance of the second class by sum of points, in per cent from 1 to 99."""
-    question = card.questions[0]
+def _risks(
+    question: QuestionCard, bar: float, totals: NDArray[np.int64], second: FloatArray
+) -> tuple[int, ...]:
+    """Chance of the second class by sum of points, in per cent from 1 to 99, at one question.
+
+    ``totals`` and ``second`` are the sums of the rows that end there, and how far they are of that
+    class; it is predicted from the chance ``bar`` on.
+    """
     size = question.most + 1
-    n, k = np.bincount(totals, minlength=size), np.bincount(totals, second, size).astype(float)
-    rises = question.high.label >= question.low.label
-    risk: FloatArray = (k + OPTIONS.prior_rows * _logistic(n, k)) / (n + OPTIONS.prior_rows)
-    weight = n + 1e-3
-    risk = _pooled(risk, weight) if rises else _pooled(risk[::-1], weight[::-1])[::-1]
-    found = np.clip(np.rint(100 * risk), 1, 99)
-    if question.low.label != question.high.label:
-        bar = 100 * card.model.decision_threshold(1)
-        second_side = (np.arange(size) >= question.limit) == rises
-        least, most = min(np.floor(bar) + 1, 99), max(np.ceil(bar) - 1, 1)
-        found = np.where(second_side, np.maximum(found, least), np.minimum(found, most))
-    return tuple(found.astype(int).tolist())
+    high = np.arange(size) >= question.limit
+    labels = np.where(high, question.high.label, question.low.label)
+    ends = np.where(high, question.high.question, question.low.question) == 0
+    found = np.full(size, -1)
+    if not np.any(ends):
+        return ()
+    n = np.bincount(totals, minlength=size)[ends]
+    k = np.bincount(totals, second, size).astype(float)[ends]
+    prior = float(np.clip(np.average(labels[ends], weights=n + 1e-9), 0.1, 0.9))
+    curve, labels = _logistic(n, k, prior), labels[ends]
+    risk: FloatArray = (k + OPTIONS.prior_rows * curve) / (n + OPTIONS.prior_rows)
+    rises = labels[-1] > labels[0] if labels[-1] != labels[0] else curve[-1] >= curve[0]
+    way = 1 if rises else -1
+    risk = _pooled(risk[::way], (n + 1e-3)[::way])[::way]
+    least, most = min(np.floor(100 * bar) + 1, 99), max(np.ceil(100 * bar) - 1, 1)
+    risk = np.clip(np.rint(100 * risk), 1, 99)
+    if not (np.all(ends) and len(set(labels.tolist())) == 1):  # else the class says nothing
+        risk = np.where(labels == 1, np.maximum(risk, least), np.minimum(risk, most))
+    found[ends] = risk
+    return tuple(found.tolist())
 
 
-def _logistic(n: NDArray[np.int64], k: FloatArray) -> FloatArray:
-    """Logistic curve through shares k / n at 0, 1, ..., by Newton's method; one row of prior."""
+def _logistic(n: NDArray[np.int64], k: FloatArray, prior: float) -> FloatArray:
+    """Logistic curve through shares k / n at 0, 1, ..., by Newton's method."""
     at = np.arange(len(n)) / max(len(n) - 1, 1) - 0.5
     design = np.column_stack([np.ones(len(n)), at])
-    mean = (k.sum() + 0.5) / (n.sum() + 1.0)
+    mean = (k.sum() + prior) / (n.sum() + 1.0)
     beta = np.array([np.log(mean / (1 - mean)), 0.0])
     for _ in range(30):
         p = 1.0 / (1.0 + np.exp(-np.clip(design @ beta, -30, 30)))

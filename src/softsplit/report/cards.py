@@ -24,9 +24,6 @@ def add_card(parent: ET.Element, card: ScoreCard) -> None:
         add(parent, "p", {"id": "card-loss"}, sentence)
     for question in card.questions:
         _question(parent, card, question)
-    if card.risks:
-        rows = [[text, f"{risk} %"] for text, risk in card.risk_lines()]
-        add_table(parent, "What a sum says", ["points", card.risk_name], rows, (1,))
     part = add(parent, "details")
     add(part, "summary", {}, "As CSV")
     box = add(part, "div", {"class": "code"})
@@ -48,3 +45,7 @@ def _question(parent: ET.Element, card: ScoreCard, question: QuestionCard) -> No
     if rows:
         head = ["feature", "value", "points"]
         add_table(parent, f"Points at question {question.number}", head, rows, (2,))
+    risks = [[text, f"{risk} %"] for text, risk in card.risk_lines(question)]
+    if risks:
+        what = f"What a sum at question {question.number} says"
+        add_table(parent, what, ["points", card.risk_name], risks, (1,))
