@@ -82,6 +82,9 @@ class WalkOptions:
     share_digits: int = 2
     """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
 
+    large: float = 1e250
+    """Sums of larger values are made in other units, so that they do not overflow."""
+
     rows_at_once: int = 65_536
     """Rows whose leaves are counted together."""
 
@@ -147,12 +150,18 @@ class Walk:
 
     def holds(self, branch: int, X: FloatArray) -> NDArray[np.bool_]:
         """Whether question ``branch`` holds for each row, in the units of the question."""
-        total, size = np.zeros(len(X)), np.full(len(X), abs(self.thresholds[branch]))
-        for j in np.flatnonzero(self.coefficients[branch]):
-            term = self.coefficients[branch, j] * X[:, j].astype(np.float64, copy=False)
+        used = np.flatnonzero(self.coefficients[branch])
+        # Both sides of an inequality times a power of two: sums of the largest floats are finite.
+        unit = 1.0
+        if len(used) and len(X) and np.abs(X[:, used]).max() > OPTIONS.large:
+            unit = 2.0**-100
+        threshold = unit * self.thresholds[branch]
+        total, size = np.zeros(len(X)), np.full(len(X), abs(threshold))
+        for j in used:
+            term = unit * self.coefficients[branch, j] * X[:, j].astype(np.float64, copy=False)
             total += term
             size += np.abs(term)
-        above = total - self.thresholds[branch]
+        above = total - threshold
         above = above if self.upwards[branch] else -above
         return np.asarray(above > OPTIONS.tie * size)
 
