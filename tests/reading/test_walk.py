@@ -117,9 +117,9 @@ def test_rounding_changes_the_class_of_no_row_of_a_small_table(seed, depth):
     assert np.abs(moved - exact).mean() < 0.02
 
 
-def test_smaller_shares_keep_two_digits_and_none_becomes_zero():
-    shares = rounded_shares(np.array([[0.99972, 0.3333], [0.00028, 0.3334], [0.0, 0.3333]]))
-    assert_allclose(shares.T, [[0.99972, 0.00028, 0.0], [0.33, 0.34, 0.33]], atol=1e-12)
+def test_smaller_shares_keep_three_digits_and_none_becomes_zero():
+    shares = rounded_shares(np.array([[0.9997212, 0.3333], [0.0002788, 0.3334], [0.0, 0.3333]]))
+    assert_allclose(shares.T, [[0.999721, 0.000279, 0.0], [0.333, 0.334, 0.333]], atol=1e-12)
 
 
 def test_counts_are_rows_whatever_the_class_weights():

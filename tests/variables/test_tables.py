@@ -251,8 +251,8 @@ def test_texts_pictures_and_plain_trees_speak_of_levels(table, tree):
     assert tree.to_hard_tree().agreement(frame) > 0.6
     assert_array_equal(tree.simplify(frame).predict(frame), tree.predict(frame))
     single = quiet_fit(frame[["sex", "contract"]], frame["sex"] == "F")
-    assert "if sex is M   (then left with" in export_text(single) or (
-        "if sex is F   (then left with" in export_text(single)
+    assert "if sex is M   [question 1]" in export_text(single) or (
+        "if sex is F   [question 1]" in export_text(single)
     )
 
 

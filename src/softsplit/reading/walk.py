@@ -79,7 +79,7 @@ class WalkOptions:
     """The centre of a gate is rounded by at most this part of its width: half a per cent of
     probability."""
 
-    share_digits: int = 2
+    share_digits: int = 3
     """Significant digits of the smaller class probabilities of a leaf; the largest is the rest."""
 
     large: float = 1e250
