@@ -110,7 +110,7 @@ def test_rows_in_two_halves_train_by_likelihood(settings):
 def test_a_descent_over_an_engine_ends_where_one_over_arrays_does(monkeypatch):
     """Without elimination, which depends on the rows that it sees."""
     X, y = load_breast_cancer(return_X_y=True)
-    known = {"n_starts": 1, "random_state": 0, "penalty": None, "depth": 1}
+    known = {"n_starts": 1, "random_state": 0, "penalty": None, "depth": 1, "curves": False}
     plain = SoftTreeClassifier(**known).fit(X, y)
     asked = []
     once = TwoHalves.evaluate

@@ -106,10 +106,12 @@ def test_the_race_sees_few_columns_and_those_that_a_tree_asks_for(monkeypatch):
 def test_few_columns_and_groups():
     X, y = noisy(200, 100)
     groups = [[j, j + 1] for j in range(0, 102, 2)]
-    tree = SoftTreeClassifier(groups=groups, **QUICK).fit(X, y)
+    tree = SoftTreeClassifier(groups=groups, curves=False, **QUICK).fit(X, y)
     assert {0} <= set(np.asarray(tree.selected_features_).tolist())
     all_race, still = (
-        SoftTreeClassifier(solver=screening(least_columns=least), **QUICK).fit(X[:, :30], y)
+        SoftTreeClassifier(solver=screening(least_columns=least), curves=False, **QUICK).fit(
+            X[:, :30], y
+        )
         for least in (1000, 31)
     )
     assert_array_equal(all_race.coef_, still.coef_)

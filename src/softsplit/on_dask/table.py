@@ -57,7 +57,7 @@ class DaskTable:
     moments : Moments
     drawn : Samples
         A sample of the rows in original units.
-    classes, names, weighted, coding, target, groups, within
+    classes, names, weighted, coding, target, groups, within, bends
         As of ``Rows``.
     """
 
@@ -70,6 +70,7 @@ class DaskTable:
     target: str | None = None
     groups: NDArray[np.intp] | None = None
     within: None = None
+    bends: bool = False
 
     @classmethod
     def stored(cls, parts: DaskParts, moments: Sequence[Moments], **facts: Any) -> DaskTable:
