@@ -79,7 +79,7 @@ bench-selection: rivals ## tree chosen by cross-validation beside other methods 
 
 bench-reading: rivals ## trees of given sizes beside best subsets, and how long questions are: TABLES=folder of the made tables
 	$(BIN)/python benchmarks/reading.py sizes run $(if $(TABLES),--tables $(TABLES)) $(ARGS)
-	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md
+	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md $(ARGS)
 	$(BIN)/python benchmarks/reading.py cards run $(ARGS)
 	$(BIN)/python benchmarks/reading.py cards table --document docs/results/cards.md
 
