@@ -165,7 +165,7 @@ def test_two_classes_that_are_shown_alike_are_two_classes():
 def test_drawings_and_the_page_show_escapes(tree):
     made, X = tree
     model = made.tree_
-    flow = rows_flow(model, X.to_numpy(), np.zeros(len(X), dtype=int))
+    flow = rows_flow(model, model.table_coding.code(X).X, np.zeros(len(X), dtype=int))
     questions = element("div")
     add_questions(questions, model, "question-")
     for part in (tree_svg(model, flow, "tree"), tree_outline(model), questions):

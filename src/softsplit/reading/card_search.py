@@ -172,7 +172,7 @@ def _weights(asked: Asked) -> tuple[FloatArray, float]:
     spread = 1.0
     if len(asked.above):
         low, high = np.quantile(asked.above, [0.25, 0.75])
-        spread = max(float(high - low) / 1.35, float(np.std(asked.above)) / 20)
+        spread = max(float(high - low) / 1.35, float(np.ptp(asked.above)) / 100)
     width = max(asked.width, OPTIONS.width * spread, 1e-300)
     gate = 0.5 * (1.0 + np.tanh(0.5 * np.clip(asked.above / width, -700, 700)))
     made: FloatArray = OPTIONS.floor + (1 - OPTIONS.floor) * 4 * gate * (1 - gate)
@@ -261,6 +261,8 @@ def _regressed(
 
 def _unexplained(above: FloatArray, totals: NDArray[np.int64], weight: FloatArray) -> float:
     """Share of the weighted variance of s that a straight line in T leaves."""
+    size = float(np.abs(above).max(initial=0.0))
+    above = above / size if size > 0 else above  # squares of large numbers overflow
     unit, offset = _regressed(above, totals, weight, 0.0)
     total = float(weight @ (above - np.average(above, weights=weight)) ** 2) if len(above) else 0.0
     return float(weight @ (above - unit * totals - offset) ** 2) / total if total > 0 else 0.0
