@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from softsplit.problem.penalties import Groups
 
 
-class TreeSize(NamedTuple):
+class CountedSize(NamedTuple):
     """Features of a tree, terms of its longest question, and questions."""
 
     features: int
@@ -39,7 +39,7 @@ class SizeLimits:
     def __bool__(self) -> bool:
         return any(limit is not None for limit in (self.features, self.terms, self.questions))
 
-    def allow(self, size: TreeSize) -> bool:
+    def allow(self, size: CountedSize) -> bool:
         """Whether a tree of this size is within the limits."""
         pairs = zip((self.features, self.terms, self.questions), size, strict=True)
         return all(limit is None or number <= limit for limit, number in pairs)
@@ -61,11 +61,11 @@ def _by_group(kept: NDArray[np.bool_], groups: Groups | None) -> NDArray[np.bool
     return members
 
 
-def tree_size(kept: NDArray[np.bool_], groups: Groups | None) -> TreeSize:
+def tree_size(kept: NDArray[np.bool_], groups: Groups | None) -> CountedSize:
     """Return the size of a tree whose nonzero weights are ``kept``, (n_features, n_branches)."""
     kept = _by_group(kept, groups)
     terms = np.count_nonzero(kept, axis=0)
-    return TreeSize(
+    return CountedSize(
         int(np.count_nonzero(np.any(kept, axis=1))),
         int(np.max(terms, initial=0)),
         int(np.count_nonzero(terms)),

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from softsplit.problem.bounds import Bounds
 from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
-from softsplit.problem.size_limits import TreeSize, tree_size
+from softsplit.problem.size_limits import CountedSize, tree_size
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import TreeParameters
 
@@ -117,7 +117,7 @@ class SupportTree:
         )
 
     @property
-    def tree_size(self) -> TreeSize:
+    def tree_size(self) -> CountedSize:
         """Features, terms of the longest question, and questions of the support."""
         some = None if self.groups is None else Groups(self.group_of)
         return tree_size(self.support.T, some)
