@@ -78,9 +78,10 @@ def test_fewer_features_than_the_best(wine, loss):
     chosen = SoftTreeClassifierCV(loss=loss, selection="one_se", random_state=0).fit(*wine)
     best = SoftTreeClassifierCV(loss=loss, selection="best", random_state=0).fit(*wine)
     frame = pd.DataFrame(chosen.cv_results_)
+    others = pd.DataFrame(best.cv_results_)
+    # Trees of short questions are compared as well, unless the best is asked for.
     pd.testing.assert_frame_equal(
-        frame.drop(columns="mean_fit_time"),
-        pd.DataFrame(best.cv_results_).drop(columns="mean_fit_time"),
+        frame[: len(others)].drop(columns="mean_fit_time"), others.drop(columns="mean_fit_time")
     )
     features = frame["mean_n_features"]
     assert features[chosen.best_index_] <= features[best.best_index_]

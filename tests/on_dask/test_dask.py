@@ -131,7 +131,7 @@ def test_the_tree_is_that_of_rows_in_memory(client, settings):
     far = DaskSoftTreeClassifier(client=client, **SETTINGS, **settings)
     far.fit(frame[[f"c{j}" for j in range(5)]], frame["y"], frame["w"])
     table = frame.compute()
-    near = SoftTreeClassifier(**SETTINGS, **settings)
+    near = SoftTreeClassifier(**SETTINGS, **settings, curves=False)  # effects are straight there
     near.fit(table[far.feature_names_in_], table["y"], table["w"])
     assert_allclose(far.objective_, near.objective_, rtol=1e-6)
     assert_array_equal(far.classes_, near.classes_)

@@ -301,8 +301,11 @@ def _turns(model: TreeModel, x: FloatArray, along: _Number) -> list[float]:
     for t in np.flatnonzero(np.any(walk.coefficients[:, columns], axis=1)):
         row = walk.coefficients[t]
         seen = ranks if walk.ranked[t] and ranks is not None else x
-        others = float(row @ seen - row[columns] @ seen[columns])
+        with np.errstate(over="ignore", invalid="ignore"):  # of a row that is far away
+            others = float(np.delete(row, columns) @ np.delete(seen, columns))
         left = float(walk.thresholds[t]) - others
+        if not np.isfinite(left):
+            continue
         if along.knots:
             found += _curve_at(left, row[columns], along)
         else:
@@ -313,17 +316,18 @@ def _turns(model: TreeModel, x: FloatArray, along: _Number) -> list[float]:
 
 def _curve_at(level: float, coefficients: FloatArray, along: _Number) -> list[float]:
     """Values at which the terms of a number that bends add up to ``level``."""
-    knots = np.array(along.knots)
-    heights = along.coded(knots) @ coefficients
-    rises = slopes(coefficients, along.knots)
-    ends = [-np.inf, *knots, np.inf]
-    found = []
-    for piece, (low, high) in enumerate(pairwise(ends)):
-        at = max(piece - 1, 0)  # a knot at an end of the piece
-        if rises[piece] != 0:
-            value = float(knots[at] + (level - heights[at]) / rises[piece])
-            found += [value] if low <= value <= high else []
-    return found
+    with np.errstate(over="ignore", invalid="ignore"):  # of a row that is far away
+        knots = np.array(along.knots)
+        heights = along.coded(knots) @ coefficients
+        rises = slopes(coefficients, along.knots)
+        ends = [-np.inf, *knots, np.inf]
+        found = []
+        for piece, (low, high) in enumerate(pairwise(ends)):
+            at = max(piece - 1, 0)  # a knot at an end of the piece
+            if rises[piece] != 0:
+                value = float(knots[at] + (level - heights[at]) / rises[piece])
+                found += [value] if low <= value <= high else []
+        return found
 
 
 def _beyond(turn: float, side: float, low: float, high: float) -> list[float]:

@@ -93,7 +93,8 @@ class Ordered(NamedTuple):
 
     @property
     def n_distinct(self) -> int:
-        return int(np.count_nonzero(np.diff(self.values))) + 1 if len(self.values) else 0
+        changes = self.values[1:] != self.values[:-1]
+        return int(np.count_nonzero(changes)) + 1 if len(self.values) else 0
 
 
 def learn_knots(numbers: FloatArray, weight: FloatArray, n_knots: int) -> tuple[float, ...]:
