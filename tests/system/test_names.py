@@ -95,7 +95,9 @@ def tree(request):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(size=(90, 3)), columns=[f"{n} feature" for n in EVIL])
     y = np.array(EVIL)[np.digitize(X.iloc[:, 0] + X.iloc[:, 1] + 0.3 * X.iloc[:, 2], [0.9, 1.3])]
-    made = SoftTreeClassifier(n_starts=1, random_state=0, scale=request.param).fit(X, y)
+    made = SoftTreeClassifier(curves=False, n_starts=1, random_state=0, scale=request.param).fit(
+        X, y
+    )
     return made, X
 
 
