@@ -14,26 +14,40 @@ from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.selection.decision import OPTIONS, call_costs, call_factors
 from softsplit.selection.folds import make_splits
 from softsplit.selection.held_out import RowValueOptions, valued_samples
-from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard, Valued
+from softsplit.selection.scoreboard import PRICES, Candidate, FoldScore, Scoreboard, Valued
 
 TREE = None
 
 
-def test_values_are_accuracy_less_a_part_of_the_log_loss() -> None:
+def test_values_are_minus_the_log_loss() -> None:
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.ones(3), size=50).T
     labels, weights = rng.integers(3, size=50), rng.uniform(size=50)
-    right = shares.argmax(axis=0) == labels
-    found = valued_samples(shares, right, labels, weights)
+    found = valued_samples(shares, labels, weights)
     loss = log_loss(labels, shares.T, sample_weight=weights, labels=[0, 1, 2])
-    assert found.log_loss == pytest.approx(loss)
-    plain = np.average(right, weights=weights) - RowValueOptions.loss_weight * loss
-    assert np.average(found.values, weights=weights) == pytest.approx(plain)
+    assert np.average(found.values, weights=found.weights) == pytest.approx(-loss)
 
 
 def test_one_sample_that_is_sure_and_wrong_counts_no_more_than_far() -> None:
-    found = valued_samples(np.array([[1.0], [0.0]]), np.array([False]), np.array([1]), np.ones(1))
-    assert found.values[0] == -RowValueOptions.loss_weight * RowValueOptions.largest_loss
+    found = valued_samples(np.array([[1.0], [0.0]]), np.array([1]), np.ones(1))
+    assert found.values[0] == -RowValueOptions.largest_loss
+
+
+def test_a_feature_is_bought_where_it_saves_its_price() -> None:
+    """The selections are points on one trade: each takes the feature that pays at its price."""
+    board, base = Scoreboard(2, unit=0.5), np.full(100, -0.4)
+    keys = [(_candidate(), fraction) for fraction in (0.3, 0.1, 0.01)]
+    gains = (0.0, 0.5 * (PRICES["default"] + PRICES["sparse"]) / 2, 0.5 * PRICES["default"] / 2)
+    total = 0.0
+    for size, (key, gain) in enumerate(zip(keys, gains, strict=True)):
+        total += gain
+        for fold, part in enumerate(np.split(base + total, 2)):
+            score = FoldScore(TREE, 0.5, size, size, 0.0, Valued(part, np.ones(50)))
+            board.add(*key, fold, score)
+    assert [board.chosen(name) for name in ("sparse", "default", "best")] == keys
+    for name in PRICES:
+        priced = board.table(name)["priced_log_loss"]
+        assert list(board.folds)[int(np.argmin(priced))] == board.chosen(name)
 
 
 def _candidate(depth: int = 1, ridge: float = 1.0) -> Candidate:
@@ -42,7 +56,7 @@ def _candidate(depth: int = 1, ridge: float = 1.0) -> Candidate:
 
 def _judged(board: Scoreboard, key: tuple[Candidate, float], values: np.ndarray) -> None:
     for fold, part in enumerate(np.split(values, board.n_folds)):
-        samples = Valued(part, np.ones(len(part)), 0.0)
+        samples = Valued(part, np.ones(len(part)))
         board.add(*key, fold, FoldScore(TREE, float(part.mean()), 3, 3, 0.0, samples))
 
 
@@ -67,7 +81,7 @@ def test_a_second_question_is_preferred_over_ten_more_terms() -> None:
     for key, features, beyond_four in ((long, 10, 6), (short, 12, 0)):
         for fold, part in enumerate(np.split(values, 2)):
             score = FoldScore(
-                TREE, 0.0, features, features, 0.0, Valued(part, np.ones(50), 0.0), beyond_four
+                TREE, 0.0, features, features, 0.0, Valued(part, np.ones(50)), beyond_four
             )
             board.add(*key, fold, score)
     assert board.chosen("sparse") == short
@@ -95,7 +109,7 @@ def test_a_candidate_that_is_behind_on_the_first_folds_is_not_hopeful() -> None:
     for depth, lost in ((2, 0.5), (3, 0.0)):
         for fold in range(2):
             part = base[100 * fold : 100 * (fold + 1)] - lost + rng.normal(scale=0.1, size=100)
-            samples = Valued(part, np.ones(100), 0.0)
+            samples = Valued(part, np.ones(100))
             score = FoldScore(TREE, 0.0, 3, 3, 0.0, samples)
             board.add(_candidate(depth), 0.01, fold, score)
     assert not board.hopeful(_candidate(2), 2)

@@ -70,7 +70,7 @@ def fit(
     curves: options.Curves = "auto",
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
-    selection: options.SelectionOption = options.Selection.auto,
+    selection: options.SelectionOption = options.Selection.default,
     class_weight: options.ClassWeight = None,
     min_rate: options.MinRate = None,
     cost: options.Cost = None,

@@ -36,10 +36,11 @@ class Scope(StrEnum):
 class Selection(StrEnum):
     """The rule that selects one of the compared trees."""
 
-    auto = "auto"
+    default = "default"
     sparse = "sparse"
     one_se = "one_se"
     best = "best"
+    auto = "auto"
 
 
 ON_THIS_MACHINE = "here"
@@ -224,8 +225,8 @@ SelectionOption = Annotated[
     Selection,
     typer.Option(
         "--selection",
-        help="Take the best tree, or the sparsest within one standard error of it (one_se) or two "
-        "(sparse); auto is sparse, and one_se with --loss cost.",
+        help="The trade between quality and size: the best tree (best), or a smaller one (default, "
+        "one_se, sparse, in this order); auto is default.",
         rich_help_panel=TREE,
     ),
 ]

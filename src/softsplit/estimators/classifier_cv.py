@@ -38,8 +38,8 @@ from softsplit.selection.cross_validation import (
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
-from softsplit.selection.held_out import Scoring
-from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
+from softsplit.selection.held_out import Scoring, value_unit
+from softsplit.selection.scoreboard import Candidate, Scoreboard
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,
     PRINTED_DIGITS,
@@ -129,18 +129,18 @@ class SoftTreeClassifierCV(SoftTreeBase):
         tree that uses no feature: from 0.0008 to 0.3, and with loss "cost" from 0.002 to 0.25.
     n_strengths : int or "auto", default="auto"
         12, and 8 with loss "cost".
-    selection : {"auto", "sparse", "one_se", "best"}, default="auto"
-        "best" takes the best tree; "one_se" the sparsest that is at most one standard error worse,
-        "sparse" two. "auto" is "sparse" with loss "log" and "one_se" with loss "cost". By
-        likelihood that is the error of the difference over all left-out samples, and the score by
-        which trees are compared falls by at most 0.02; with a scorer or by cost it is both that of
-        the best score and that of the difference over the folds. Sparser means fewer features, and
-        each term beyond the fourth of a question counts as one more, then fewer coefficients (by
-        cost: fewer features, less depth, then fewer coefficients a branch).
+    selection : {"default", "sparse", "one_se", "best"}, default="default"
+        The trade between quality and size. By likelihood the tree is taken with the lowest log-loss
+        on left-out samples plus a price for each feature and each term beyond the fourth of a
+        question: for "default" 0.0025 of the log-loss without features, for "one_se" 0.004, for
+        "sparse" 0.007, and nothing for "best". With a scorer or by cost it is the sparsest tree
+        that is worse than the best by at most one standard error over the folds, two for "sparse"
+        and none for "best"; sparser means fewer features, less depth, then fewer coefficients a
+        branch. "auto" is another name of "default".
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
-        ``cv_results_``, while trees are compared by accuracy less 0.3 times the log-loss. Sample
-        weights are handed to it if it takes them.
+        ``cv_results_`` as the score, while trees are compared by the log-loss. Sample weights are
+        handed to it if it takes them.
     cv : int, splitter or iterable of splits, default=5
         A number means stratified shuffled folds, fewer if every class is smaller than that.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
@@ -215,7 +215,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     strengths: Sequence[float] | None = None
     n_strengths: int | str = "auto"
     ridges: Sequence[float] | str = "auto"
-    selection: str = "auto"
+    selection: str = "default"
     scoring: Any = None
     cv: Any = 5
     rare_classes: str = "auto"
@@ -232,7 +232,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        one_of("selection", self.selection, ("auto", *ERRORS))
+        one_of("selection", self.selection, ("default", "sparse", "one_se", "best", "auto"))
         one_of("rare_classes", self.rare_classes, ("auto", "argmax"))
         axes = make_axes(
             self.loss, self.scales, self.penalties, self.scopes, self.steepnesses, self.ridges
@@ -261,7 +261,12 @@ class SoftTreeClassifierCV(SoftTreeBase):
         self.n_splits_ = len(trainer.splits)
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
-                trainer, Scoreboard(self.n_splits_), fractions, observer, n_all, self._selection
+                trainer,
+                Scoreboard(self.n_splits_, value_unit(trainer.rows)),
+                fractions,
+                observer,
+                n_all,
+                self._selection,
             )
             search.run(axes)
             chosen = self._choose(search, axes)
@@ -302,15 +307,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
     @property
     def _selection(self) -> str:
-        usual = formulation_of(self.loss).choice.selection
-        return usual if is_auto(self.selection) else self.selection
+        return "default" if is_auto(self.selection) else self.selection
 
     def _choose(self, search: CandidateSearch, axes: Axes) -> tuple[Candidate, float]:
         """The chosen candidate and strength; sets what is told about the choice."""
         board, budget = search.board, search.trainer.run.budget
         if not board.folds and budget.stopped:
             raise KeyboardInterrupt
-        self.cv_results_ = board.table()
+        self.cv_results_ = board.table(self._selection)
         self.end_ = End.COMPLETE.value
         if budget.exhausted:
             self.end_ = end_of(budget).value

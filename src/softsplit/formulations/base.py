@@ -56,8 +56,6 @@ class ChoiceRules:
         per leaf, on average.
     leaf_per_class : bool
         Whether a tree needs a leaf for every class.
-    selection : str
-        What ``selection="auto"`` stands for.
     varied : tuple of str
         Settings that are varied one after the other after the depth.
     one_by_one : bool
@@ -92,7 +90,6 @@ class ChoiceRules:
     n_strengths: int
     rows_per_leaf: int
     leaf_per_class: bool
-    selection: str
     varied: tuple[str, ...]
     one_by_one: bool
     deeper_errors: float

@@ -70,7 +70,6 @@ class ExpectedCostFormulation(Formulation):
         n_strengths=8,
         rows_per_leaf=50,
         leaf_per_class=True,
-        selection="one_se",
         varied=("steepness",),
         one_by_one=False,
         deeper_errors=1.0,

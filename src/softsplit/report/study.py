@@ -26,7 +26,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.classifier_cv import SoftTreeClassifierCV
 from softsplit.formulations import formulation_of
 from softsplit.report.report_data import fit_options, strength_of
-from softsplit.selection.scoreboard import MOST_LOST
+from softsplit.selection.scoreboard import ERRORS, PRICES
 from softsplit.selection.strengths import SHARES, price, priced, shares_of
 from softsplit.support.row_budgets import ROWS
 from softsplit.training.precompile import warm_up
@@ -72,7 +72,7 @@ class FitOptions:
     scope : {"size", "global", "local", "both"}, optional
         What is penalised: coefficients and features as in the size of a tree, features, single
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
-    selection : {"auto", "sparse", "one_se", "best"}
+    selection : {"default", "sparse", "one_se", "best"}
         See ``SoftTreeClassifierCV``.
     class_weight, min_class_rate, cost_matrix
         As in ``SoftTreeClassifier``; classes are texts.
@@ -101,7 +101,7 @@ class FitOptions:
     curves: str | int = "auto"
     loss: str = "log"
     scope: str | None = None
-    selection: str = "auto"
+    selection: str = "default"
     class_weight: Any = None
     min_class_rate: Any = "auto"
     cost_matrix: Any = None
@@ -350,16 +350,15 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"
-    choice = formulation_of(search.loss).choice
-    usual, judged = choice.selection, choice.scores_rows and search.scoring is None
-    most = f" (and {MOST_LOST:g})" if judged else ""
-    fewest = "the tree with the fewest features whose score is within"
-    words = {
-        "best": "the best one",
-        "one_se": f"{fewest} one standard error{most} of the best",
-        "sparse": f"{fewest} two standard errors{most} of the best",
-    }
-    rule = words[usual if search.selection == "auto" else search.selection]
+    name = "default" if search.selection == "auto" else search.selection
+    if "priced_log_loss" in search.cv_results_:
+        rule = "the one with the lowest log-loss"
+        if PRICES[name] > 0:
+            rule += f", where each feature costs {PRICES[name]:g} of the log-loss without features"
+    else:
+        words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
+        rule = f"the tree with the fewest features whose score is within {words} of the best"
+        rule = rule if words else "the best one"
     return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
 
 

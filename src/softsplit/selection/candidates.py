@@ -22,7 +22,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 
 from softsplit.formulations import ChoiceRules, Formulation, formulation_of, is_auto, settings
 from softsplit.selection.cross_validation import FoldTrainer, nearest_strength
-from softsplit.selection.scoreboard import ERRORS, Candidate, Scoreboard
+from softsplit.selection.scoreboard import PRICES, Candidate, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.support.arguments import MOST_RUNS, positive_integer, positive_number
 from softsplit.support.messages import shown
@@ -270,8 +270,8 @@ class CandidateSearch:
         if self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            errors = 1.0 if candidates[0].max_terms is None else ERRORS[self.selection]
-            hopeful = [c for c in candidates if self.board.hopeful(c, count, errors)]
+            price = 0.0 if candidates[0].max_terms is None else PRICES[self.selection]
+            hopeful = [c for c in candidates if self.board.hopeful(c, count, price)]
             rest = range(count, self.board.n_folds)
             if not self.trainer.run.budget.exhausted:
                 self.trainer.evaluate(hopeful, fractions, self.board, rest)
@@ -290,9 +290,11 @@ class CandidateSearch:
         self.trainer.memory.keep_only(self._leader(candidates[0]))
 
     def tell(self, label: str, key: tuple[Candidate, float]) -> None:
-        """Report score and number of features of a row of the board to the observer."""
+        """Report what is compared of a row of the board, and its score, to the observer."""
+        worth, net = self.board.worth(key), self.board.net(key, PRICES[self.selection])
+        judged = (-worth, -net) if self.board.valued(key) else None
         self.observer.candidate_judged(
-            label, self.board.mean(key), self.board.mean(key, "n_features")
+            label, self.board.mean(key), self.board.mean(key, "n_features"), judged
         )
 
 

@@ -1,12 +1,12 @@
 """Held-out rows of a fold, and the value of a tree on each of them.
 
-    value_i = [the predicted class is right] - loss_weight x min(-log p_i, largest_loss)
+    value_i = -min(-log p_i, largest_loss)
 
-with p_i the probability of the true class. The class is that of the walk (reading/walk.py), chosen
-on the training rows of the fold, or the most probable one where the mixture decides. Accuracy is
-what most users look at; the log-loss is a proper score, which tells trees apart that are right
-equally often, and it sees a tree that is sure and wrong. ``largest_loss`` keeps one such sample
-from deciding alone.
+with p_i the probability of the true class: the log-loss, a proper score. It tells trees apart that
+are right equally often, and sees a tree that is sure and wrong; ``largest_loss`` keeps one such row
+from deciding alone. Accuracy is told beside it. The predicted class is that of the walk
+(reading/walk.py), chosen on the training rows of the fold, or the most probable one where the
+mixture decides.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ from softsplit.tree.scaling import scaled_rows
 
 @dataclass(frozen=True)
 class RowValueOptions:
-    """How accuracy and log-loss make up the value of a held-out row."""
-
-    loss_weight: float = 0.3
-    """Weight of the log-loss beside accuracy."""
+    """Bounds of the log-loss of a held-out row."""
 
     largest_loss: float = 10.0
     """No single row counts with a larger log-loss."""
@@ -48,22 +45,17 @@ class RowValueOptions:
 OPTIONS = RowValueOptions()
 
 
-def valued_samples(
-    shares: FloatArray,
-    right: NDArray[np.bool_],
-    labels: NDArray[np.int64],
-    weights: FloatArray,
-) -> Valued:
-    """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows).
-
-    ``right`` says whether the predicted class is that of ``labels``.
-    """
+def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: FloatArray) -> Valued:
+    """Return the values of rows with class probabilities ``shares``, (n_classes, n_rows)."""
     probable = np.clip(shares[labels, np.arange(len(labels))], OPTIONS.least_probability, 1.0)
-    losses = -np.log(probable)
-    mean = float(np.average(losses, weights=weights)) if np.any(weights) else float("nan")
-    return Valued(
-        right - OPTIONS.loss_weight * np.minimum(losses, OPTIONS.largest_loss), weights, mean
-    )
+    return Valued(np.maximum(np.log(probable), -OPTIONS.largest_loss), weights)
+
+
+def value_unit(rows: Rows) -> float:
+    """Return the log-loss per row of a tree without features, or of two even classes if less."""
+    totals = np.bincount(rows.labels, rows.weight, len(rows.classes))
+    shares = totals[totals > 0] / totals.sum()
+    return min(float(-shares @ np.log(shares)), float(np.log(2)))
 
 
 Scorer = Callable[..., float]
@@ -119,7 +111,7 @@ class TestRows:
             score = float(right @ self.rows.weight / self.rows.weight.sum())
         if not self.scoring.samplewise:
             return score, None
-        return score, valued_samples(shares, right, self.rows.labels, self.rows.weight)
+        return score, valued_samples(shares, self.rows.labels, self.rows.weight)
 
     def predicted(self, tree: TreeParameters, costs: FloatArray | None = None) -> NDArray[np.intp]:
         """Position of the predicted class of each row, by the walk or by the mixture.

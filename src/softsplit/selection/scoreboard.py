@@ -1,21 +1,30 @@
 """Scores of candidates over the folds of a cross-validation, and the choice among them.
 
 A row is one candidate at one strength; it has a score, a number of features and a number of nonzero
-coefficients for every fold. ``best`` is the row with the highest mean score. ``one_se`` is the
-sparsest row that is no more than one standard error worse than the best. There are two such errors,
-and a row must be within both: that of the best score itself, and that of the difference,
+coefficients for every fold.
 
-    mean_f(d_f) <= min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds)),     d_f = b_f - s_f
+Where every held-out row has a value, minus its log-loss (held_out.py), quality and size are traded
+at a stated price. The row is chosen that has the lowest
 
-with b_f and s_f the scores of the best and of the row on fold f. Rows are judged on the same folds,
-so that a hard fold lowers both scores and their difference has the smaller error; but a row that is
-good on some folds and fails on others would pass by the second error alone.
+    mean log-loss  +  price x unit x size,      size = features + terms beyond the fourth
 
-Where every held-out row has a value (held_out.py), the mean is taken over all rows, and the error
-is that of the difference of their values: rows are many where folds are few. The mean may then fall
-by no more than MOST_LOST. The choice "sparse" allows two standard errors. The sparsest is then the
-row with the fewest features, where a term beyond the first four of a question counts as one more
-feature (``ChoiceRules.short``): a second question is easier to read than ten more terms.
+with the unit the log-loss of a tree without features: a feature must save ``price`` parts of all
+that there is to save. The selections are points on this one trade (``PRICES``). It has the form of
+the training objective, a loss and a strength per feature, and is the same for few rows and many: a
+tolerance in standard errors is so large for few rows that anything passes, and so small for many
+that nothing does. A term beyond the first four of a question (``ChoiceRules.short``) counts as one
+more feature: a second question is easier to read than ten more terms.
+
+Where folds have one score each, of any scale, the sparsest row is taken that is no more than some
+standard errors worse than the best (``ERRORS``). There are two such errors, and a row must be
+within both: that of the best score itself, and that of the difference,
+
+    mean_f(d_f) <= errors x min(sqrt(var_f(b_f) / n_folds), sqrt(var_f(d_f) / n_folds))
+
+with d_f = b_f - s_f, and b_f and s_f the scores of the best and of the row on fold f. Rows are
+judged on the same folds, so that a hard fold lowers both scores and their difference has the
+smaller error; but a row that is good on some folds and fails on others would pass by the second
+error alone.
 """
 
 from __future__ import annotations
@@ -31,12 +40,15 @@ from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray, mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
-MOST_LOST = 0.02
-"""Values of samples may fall by this for a sparser tree, however large their standard error is: of
-few samples it is so large that anything passes."""
+PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.004, "sparse": 0.007}
+"""What a feature costs in the choice, as a part of the log-loss without features, by selection."""
 
-ERRORS = {"sparse": 2.0, "one_se": 1.0, "best": 0.0}
-"""Standard errors by which a sparser tree may be worse than the best, by selection."""
+ERRORS = {"best": 0.0, "default": 1.0, "one_se": 1.0, "sparse": 2.0}
+"""Standard errors over folds by which a sparser tree may be worse, by selection."""
+
+CLEAR = 0.02
+"""A difference of mean values that counts, however large its standard error is: of few samples it
+is so large that nothing would."""
 
 
 class Candidate(NamedTuple):
@@ -87,11 +99,10 @@ class Candidate(NamedTuple):
 
 
 class Valued(NamedTuple):
-    """Held-out rows of a fold: value of the tree on each, their weights, and the log-loss."""
+    """Held-out rows of a fold: value of the tree on each, and their weights."""
 
     values: FloatArray
     weights: FloatArray
-    log_loss: float
 
 
 class FoldScore(NamedTuple):
@@ -112,9 +123,13 @@ Key = tuple[Candidate, float]
 
 @dataclass
 class Scoreboard:
-    """Scores by row and fold; rows are compared once all of their folds are scored."""
+    """Scores by row and fold; rows are compared once all of their folds are scored.
+
+    ``unit`` is that of prices: the log-loss per row of a tree without features.
+    """
 
     n_folds: int
+    unit: float = 1.0
     folds: dict[Key, dict[int, FoldScore]] = field(default_factory=dict)
     _pooled: dict[Key, tuple[FloatArray, FloatArray] | None] = field(default_factory=dict)
     _worth: dict[Key, float] = field(default_factory=dict)
@@ -184,16 +199,32 @@ class Scoreboard:
         )
 
     def chosen(self, selection: str) -> Key:
-        """Return the best row, or the sparsest row close to it."""
+        """Return the row of the trade; of scored folds, the sparsest row close to the best."""
         best = self.best()
-        if selection == "best":
-            return best
+        if self.valued(best):
+            price = PRICES[selection]
+            known = (key for key in self.rows() if np.isfinite(self.worth(key)))
+            return min(
+                known, key=lambda key: (-round(self.net(key, price), 12), *self._sparsity(key))
+            )
         near = (
             key
             for key in self.rows()
             if np.isfinite(self.worth(key)) and self.close(key, best, ERRORS[selection])
         )
         return min(near, key=self._sparsity, default=best)
+
+    def valued(self, key: Key) -> bool:
+        """Whether held-out rows have values, one by one."""
+        return self._samples(key) is not None
+
+    def size(self, key: Key) -> float:
+        """Return the mean number of features, with terms beyond the first four of a question."""
+        return self.mean(key, "n_features") + self.mean(key, "long_terms")
+
+    def net(self, key: Key, price: float) -> float:
+        """Return what rows are chosen by: ``worth`` less the price of the size."""
+        return self.worth(key) - price * self.unit * self.size(key)
 
     def close(self, key: Key, best: Key, errors: float = 1.0) -> bool:
         """Whether a row is worse than the best by at most ``errors`` standard errors."""
@@ -209,31 +240,31 @@ class Scoreboard:
         error = errors * spread / np.sqrt(known.sum())
         return bool(np.mean(gaps[known]) <= error + 1e-12)
 
-    def hopeful(self, candidate: Candidate, n_folds: int, errors: float = 1.0) -> bool:
-        """Whether a candidate, judged on the first folds, is within ``errors`` of the best there.
+    def hopeful(self, candidate: Candidate, n_folds: int, price: float = 0.0) -> bool:
+        """Whether a candidate, judged on the first folds, is within one error of the best there.
 
         It is compared at its own best strength with the best row of all; both are judged on the
-        samples of these folds alone.
+        samples of these folds alone, less the ``price`` of their sizes.
         """
         here = [key for key in self.folds if key[0] == candidate]
         known = self.rows()
         if not here or not known or here[0] in known:
             return True
-        best = self._first(self.best(known), n_folds)
-        ours = [self._first(key, n_folds) for key in here]
+        best = self._first(max(known, key=lambda key: self.net(key, price)), n_folds, price)
+        ours = [self._first(key, n_folds, price) for key in here]
         if best is None or any(one is None or len(one[0]) != len(best[0]) for one in ours):
             return True
         top = max((one for one in ours if one), key=lambda one: np.average(one[0], weights=one[1]))
-        return _near(best[0] - top[0], best[1], errors)
+        return _near(best[0] - top[0], best[1])
 
-    def _first(self, key: Key, n_folds: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return values and weights of the held-out rows of the first folds."""
+    def _first(self, key: Key, n_folds: int, price: float) -> tuple[FloatArray, FloatArray] | None:
+        """Return values, less the price of the size, and weights of rows of the first folds."""
         parts = [self.folds[key][f].samples for f in range(n_folds) if f in self.folds[key]]
         if len(parts) < n_folds or any(one is None for one in parts):
             return None
         known = [one for one in parts if one is not None]
         values, weights = (np.concatenate([one[i] for one in known]) for i in (0, 1))
-        return values, weights
+        return values - price * self.unit * self.size(key), weights
 
     def leaders(self, count: int) -> list[Candidate]:
         """Return up to ``count`` candidates whose best rows are within one error of the best."""
@@ -259,9 +290,9 @@ class Scoreboard:
 
     def _size(self, key: Key) -> tuple[float, ...]:
         depth = key[0].depth
-        if self._samples(key) is not None:  # saturated branches do not count
+        if self.valued(key):  # saturated branches do not count
             return (
-                np.rint(self.mean(key, "n_features") + self.mean(key, "long_terms")),
+                np.rint(self.size(key)),
                 np.rint(self.mean(key, "n_coefficients")),
                 -round(self.worth(key), 12),
                 depth,
@@ -275,8 +306,12 @@ class Scoreboard:
             key[1],
         )
 
-    def table(self) -> dict[str, Any]:
-        """``cv_results_``: a column per array, a row per candidate and strength."""
+    def table(self, selection: str = "best") -> dict[str, Any]:
+        """``cv_results_``: a column per array, a row per candidate and strength.
+
+        Where held-out rows have values, trees are compared by ``mean_test_log_loss``, and
+        ``selection`` takes the one with the lowest ``priced_log_loss``.
+        """
         keys = list(self.folds)
         table: dict[str, Any] = {
             f"param_{name}": np.array([getattr(key[0], name) for key in keys])
@@ -291,9 +326,10 @@ class Scoreboard:
         table["mean_test_score"] = np.where(np.isfinite(means), means, np.nan)
         known = [_numbers(row) for row in scores]
         table["std_test_score"] = np.array([np.std(row) if len(row) else np.nan for row in known])
-        losses = [[s.samples.log_loss for s in self.folds[k].values() if s.samples] for k in keys]
-        if any(losses):
-            table["mean_test_log_loss"] = np.array([np.mean(row or [np.nan]) for row in losses])
+        if keys and self.valued(keys[0]):
+            table["mean_test_log_loss"] = np.array([-self.worth(key) for key in keys])
+            price = PRICES[selection]
+            table["priced_log_loss"] = np.array([-self.net(key, price) for key in keys])
         for name in ("n_features", "n_coefficients"):
             table[f"mean_{name}"] = np.array([self.mean(key, name) for key in keys])
         table["mean_fit_time"] = np.array([self.mean(key, "seconds") for key in keys])
@@ -302,10 +338,10 @@ class Scoreboard:
         return table
 
 
-def _near(gaps: FloatArray, weights: FloatArray, errors: float) -> bool:
-    """Whether the mean gap is at most ``errors`` standard errors, and at most MOST_LOST."""
+def _near(gaps: FloatArray, weights: FloatArray, errors: float = 1.0) -> bool:
+    """Whether the mean gap is at most ``errors`` standard errors, and at most CLEAR."""
     mean, error = mean_and_error(gaps, weights)
-    return mean <= min(errors * error, MOST_LOST) + 1e-12
+    return mean <= min(errors * error, CLEAR) + 1e-12
 
 
 def _numbers(values: FloatArray) -> FloatArray:

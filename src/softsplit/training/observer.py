@@ -30,6 +30,13 @@ class Observer:
     def point_ended(self, problem: TrainingProblem, solution: Solution) -> None:
         """A problem of a path is solved."""
 
-    def candidate_judged(self, label: str, score: float, n_features: float) -> None:
-        """A candidate of a cross-validation has been judged: its best score, with how many
-        features."""
+    def candidate_judged(
+        self,
+        label: str,
+        score: float,
+        n_features: float,
+        log_loss: tuple[float, float] | None = None,
+    ) -> None:
+        """A candidate of a cross-validation has been judged: score of its best tree, with how many
+        features, and the log-loss if trees are compared by it, without and with the price of its
+        size."""

@@ -121,8 +121,17 @@ class ConsoleProgress(Observer):
             True,
         )
 
-    def candidate_judged(self, label: str, score: float, n_features: float) -> None:
-        self._print(f"{label}  score {score:.4f}  features {n_features:.1f}", False)
+    def candidate_judged(
+        self,
+        label: str,
+        score: float,
+        n_features: float,
+        log_loss: tuple[float, float] | None = None,
+    ) -> None:
+        told = (
+            "" if log_loss is None else "  log-loss {:.4f}, with its size {:.4f}".format(*log_loss)
+        )
+        self._print(f"{label}{told}  score {score:.4f}  features {n_features:.1f}", False)
 
     def _begin(self, stage: str, total: int) -> None:
         self._stage, self._done, self._total = stage, 0, total
