@@ -8,6 +8,8 @@ from math import exp
 
 import pandas as pd
 
+MILLISECOND, DAY = pd.Timedelta(1, "ms"), 86_400_000
+
 
 class PrintedTree:
     """The text of ``export_text``, read line by line.
@@ -25,6 +27,14 @@ class PrintedTree:
             for line in notes
             if ": unknown counts as " in line
         )
+        self.steps = {
+            name: {level: int(n) for n, level in (s.split(" ", 1) for s in steps.split(", "))}
+            for name, steps in (
+                re.match(r"(.*) counts as (0 .*)", line).groups()
+                for line in notes
+                if re.match(r".*[^:] counts as 0 ", line) and ": unknown counts as " not in line
+            )
+        }
         self.others = {
             name: levels.split(", ")
             for name, levels in (
@@ -103,13 +113,41 @@ class PrintedTree:
             return max(self.value(bent[1], row) - knot, Fraction(0))
         if bent := re.match(r"(min|max)\((.*), (\S+)\)$", name):
             return (min if bent[1] == "min" else max)(self.value(bent[2], row), Fraction(bent[3]))
-        cell = row[name]
+        if days := re.match(r"(.*) \(days since (\d{4}-\d\d-\d\d)\)$", name):
+            moment = self.moment(row[days[1]], self.imputed.get(days[1]))
+            return Fraction((moment - pd.Timestamp(days[2])) // MILLISECOND, DAY)
+        if order := re.match(r"(.*) \(0 .* to \d+ .*\)$", name):
+            cell = row[order[1]]
+            level = self.imputed[order[1]] if pd.isna(cell) else str(cell)
+            return Fraction(self.steps[order[1]][level])
+        cell = self.cell(name, row)
         return Fraction(self.imputed[name]) if pd.isna(cell) else Fraction(repr(float(cell)))
+
+    @staticmethod
+    def moment(cell: object, imputed: str | None) -> pd.Timestamp:
+        """A date, or the one that an unknown date counts as."""
+        return pd.Timestamp(imputed if pd.isna(cell) else cell)
+
+    @staticmethod
+    def cell(name: str, row: dict) -> object:
+        """The cell of a column, or what a clock or a calendar says of the date there."""
+        if name in row:
+            return row[name]
+        if between := re.match(r"(days|hours|minutes|seconds) from (.*) to (.*)$", name):
+            passed = pd.Timestamp(row[between[3]]) - pd.Timestamp(row[between[2]])
+            return None if pd.isna(passed) else passed / pd.Timedelta(1, between[1])
+        part, column = re.match(r"(hour|weekday|month|day of year) of (.*)$", name).groups()
+        if pd.isna(row[column]):
+            return None
+        date = pd.Timestamp(row[column])
+        if part in ("weekday", "month"):
+            return date.day_name() if part == "weekday" else date.month_name()
+        return date.hour if part == "hour" else date.day_of_year
 
     def statement(self, text: str, row: dict) -> bool:
         """Whether "job is nurse", "job is not nurse", "age is unknown", "ok is true" holds."""
         name, negated, level = re.match(r"(.*?) is (not )?(.*)$", text).groups()
-        cell = row[name]
+        cell = self.cell(name, row)
         if level in ("unknown", "known"):
             return bool(pd.isna(cell)) == (level == "unknown")
         if level in ("true", "false"):

@@ -19,7 +19,7 @@ LEVELS = ["nurse", "clerk", "cook", "pilot"]
 
 
 def made_table(seed: int, n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """Numbers, missing values, levels (some rare), truth values; noisy classes."""
+    """Numbers, missing values, levels (some rare, some ordered), truth values, dates; noise."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -28,14 +28,24 @@ def made_table(seed: int, n_rows: int, n_classes: int) -> tuple[pd.DataFrame, np
             "level": rng.normal(0, 1, n_rows),
             "job": rng.choice(LEVELS, n_rows, p=[0.4, 0.3, 0.27, 0.03]),
             "member": rng.random(n_rows) < 0.5,
+            "size": rng.choice(["S", "M", "L", "XL"], n_rows),
+            "joined": pd.Timestamp("2023-02-01 00:30")
+            + pd.to_timedelta(rng.integers(0, 700 * 24, n_rows), unit="h"),
         }
     )
+    X["left"] = X["joined"] + pd.to_timedelta(rng.integers(10, 900, n_rows), unit="min")
+    joined = X["joined"].dt
     score = np.log(X["income"]) + 0.04 * X["age"] + X["level"] + (X["job"] == "cook") - X["member"]
+    score = score + (joined.month > 8) + 1.0 * joined.day_of_week.isin([5, 6]) + joined.hour / 12
+    score = score + 0.5 * X["size"].map({"S": 0, "M": 1, "L": 2, "XL": 3})
+    score = score + (X["left"] - X["joined"]) / pd.Timedelta(8, "h")
     score = score + rng.logistic(0, 0.3, n_rows)
     y = np.array(["low", "mid", "high"])[np.digitize(score, np.quantile(score, [0.4, 0.75]))]
     y = np.where(y == "mid", "high", y) if n_classes == 2 else y
     X.loc[rng.random(n_rows) < 0.15, "age"] = np.nan
     X.loc[rng.random(n_rows) < 0.1, "job"] = None
+    X.loc[rng.random(n_rows) < 0.1, "joined"] = pd.NaT
+    X.loc[rng.random(n_rows) < 0.1, "size"] = None
     return X, y
 
 
@@ -44,6 +54,7 @@ def new_rows(seed: int) -> pd.DataFrame:
     X, _ = made_table(seed + 1000, 40, 3)
     X.loc[3, "job"] = "astronaut"
     X.loc[4, ["income", "age"]] = [1e7, 140.0]
+    X.loc[5, "joined"] = pd.Timestamp("2031-12-31 23:59:59.999")
     return X
 
 
@@ -65,6 +76,7 @@ def test_everything_that_is_shown_says_what_predict_says(
     tree = SoftTreeClassifier(
         depth=depth, n_starts=1, random_state=0, cost_matrix=costs,
         class_weight="balanced" if balanced else None,
+        feature_types={"joined": "date: days, hour, weekday, month", "left": "date since joined"},
     ).fit(X, y)  # fmt: skip
     asked = pd.concat([X.iloc[:40], new_rows(seed)], ignore_index=True)
     predicted, proba = tree.predict(asked), tree.predict_proba(asked)
@@ -81,11 +93,32 @@ def test_everything_that_is_shown_says_what_predict_says(
     assert_array_equal(loaded.predict(asked), predicted)
     assert_array_equal(loaded.predict_proba(asked), proba)
     assert export_text(loaded) == export_text(tree)
-    for i in (0, 7, 43, 44):
+    assert_allclose(_graph_proba(tree, asked), proba, atol=1e-9)
+    for i in (0, 7, 43, 44, 45):
         told = tree.explain(asked.iloc[[i]])
         assert told.label == predicted[i]
         assert told.leaf_label.split("   (")[0] == predicted[i]
         assert_allclose(list(told.probabilities.values()), proba[i], atol=1e-12)
+
+
+def _graph_proba(tree, asked):
+    """Probabilities of the ONNX graph; dates go in as days since 1970-01-01."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(
+        export_onnx(tree).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    columns = {}
+    for one in session.get_inputs():
+        column = asked[one.name]
+        if one.type == "tensor(string)":
+            values = column.map(lambda v: "" if pd.isna(v) else str(v)).to_numpy(dtype=object)
+        elif column.dtype.kind == "M":
+            values = ((column - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy(dtype=float)
+        else:
+            values = column.to_numpy(dtype=float)
+        columns[one.name] = values[:, None]
+    return session.run(["probabilities"], columns)[0]
 
 
 def _assert_same(tree, by_hand, predicted, proba):

@@ -62,7 +62,7 @@ def demo(
             echo(
                 f"accuracy on held-out rows: {100 * accuracy.value:.1f} % "
                 f"({100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}), "
-                f"{len(found.tree.selected_features_)} of {len(rows.coding.variables)} features"
+                f"{len(found.tree.selected_features_)} of {rows.coding.n_candidates} features"
             )
         echo(f"the report, to open in a browser:\n{visible(out.absolute())}")
     if found.interrupted or interrupted:

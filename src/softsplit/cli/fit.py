@@ -57,6 +57,7 @@ def fit(
     keep: options.Keep = None,
     categorical: options.Categorical = None,
     date: options.Date = None,
+    kind: options.Kind = None,
     groups: options.Groups = None,
     encoding: options.Encoding = None,
     depth: options.Depth = None,
@@ -108,7 +109,8 @@ def fit(
             data,
             target,
             dask,
-            {"drop": drop, "keep": keep, "categorical": categorical, "date": date},
+            {"drop": drop, "keep": keep, "category": categorical, "date": date},
+            kind,
             {
                 "depths": "auto" if depth is None else [depth],
                 "scales": "auto" if scale is None else [scale.value],
@@ -131,7 +133,7 @@ def fit(
         raise typer.Exit(cluster.exit_code(interrupted))
     table = read(data, encoding, quiet)
     rows = training_rows(
-        table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
+        table, target, quiet, kind, drop=drop, keep=keep, category=categorical, date=date
     )
     # Imported after the first message, since it takes seconds, and before training, so that Ctrl-C
     # cannot come between a trained tree and the import of what saves it.
@@ -246,7 +248,7 @@ def _show(
                 "rows": len(rows.y),
                 "dropped_rows": rows.dropped_rows,
                 "left_out": dict(rows.coding.left_out),
-                "features": len(rows.coding.variables),
+                "features": rows.coding.n_candidates,
                 "classes": [str(label) for label in tree.classes_],
                 "depth": int(np.log2(tree.leaf_classes_.shape[1])),
                 "selected_features": names,
@@ -272,7 +274,7 @@ def _show(
         facts |= figures_text(report_data)
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
-    facts["features used"] = f"{len(names)} of {len(rows.coding.variables)}"
+    facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
     if rows.dropped_rows:
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.provenance:

@@ -38,22 +38,22 @@ def read(source: str, encoding: str | None = None, quiet: bool = False) -> Table
 
 
 def training_rows(
-    table: Table, target: str, quiet: bool = False, **columns_by_kind: Sequence[str] | None
+    table: Table,
+    target: str,
+    quiet: bool = False,
+    kinds: Sequence[str] | None = None,
+    **columns_by_kind: Sequence[str] | None,
 ) -> LabelledRows:
     """Return the coded rows of a training table.
 
-    ``columns_by_kind`` are the lists of column names given for each kind (--drop, --date, ...).
+    ``kinds`` are the texts COLUMN=KIND of --kind, and ``columns_by_kind`` the lists of column names
+    given for each kind (--drop, --date, ...).
     """
-    from softsplit.data.learning import learn, split_names
+    from softsplit.data.learning import learn
     from softsplit.variables import ColumnsLeftOut
 
-    feature_types: dict[str, str] = {}
-    for kind, listed in columns_by_kind.items():
-        for name in split_names(listed or (), list(map(str, table.frame.columns))):
-            if feature_types.setdefault(name, kind) != kind:
-                raise ValueError(
-                    f"column {shown(name)} cannot be {feature_types[name]} and {kind} at once."
-                )
+    names = list(map(str, table.frame.columns))
+    feature_types = said_kinds(names, kinds, columns_by_kind)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ColumnsLeftOut)
         rows = learn(table, target, feature_types)
@@ -66,9 +66,37 @@ def training_rows(
             "used, fill the classes in to train on them."
         )
     if not quiet:
-        count, columns = len(rows.y), len(rows.coding.variables)
+        count, columns = len(rows.y), rows.coding.n_candidates
         say(f"{count:,} rows, {columns:,} variables; loading the solver")
     return rows
+
+
+def said_kinds(
+    names: Sequence[str],
+    kinds: Sequence[str] | None,
+    columns_by_kind: Mapping[str, Sequence[str] | None],
+) -> dict[str, str]:
+    """Return the kind of each column that some option names; ``names`` are all columns."""
+    from softsplit.data.learning import split_names
+
+    said = [
+        (name, kind)
+        for kind, listed in columns_by_kind.items()
+        for name in split_names(listed or (), names)
+    ]
+    for text in kinds or ():
+        fitting = [name for name in names if text.startswith(f"{name}=")]
+        if not fitting:
+            raise ValueError(
+                f"--kind {shown(text)} must be COLUMN=KIND, with a column of the table."
+            )
+        name = max(fitting, key=len)
+        said.append((name, text[len(name) + 1 :].strip()))
+    found: dict[str, str] = {}
+    for name, kind in said:
+        if found.setdefault(name, kind) != kind:
+            raise ValueError(f"column {shown(name)} cannot be {found[name]} and {kind} at once.")
+    return found
 
 
 def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]] | None:

@@ -104,6 +104,16 @@ Date = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="COLUMN=KIND",
+        help="What one column is: number, category, 'ordered: low < mid < high', 'date: hour, "
+        "weekday', 'date since OTHER', keep or drop; may be repeated.",
+        rich_help_panel=DATA,
+    ),
+]
 Groups = Annotated[
     list[str] | None,
     typer.Option(

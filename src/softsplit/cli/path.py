@@ -28,6 +28,7 @@ def path(
     keep: options.Keep = None,
     categorical: options.Categorical = None,
     date: options.Date = None,
+    kind: options.Kind = None,
     groups: options.Groups = None,
     encoding: options.Encoding = None,
     depth: Annotated[
@@ -60,7 +61,7 @@ def path(
     """
     table = read(data, encoding, quiet)
     rows = training_rows(
-        table, target, quiet, drop=drop, keep=keep, category=categorical, date=date
+        table, target, quiet, kind, drop=drop, keep=keep, category=categorical, date=date
     )
     from softsplit.estimators.classifier import SoftTreeClassifier
     from softsplit.formulations import formulation_of
@@ -91,7 +92,7 @@ def path(
     if as_json:
         print_json(lines)
     else:
-        _print(lines, len(rows.coding.variables))
+        _print(lines, rows.coding.n_candidates)
         if lines and lines[0]["fit"] is not None:
             given = re.sub(r"--strength \S+", "--strength STRENGTH", lines[0]["fit"])
             echo(f"\nthe tree of a line: softsplit fit {data} -t {shlex.quote(target)} {given}")

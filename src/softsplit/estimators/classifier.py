@@ -114,7 +114,8 @@ class SoftTreeClassifier(SoftTreeBase):
         changes of log-odds per standard deviation of a feature.
     feature_types : dict, optional
         Types of columns of a table, by name or position, that override what ``fit`` infers:
-        "number", "category", "date", "keep" for a column that it would drop (an identifier, free
+        "number", "category", "ordered" or "ordered: low < mid < high", "date", "date: hour,
+        weekday" or "date since signup", "keep" for a column that it would drop (an identifier, free
         text), or "drop". See docs/tables.md.
     groups : sequence of sequences or False, optional
         Columns of X, by names or positions, that are selected together: the global penalty counts

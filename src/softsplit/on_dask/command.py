@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
+from softsplit.cli.inputs import said_kinds
 from softsplit.cli.options import ON_THIS_MACHINE
 from softsplit.cli.outputs import write_text
 from softsplit.support.messages import shown
-
-KINDS = {"drop": "drop", "keep": "keep", "categorical": "category", "date": "date"}
-"""What columns are, by the options that name them."""
 
 
 def refuse(given: Mapping[str, Any]) -> None:
@@ -34,6 +32,7 @@ def fit_dask(
     target: str,
     address: str,
     columns: Mapping[str, Sequence[str] | None],
+    kinds: Sequence[str] | None,
     settings: Mapping[str, Any],
     *,
     model: Path | None,
@@ -41,7 +40,6 @@ def fit_dask(
     as_json: bool,
 ) -> bool:
     """Choose settings on a sample and train on all rows; whether Ctrl-C cut it short."""
-    from softsplit.data.learning import split_names
     from softsplit.estimators.base import CutShortWarning
     from softsplit.on_dask.classifiers import DaskSoftTreeClassifierCV, dask_needed
     from softsplit.persistence import dumps_model
@@ -54,11 +52,7 @@ def fit_dask(
             f"there is no column {shown(target)} in {data}; its columns are "
             f"{', '.join(shown(name, 20) for name in names[:8])}{', ...' if names[8:] else ''}."
         )
-    feature_types = {
-        name: KINDS[option]
-        for option, listed in columns.items()
-        for name in split_names(listed or (), names)
-    }
+    feature_types = said_kinds(names, kinds, columns)
     absent = [name for name in feature_types if name not in names]
     if absent:
         raise ValueError(f"there is no column {shown(absent[0])} in {data}.")

@@ -26,6 +26,8 @@ from softsplit.support.version import __version__
 from softsplit.tree.parameters import MAX_DEPTH, TreeParameters
 from softsplit.tree.scaling import SMALLEST_SPAN, Scaling, scaling_from
 from softsplit.variables import KINDS, Coding, Variable
+from softsplit.variables.dates import NAMES, UNITS, part_name
+from softsplit.variables.dates import PARTS as DATE_PARTS
 from softsplit.variables.variable import CATEGORY, DATE, DIGITS, NUMBER, ORDERED
 
 if TYPE_CHECKING:
@@ -519,7 +521,10 @@ def _read_costs(value: Any, where: str, n_classes: int) -> FloatArray:
 # --- the section "table": variables of which the features were made ------------------------------
 
 
-PARTS = ("levels", "other", "whole", "origin", "form", "classes", "shares", "rare", "knots")
+PARTS = (
+    "levels", "other", "whole", "origin", "form", "classes", "shares", "rare", "knots", "part",
+    "since", "since_form",
+)  # fmt: skip
 
 
 def written_table(coding: Coding | None, target: str | None) -> dict[str, Any]:
@@ -570,7 +575,7 @@ def read_table_section(value: Any) -> tuple[Coding | None, str | None]:
     listed = items(found["variables"], "table.variables")
     read = [_read_variable(v, f"table.variables[{i}]", names) for i, v in enumerate(listed)]
     places = tuple(place for place, _ in read)
-    if not places or len(set(places)) < len(places):
+    if not places or len({(place, v.part, v.since) for place, v in read}) < len(places):
         raise ModelFileError("table.variables of the model file must be distinct, at least one.")
     left_out = []
     for pair in items(found["left_out"], "table.left_out"):
@@ -589,14 +594,17 @@ def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int,
     levels = _texts(found.get("levels", []), f"{where}.levels")
     if len(set(levels)) < len(levels) or bool(levels) != (kind in (CATEGORY, ORDERED)):
         raise ModelFileError(f"{where}.levels of the model file do not fit its kind.")
-    if kind != DATE and ("origin" in found or "form" in found):
+    part, since = _read_part(found, where, kind, names)
+    if kind != DATE and ("origin" in found or ("form" in found and not part)):
         raise ModelFileError(f"{where} of the model file is no date.")
+    if part in NAMES and not set(levels) <= set(NAMES[part]):
+        raise ModelFileError(f"{where}.levels of the model file are no {part}s.")
     classes, shares = _read_shares(found, where, len(levels))
     middle = real(found["middle"], f"{where}.middle", -LIMITS.number, LIMITS.number)
     if levels and middle not in range(len(levels)):
         raise ModelFileError(f"{where}.middle of the model file is no level.")
     return place, Variable(
-        name=names[place],
+        name=part_name(part, names[place], since) if part else names[place],
         kind=kind,
         middle=middle,
         gaps=_truth(found["gaps"], f"{where}.gaps"),
@@ -609,7 +617,26 @@ def _read_variable(value: Any, where: str, names: tuple[str, ...]) -> tuple[int,
         classes=classes,
         shares=shares,
         rare=_read_rare(found.get("rare"), f"{where}.rare", bool(levels)),
+        part=part,
+        source=names[place] if part else "",
+        since=since,
+        since_form=text(found.get("since_form", ""), f"{where}.since_form"),
     )
+
+
+def _read_part(
+    found: dict[str, Any], where: str, kind: str, names: tuple[str, ...]
+) -> tuple[str, str]:
+    """Which part of a date a variable is, and the column since which time is counted."""
+    part = text(found.get("part", ""), f"{where}.part")
+    since = text(found.get("since", ""), f"{where}.since")
+    known = UNITS if since else DATE_PARTS[1:]
+    needed = CATEGORY if part in NAMES else NUMBER
+    if (part and (part not in known or kind != needed)) or (since and since not in names):
+        raise ModelFileError(f"{where}.part of the model file is no part of a date.")
+    if (since and not part) or ("since_form" in found and not since):
+        raise ModelFileError(f"{where}.since of the model file is of no part of a date.")
+    return part, since
 
 
 def _read_rare(value: Any, where: str, has_levels: bool) -> str | None:

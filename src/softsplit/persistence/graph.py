@@ -29,6 +29,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.output_files import write_file
 from softsplit.tree.scaling import FAR, QuantileScaling
 from softsplit.variables import Coding, Variable
+from softsplit.variables.dates import DAY_MILLISECONDS, HOUR, NAMES, UNITS, WEEKDAY, YEAR_DAY
 from softsplit.variables.variable import CATEGORY
 
 
@@ -72,12 +73,13 @@ def table_inputs(coding: Coding, used: Sequence[int]) -> list[Any]:
     """Descriptions of the inputs."""
     from onnx import TensorProto, helper
 
-    variables = [coding.variables[i] for i in used]
-    kinds = [TensorProto.STRING if v.levels else TensorProto.DOUBLE for v in variables]
-    return [
-        helper.make_tensor_value_info(v.name, kind, ["n", 1])
-        for v, kind in zip(variables, kinds, strict=True)
-    ]
+    kinds: dict[str, int] = {}
+    for variable in (coding.variables[i] for i in used):
+        texts = variable.levels and not variable.part
+        kinds[variable.column] = TensorProto.STRING if texts else TensorProto.DOUBLE
+        if variable.since:
+            kinds[variable.since] = TensorProto.DOUBLE
+    return [helper.make_tensor_value_info(name, kind, ["n", 1]) for name, kind in kinds.items()]
 
 
 def coded_table(graph: Nodes, coding: Coding, used: Sequence[int], matrix: str = "") -> str:
@@ -87,7 +89,7 @@ def coded_table(graph: Nodes, coding: Coding, used: Sequence[int], matrix: str =
     """
     blocks = []
     for i in used:
-        column = coding.variables[i].name
+        column = coding.variables[i].column
         if matrix:
             place = graph.constant(np.array([coding.places[i]], np.int64))
             column = graph.add("Gather", matrix, place, axis=1)
@@ -122,6 +124,8 @@ def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
 
 def _cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str | None]:
     """Numbers, gaps and strange levels of a column of the input, each (n, 1)."""
+    if variable.part:
+        return _part_cells(graph, variable, column)
     if not variable.levels:
         gap = graph.add("IsNaN", column)
         return graph.add("Sub", column, _double(graph, variable.origin)), gap, None
@@ -136,6 +140,86 @@ def _cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str
     number = _as_double(graph, placed)
     gap = graph.add("Equal", number, _double(graph, CODES.missing))
     return number, gap, graph.add("Equal", number, _double(graph, CODES.unknown_level))
+
+
+def _part_cells(graph: Nodes, variable: Variable, column: str) -> tuple[str, str, str | None]:
+    """As ``Variable.cells_of_days``, of a column of days since 1970-01-01."""
+    per_day = _double(graph, DAY_MILLISECONDS)
+    passed = graph.add("Round", graph.add("Mul", column, per_day))
+    if variable.since:
+        earlier = graph.add("Round", graph.add("Mul", variable.since, per_day))
+        per_unit = _double(graph, DAY_MILLISECONDS / UNITS[variable.part])
+        number = graph.add("Div", graph.add("Sub", passed, earlier), per_unit)
+        return number, graph.add("IsNaN", number), None
+    gap = graph.add("IsNaN", column)
+    calendar = _Calendar(graph)
+    whole = calendar.whole(passed, DAY_MILLISECONDS)
+    if variable.part == HOUR:
+        rest = calendar.rest(passed, DAY_MILLISECONDS)
+        return calendar.whole(rest, DAY_MILLISECONDS / 24), gap, None
+    if variable.part == YEAR_DAY:
+        return calendar.day_of_year(whole), gap, None
+    found = calendar.weekday(whole) if variable.part == WEEKDAY else calendar.month(whole)
+    names = NAMES[variable.part]
+    places = {level: float(i) for i, level in enumerate(variable.levels)}
+    table = graph.constant(np.array([places.get(n, CODES.unknown_level) for n in names]))
+    known = graph.add("Where", gap, _double(graph, 0.0), found)
+    placed = graph.add("Gather", table, graph.add("Cast", known, to=_type("INT64")), axis=0)
+    number = graph.add("Where", gap, _double(graph, CODES.missing), placed)
+    return number, gap, graph.add("Equal", number, _double(graph, CODES.unknown_level))
+
+
+class _Calendar:
+    """The Gregorian calendar by whole numbers, of days since 1970-01-01 (Hinnant, 2013).
+
+    Years begin in March, so that the day of a leap year comes last; 400 years have 146,097 days.
+    """
+
+    def __init__(self, graph: Nodes) -> None:
+        self.graph = graph
+
+    def plus(self, a: str, b: float | str, sign: str = "Add") -> str:
+        return self.graph.add(sign, a, b if isinstance(b, str) else _double(self.graph, b))
+
+    def whole(self, a: str, size: float) -> str:
+        """How often ``size`` fits into a."""
+        return self.graph.add("Floor", self.plus(a, size, "Div"))
+
+    def rest(self, a: str, size: float) -> str:
+        """What is left then."""
+        return self.plus(a, self.plus(self.whole(a, size), size, "Mul"), "Sub")
+
+    def weekday(self, days: str) -> str:
+        """0 for Monday; 1970-01-01 was a Thursday."""
+        return self.rest(self.plus(days, 3.0), 7.0)
+
+    def _in_march_years(self, days: str) -> tuple[str, str]:
+        """Years since a March 1 of a year divisible by 400, and days since the last March 1."""
+        day = self.rest(self.plus(days, 719_468.0), 146_097.0)
+        leap = self.plus(self.whole(day, 1_460.0), self.whole(day, 36_524.0), "Sub")
+        leap = self.plus(leap, self.whole(day, 146_096.0))
+        year = self.whole(self.plus(day, leap, "Sub"), 365.0)
+        before = self.plus(self.plus(year, 365.0, "Mul"), self.whole(year, 4.0))
+        before = self.plus(before, self.whole(year, 100.0), "Sub")
+        return year, self.plus(day, before, "Sub")
+
+    def month(self, days: str) -> str:
+        """0 for January."""
+        _, day = self._in_march_years(days)
+        march = self.whole(self.plus(self.plus(day, 5.0, "Mul"), 2.0), 153.0)
+        return self.rest(self.plus(march, 2.0), 12.0)
+
+    def day_of_year(self, days: str) -> str:
+        """1 for January 1."""
+        year, day = self._in_march_years(days)
+        zero = _double(self.graph, 0.0)
+        leap = self.graph.add("Equal", self.rest(year, 4.0), zero)
+        century = self.graph.add("Equal", self.rest(year, 100.0), zero)
+        century = self.graph.add("And", century, self.plus(year, 0.5, "Greater"))
+        leap = self.graph.add("And", leap, self.graph.add("Not", century))
+        later = self.plus(self.plus(day, 60.0), _as_double(self.graph, leap))
+        new_year = self.plus(day, 306.0, "Less")
+        return self.graph.add("Where", new_year, later, self.plus(day, 305.0, "Sub"))
 
 
 def _indicators(graph: Nodes, variable: Variable, number: str, gap: str, strange: str) -> list[str]:

@@ -22,7 +22,9 @@ A number that bends moves with its hinges: between its knots all gates are monot
 the search goes from one knot to the next.
 
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
-category of a table changes to each of its other levels; a gap is filled with its middle first.
+category of a table changes to each of its other levels; a gap is filled with its middle first. A
+date of which the tree uses several parts moves as a whole, by days, and by hours if it uses the
+hour; one part that is used alone, such as the month, changes by itself.
 
 Where no single feature can do it, a change of two together is looked for. Each feature in use has
 some values within its training range: levels, whole numbers, or ``grid`` parts of the range; every
@@ -51,7 +53,8 @@ from softsplit.tree.routing import gate_probabilities
 from softsplit.tree.scaling import scaled_rows
 from softsplit.variables import Cells
 from softsplit.variables.curves import hinges, slopes
-from softsplit.variables.variable import CATEGORY
+from softsplit.variables.dates import HOUR, UNITS
+from softsplit.variables.variable import CATEGORY, DATE
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ def class_changes(
     current = int(model.predict_index(x[None, :])[0])
     written = [float(value) for value in x] if written is None else written
     found, undecided = [], []
-    for i in in_use(model):
+    for i in moving(model):
         name = model.feature_names[i] if model.coding is None else model.coding.variables[i].name
         try:
             change = change_along(model, x, i, current, written[i])
@@ -185,6 +188,45 @@ def in_use(model: TreeModel) -> list[int]:
     return np.unique(features if model.coding is None else model.coding.homes[features]).tolist()
 
 
+def moving(model: TreeModel) -> list[int]:
+    """Features, or variables, that can change: those in use, and for parts of a date the date."""
+    if model.coding is None:
+        return in_use(model)
+    return sorted({_mover(model, i) for i in in_use(model)})
+
+
+def _mover(model: TreeModel, i: int) -> int:
+    """The variable that moves where ``i`` is to change: the date, if several parts are in use."""
+    assert model.coding is not None
+    siblings = model.coding.siblings([i])
+    date = next((j for j in siblings if model.coding.variables[j].kind == DATE), i)
+    return date if len(moved_with(model, date)) > 1 else i
+
+
+def moved_with(model: TreeModel, i: int) -> list[int]:
+    """Variables that change when ``i`` does: itself, or all that is in use of a date.
+
+    These are the parts of a date, and times that count from it.
+    """
+    assert model.coding is not None
+    variables, place = model.coding.variables, model.coding.places[i]
+    if variables[i].kind != DATE:
+        return [i]
+    of_date = [
+        j
+        for j in in_use(model)
+        if model.coding.places[j] == place or variables[j].since == variables[i].name
+    ]
+    return of_date if len(of_date) > 1 else [i]
+
+
+def _columns_with(model: TreeModel, i: int) -> NDArray[np.intp]:
+    """The columns that change when feature, or variable, i does."""
+    if model.coding is None:
+        return np.array([i])
+    return np.concatenate([model.coding.columns_of(j) for j in moved_with(model, i)])
+
+
 def change_along(
     model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
 ) -> Moved | None:
@@ -194,6 +236,8 @@ def change_along(
     columns, variable = model.coding.columns_of(i), model.coding.variables[i]
     if variable.kind == CATEGORY:
         return _other_level(model, x, i, current, written)
+    if len(moved_with(model, i)) > 1:
+        return _other_date(model, x, i, current, written)
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
@@ -251,6 +295,74 @@ def _other_level(
         label=model.labels[int(predicted[best])],
     )
     return change, rows[best]
+
+
+def _other_date(
+    model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
+) -> Moved | None:
+    """The nearest date at which the class is another, with all parts of it that are in use."""
+    assert model.coding is not None
+    variable, j = model.coding.variables[i], model.coding.firsts[i]
+    low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    start, steps = float(x[j]), 1
+    parts = {model.coding.variables[n].part for n in moved_with(model, i)}
+    if HOUR in parts and 24 * (high - low) <= OPTIONS.most_steps:
+        steps = 24
+    ends = np.ceil((low - start) * steps), np.floor((high - start) * steps)
+    if not -OPTIONS.most_steps < ends[0] <= ends[1] < OPTIONS.most_steps:
+        return None
+    values = start + np.arange(ends[0], ends[1] + 1) / steps
+    values = values[np.argsort(np.abs(values - start), kind="stable")]
+    size = 4096
+    for begin in range(0, len(values), size):
+        rows = _at_dates(model, x, i, values[begin : begin + size])
+        predicted = model.predict_index(rows)
+        changed = (predicted != current) & _possible(model, rows, i)
+        if np.any(changed):
+            at = int(np.argmax(changed))
+            value = float(values[begin + at])
+            change = Change(
+                feature=model.coding.places[i],
+                name=variable.name,
+                value=written,
+                new_value=variable.display(value),
+                share_of_range=finite(abs(value - start) / (high - low)) if high > low else 0.0,
+                label=model.labels[int(predicted[at])],
+            )
+            return change, rows[at]
+    return None
+
+
+def _possible(model: TreeModel, rows: FloatArray, i: int) -> NDArray[np.bool_]:
+    """Whether times between the date and others are within their training ranges."""
+    assert model.coding is not None
+    times = [n for n in moved_with(model, i) if model.coding.variables[n].since]
+    columns = [model.coding.firsts[n] for n in times]
+    inside = (rows >= model.summary.low) & (rows <= model.summary.high)
+    return np.asarray(np.all(inside[:, columns], axis=1))
+
+
+def _at_dates(model: TreeModel, x: FloatArray, i: int, values: FloatArray) -> FloatArray:
+    """The row at other dates, in days since the origin, (n_values, n_features)."""
+    coding = model.coding
+    assert coding is not None
+    origin, start = coding.variables[i].origin, float(x[coding.firsts[i]])
+    none = np.zeros(len(values), dtype=bool)
+    rows = np.repeat(x[None, :], len(values), axis=0)
+    for n in moved_with(model, i):
+        variable, columns = coding.variables[n], coding.columns_of(n)
+        if variable.since:
+            if variable.gaps and x[columns[-1]] == 1.0:
+                continue  # the other date is unknown
+            later = 1.0 if coding.places[n] == coding.places[i] else -1.0
+            passed = x[columns[0]] + later * (values - start) * UNITS[variable.part]
+            cells = Cells(passed, none, none)
+        elif n == i:
+            cells = Cells(values, none, none)
+        else:
+            cells = variable.cells_of_days(values + origin)
+        rows[:, columns] = variable.coded(cells)
+    return rows
 
 
 def _nearest(model: TreeModel, x: FloatArray, along: _Number, current: int) -> float | None:
@@ -561,6 +673,8 @@ def _nearest_pair(model: TreeModel, x: FloatArray) -> tuple[FloatArray, tuple[in
     least, best = np.inf, None
     for pair in combinations(moves, 2):
         one, other = moves[pair[0]], moves[pair[1]]
+        if np.intersect1d(one.columns, other.columns).size:
+            continue  # two dates, and the time between them
         rows = np.repeat(x[None, :], len(one.far) * len(other.far), axis=0)
         rows[:, one.columns] = np.repeat(one.values, len(other.far), axis=0)
         rows[:, other.columns] = np.tile(other.values, (len(one.far), 1))
@@ -579,11 +693,13 @@ def _weightiest(model: TreeModel) -> list[int]:
         largest = np.zeros(len(model.coding.variables))
         np.maximum.at(largest, model.coding.homes, sizes)
         sizes = largest
-    return sorted(sorted(in_use(model), key=lambda i: (-sizes[i], i))[: OPTIONS.most_features])
+        for i in moving(model):
+            sizes[i] = max(sizes[n] for n in moved_with(model, i))
+    return sorted(sorted(moving(model), key=lambda i: (-sizes[i], i))[: OPTIONS.most_features])
 
 
 def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
-    columns = np.array([i]) if model.coding is None else model.coding.columns_of(i)
+    columns = _columns_with(model, i)
     variable = None if model.coding is None else model.coding.variables[i]
     if variable is not None and variable.kind == CATEGORY:
         places = np.arange(len(variable.levels) + variable.other, dtype=float)
@@ -592,8 +708,17 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
         values = variable.coded(Cells(places, np.zeros_like(strange), strange))
         same = np.all(np.abs(values - x[columns]) < 1e-9, axis=1)
         return TriedValues(columns, values, np.where(same, 0.0, 1.0))
-    j = int(columns[0])
+    j = i if model.coding is None else model.coding.firsts[i]
     low, high = float(model.summary.low[j]), float(model.summary.high[j])
+    span = high - low if high > low else 1.0
+    if model.coding is not None and len(moved_with(model, i)) > 1:
+        start = float(x[j])
+        ends = np.ceil(low - start), np.floor(high - start)
+        days = np.unique(np.rint(np.linspace(*ends, OPTIONS.grid + 1)))
+        rows = _at_dates(model, x, i, start + days)
+        days = np.where(_possible(model, rows, i), days, np.inf)
+        values = rows[:, columns]
+        return TriedValues(columns, values, np.abs(days) / span)
     if model.summary.kinds[j] == BINARY:
         tried = np.array([0.0, 1.0])
     elif model.summary.kinds[j] == INTEGER:
@@ -603,7 +728,6 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
     along = _Number.of(model, i)
     values = np.zeros((len(tried), len(columns)))  # known, where there is an indicator
     values[:, : 1 + 2 * len(along.knots)] = along.coded(tried)
-    span = high - low if high > low else 1.0
     return TriedValues(columns, values, np.abs(tried - float(x[j])) / span)
 
 
@@ -618,7 +742,7 @@ def _followed_back(
     current = int(model.predict_index(x[None, :])[0])
     found: dict[int, Change] = {}
     for i in pair:
-        columns = np.array([i]) if model.coding is None else model.coding.columns_of(i)
+        columns = _columns_with(model, i)
         begun = row.copy()
         begun[columns] = x[columns]  # as it was, the other one moved
         try:

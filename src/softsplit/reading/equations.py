@@ -24,6 +24,7 @@ import numpy as np
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
+from softsplit.variables.variable import ORDERED
 
 LARGEST = 1e308
 """What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
@@ -300,7 +301,7 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     predicted, if not as the most probable one."""
-    return [*_gap_notes(model), *_other_notes(model), *decision_notes(model)]
+    return [*_gap_notes(model), *_order_notes(model), *_other_notes(model), *decision_notes(model)]
 
 
 def decision_notes(model: TreeModel) -> list[str]:
@@ -328,6 +329,19 @@ def _gap_notes(model: TreeModel) -> list[str]:
     used = [model.coding.variables[i] for i in model.selected_variables]
     noted = [variable for variable in used if variable.gaps and not variable.own_gap_level]
     return [f"{visible(v.name)}: unknown counts as {v.display_imputed}" for v in noted]
+
+
+def _order_notes(model: TreeModel) -> list[str]:
+    """Which number stands for which level of a variable with an order."""
+    if model.coding is None:
+        return []
+    used = [model.coding.variables[i] for i in model.selected_variables]
+    notes = []
+    for variable in used:
+        if variable.kind == ORDERED and len(variable.levels) > 2:
+            steps = ", ".join(f"{i} {visible(level)}" for i, level in enumerate(variable.levels))
+            notes.append(f"{visible(variable.name)} counts as {steps}")
+    return notes
 
 
 def _other_notes(model: TreeModel) -> list[str]:

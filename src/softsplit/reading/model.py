@@ -127,7 +127,9 @@ class TreeModel:
     def selected_columns(self) -> NDArray[np.intp]:
         """Indices of the columns of the table that are in use."""
         used = self.selected_variables
-        return used if self.coding is None else np.array(self.coding.places, dtype=np.intp)[used]
+        if self.coding is None:
+            return used
+        return np.unique(np.array(self.coding.places, dtype=np.intp)[used])
 
     @property
     def column_importances(self) -> FloatArray | None:

@@ -166,13 +166,23 @@ def _features(parent: ET.Element, data: ReportData, point: int) -> None:
 
 def _direction(model: TreeModel, place: int) -> str | None:
     """Which class higher values of a column of the table speak for; None if there is no such."""
-    columns = [place]
-    if model.coding is not None:
-        variable = model.coding.places.index(place)
-        columns = model.coding.columns_of(variable).tolist()
-        if model.coding.variables[variable].kind == CATEGORY:
-            return _level_directions(model, model.coding.variables[variable], columns)
-    label = direction(model, columns[0])
+    if model.coding is None:
+        return _number_direction(model, place)
+    used = [i for i in model.selected_variables.tolist() if model.coding.places[i] == place]
+    told = []
+    for i in used:
+        variable, columns = model.coding.variables[i], model.coding.columns_of(i).tolist()
+        if variable.kind == CATEGORY:
+            one = _level_directions(model, variable, columns)
+        else:
+            one = _number_direction(model, columns[0])
+        if one is not None:
+            told.append(f"{shortened(variable.name, 40)} {one}" if len(used) > 1 else one)
+    return "; ".join(told) or None
+
+
+def _number_direction(model: TreeModel, feature: int) -> str | None:
+    label = direction(model, feature)
     return None if label is None else f"(higher speaks for {shortened(label, 30)})"
 
 

@@ -192,8 +192,9 @@ def add_data(parent: ET.Element, data: ReportData) -> None:
 def _column_rows(data: ReportData) -> list[list[str]]:
     """Columns in the order of the table: what they are, what they hold, how often nothing."""
     coding = data.rows.coding
-    read = dict(zip(coding.places, data.rows.rows.cells, strict=True))
-    known = dict(zip(coding.places, coding.variables, strict=True))
+    known: dict[int, list[tuple[Variable, Cells]]] = {}
+    for i, place in enumerate(coding.places):
+        known.setdefault(place, []).append((coding.variables[i], data.rows.rows.cells[i]))
     reasons = dict(coding.left_out)
     rows = []
     for place, name in enumerate(coding.names):
@@ -202,8 +203,12 @@ def _column_rows(data: ReportData) -> list[list[str]]:
         if place not in known:
             rows.append([shortened(name, 60), "left out", reasons.get(name, ""), ""])
             continue
-        kind, said = _described(known[place], read[place])
-        rows.append([shortened(name, 60), kind, said, f"{int(read[place].gaps.sum()):,}"])
+        variable, cells = known[place][0]
+        kind, said = _described(variable, cells)
+        parts = [shortened(part.name, 60) for part, _ in known[place] if part.part]
+        if parts:  # of a date
+            kind, said = "dates", "; ".join([*([said] if not variable.part else []), *parts])
+        rows.append([shortened(name, 60), kind, said, f"{int(cells.gaps.sum()):,}"])
     return rows
 
 

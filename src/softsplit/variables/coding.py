@@ -23,9 +23,18 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
 from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
-from softsplit.variables.kinds import DROP, HINTS, KEEP, kind_of, learn_variable, needs_shares
+from softsplit.variables.dates import PARTS
+from softsplit.variables.kinds import (
+    DROP,
+    HINTS,
+    KEEP,
+    Hint,
+    kind_of,
+    learn_variables,
+    needs_shares,
+)
 from softsplit.variables.shares import Shared, fold_of_rows
-from softsplit.variables.variable import NUMBER, Cells, Variable
+from softsplit.variables.variable import DATE, NUMBER, ORDERED, Cells, DayReader, Variable
 
 
 class ColumnsLeftOut(UserWarning):
@@ -194,7 +203,7 @@ class Coding:
     def renamed(self, names: Sequence[str]) -> Coding:
         """Return the coding with other names for the columns of the table."""
         called = tuple(map(str, names))
-        pairs = zip(self.variables, self.places, strict=True)
+        pairs = zip(self.variables, self.places, strict=True)  # numbers all, see ``of_matrices``
         variables = tuple(replace(v, name=called[place]) for v, place in pairs)
         return replace(self, names=called, variables=variables)
 
@@ -285,11 +294,20 @@ class Coding:
         ``needed`` are the indices of variables that must be present (default: all); the others are
         coded as missing values.
         """
-        wanted = range(len(self.variables)) if needed is None else sorted(needed)
-        names, columns = table_columns(X, [self.places[i] for i in wanted])
-        found = self._found(names, columns, wanted)
+        wanted = range(len(self.variables)) if needed is None else self.siblings(needed)
+        others = {
+            i: self.names.index(self.variables[i].since) for i in wanted if self.variables[i].since
+        }
+        places = sorted({self.places[i] for i in wanted} | set(others.values()))
+        names, columns = table_columns(X, places)
+        found = self._found(names, columns, places)
         n_rows = n_rows_of(X, columns)
-        needed_cells = _call_for_each({i: (self.variables[i].cells, (found[i],)) for i in found})
+        days = DayReader()
+        calls = {
+            i: (self.variables[i].cells, (found[self.places[i]], found.get(others.get(i)), days))
+            for i in wanted
+        }
+        needed_cells = _call_for_each(calls)
         cells = [needed_cells.get(i, _all_missing(n_rows)) for i in range(len(self.variables))]
         blocks = [v.coded(c) for v, c in zip(self.variables, cells, strict=True)]
         X = np.hstack(blocks) if blocks else np.zeros((n_rows, 0))
@@ -306,19 +324,24 @@ class Coding:
             if variable.shares
         )
 
+    def siblings(self, variables: Collection[int]) -> list[int]:
+        """Return variables with all other parts of their columns: those of a date."""
+        places = {self.places[i] for i in variables}
+        return [i for i, place in enumerate(self.places) if place in places]
+
     def _found(
-        self, names: list[str] | None, columns: list[pd.Series], wanted: Collection[int]
-    ) -> dict[int, pd.Series]:
-        """Return the columns of the ``wanted`` variables; one error names all absent ones."""
+        self, names: list[str] | None, columns: list[pd.Series], places: Sequence[int]
+    ) -> dict[int | None, pd.Series]:
+        """Return the columns at ``places`` of the table; one error names all absent ones."""
         if names is None or not self.named:
             if len(columns) != len(self.names):
                 raise ValueError(
                     f"X has {len(columns)} features, but the tree is expecting {len(self.names)} "
                     "features as input."
                 )
-            return {i: columns[self.places[i]].rename(self.variables[i].name) for i in wanted}
+            return {j: columns[j].rename(self.names[j]) for j in places}
         at = {name: j for j, name in enumerate(names)}
-        absent = [self.variables[i].name for i in wanted if self.variables[i].name not in at]
+        absent = [self.names[j] for j in places if self.names[j] not in at]
         if absent:
             close = get_close_matches(absent[0], names, n=1)
             hint = f"did you mean {shown(close[0])}?" if close and len(absent) == 1 else ""
@@ -327,7 +350,7 @@ class Coding:
             listed = listed_columns([shown(name, 24) for name in absent])
             hint = hint or "give a table with the columns that the tree was trained on."
             raise ValueError(f"{which} {listed} {verb} missing; {hint}")
-        return {i: columns[at[self.variables[i].name]] for i in wanted}
+        return {j: columns[at[self.names[j]]] for j in places}
 
 
 def _call_for_each(
@@ -369,7 +392,8 @@ def learn(
     weight : array of shape (n_rows,)
         Sample weights. Rows of weight zero are coded but do not influence the coding.
     feature_types : mapping, optional
-        Kinds of columns, by name or position: "number", "category", "date", "keep" (the inferred
+        Kinds of columns, by name or position: "number", "category", "ordered" or "ordered: low <
+        mid < high", "date", "date: hour, weekday" or "date since signup", "keep" (the inferred
         kind, and the column is used even if it looks useless) or "drop".
     """
     names, columns = table_columns(X)
@@ -385,13 +409,14 @@ def learn(
         hints = {j: KEEP for j, column in enumerate(columns) if kind_of(column) == NUMBER}
     rows = weight / min(1.0, float(weight[weight > 0].mean()))
     named = [column.rename(name) for column, name in zip(columns, column_names, strict=True)]
+    by_name = dict(zip(column_names, named, strict=True))
     calls = {
-        j: (learn_variable, (column_names[j], named[j], rows, hints.get(j)))
+        j: (learn_variables, (column_names[j], named[j], rows, hints.get(j), by_name))
         for j in range(len(columns))
         if hints.get(j) != DROP
     }
     found = dict.fromkeys(range(len(columns)), DROP) | _call_for_each(calls)
-    seen = [(j, v) for j, v in found.items() if isinstance(v, Variable)]
+    seen = [(j, v) for j, made in found.items() if not isinstance(made, str) for v in made]
     left = [(column_names[j], why) for j, why in found.items() if isinstance(why, str)]
     unusable = [
         (column_names[j], why)
@@ -410,7 +435,8 @@ def learn(
         tuple(left),
         names is not None,
     )
-    cells = [v.cells(named[j]) for j, v in seen]
+    days = DayReader()
+    cells = [v.cells(named[j], by_name.get(v.since), days) for j, v in seen]
     return _with_shares(coding, cells, labels, classes, weight)
 
 
@@ -501,10 +527,10 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         )
     hints: dict[int, str] = {}
     for column, kind in feature_types.items():
-        if not isinstance(kind, str) or kind not in HINTS:
+        if Hint.of(kind) is None:
             raise ValueError(
                 f"feature_types says that column {shown(column)} is {shown(kind)}; choose "
-                f"{', '.join(HINTS[:-1])} or {HINTS[-1]}."
+                f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}."
             )
         if isinstance(column, str) and column in names:
             hints[names.index(column)] = kind
@@ -520,6 +546,15 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         listed = listed_columns([shown(c, 40) for c in unknown])
         raise ValueError(f"feature_types names {listed}, which is no column of X; {hint}")
     return hints
+
+
+def _more(kind: Any) -> str:
+    """Return what an order or the parts of a date look like, for a kind that begins so."""
+    if isinstance(kind, str) and kind.startswith(DATE):
+        return f", with parts as in 'date: hour, month' ({', '.join(PARTS)}, since a column)"
+    if isinstance(kind, str) and kind.startswith(ORDERED):
+        return ", with levels as in 'ordered: low < mid < high'"
+    return ""
 
 
 def column_groups(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,19 +26,75 @@ from softsplit.variables.contents import (
     truth_of,
 )
 from softsplit.variables.curves import Ordered
+from softsplit.variables.dates import (
+    DAYS,
+    NAMES,
+    PARTS,
+    part_name,
+    part_numbers,
+    time_between,
+    unit_of,
+    usual_parts,
+)
+from softsplit.variables.orders import calendar_order, natural_order
 from softsplit.variables.variable import (
     BOOLEAN,
     CATEGORY,
     DATE,
     NUMBER,
     ORDERED,
+    DayReader,
     Variable,
     checksums,
 )
 
 KEEP, DROP = "keep", "drop"
-HINTS = (NUMBER, CATEGORY, DATE, KEEP, DROP)
-"""Values of ``feature_types``."""
+HINTS = (NUMBER, CATEGORY, ORDERED, DATE, KEEP, DROP)
+"""Values of ``feature_types``; "ordered" and "date" may say more, see ``Hint``."""
+
+
+class Hint(NamedTuple):
+    """What the user says about a column.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``HINTS``.
+    levels : tuple of str
+        Of "ordered: low < mid < high": the levels in order. Empty: they have a natural order.
+    parts : tuple of str, optional
+        Of "date: hour, weekday": the parts of the date. None: those that its range gives.
+    since : str
+        Of "date since signup" and "date: days, since signup": the other column.
+    """
+
+    kind: str
+    levels: tuple[str, ...] = ()
+    parts: tuple[str, ...] | None = None
+    since: str = ""
+
+    @classmethod
+    def of(cls, said: Any) -> Hint | None:
+        """Read an entry of ``feature_types``; None if it is none."""
+        if not isinstance(said, str):
+            return None
+        kind, _, more = (part.strip() for part in said.partition(":"))
+        if said in HINTS:
+            return cls(said)
+        if kind == ORDERED:
+            between = " < " if " < " in more else "<"
+            levels = tuple(level.strip() for level in more.split(between))
+            good = len(levels) > 1 and all(levels) and len(set(levels)) == len(levels)
+            return cls(ORDERED, levels) if good else None
+        if match := re.fullmatch(rf"{DATE} since (.+)", said):
+            return cls(DATE, since=match[1].strip())
+        if kind != DATE:
+            return None
+        listed, _, since = (f", {more}").partition(", since ")
+        parts = tuple(part.strip() for part in listed.split(",") if part.strip())
+        if any(part not in PARTS for part in parts) or not (parts or since):
+            return None
+        return cls(DATE, parts=parts, since=since.strip())
 
 
 @dataclass(frozen=True)
@@ -103,38 +161,138 @@ def kind_of(column: pd.Series) -> str:
     return CATEGORY
 
 
-def learn_variable(
-    name: str, column: pd.Series, weight: FloatArray, hint: str | None
-) -> Variable | str:
-    """Return the variable of a column of the training table, or the reason why it is unusable.
+def learn_variables(
+    name: str,
+    column: pd.Series,
+    weight: FloatArray,
+    hint: str | None,
+    columns: Mapping[str, pd.Series],
+) -> tuple[Variable, ...] | str:
+    """Return the variables of a column of the training table, or the reason why it is unusable.
 
-    ``weight`` are the sample weights and ``hint`` is the user's entry of ``feature_types``. A
+    A column is one variable; a date may have several parts. ``weight`` are the sample weights,
+    ``hint`` is the user's entry of ``feature_types``, and ``columns`` are all columns by name. A
     category of many levels is returned without ``shares``, which depend on the classes of the rows.
     """
-    kind = kind_of(column) if hint in (None, KEEP) else str(hint)
+    said = None if hint is None else Hint.of(hint)
+    kind = kind_of(column) if said is None or said.kind == KEEP else said.kind
     if kind in (CATEGORY, ORDERED):
-        return _learn_levels(name, column, weight, hint, kind)
-    form = ""
-    if kind == DATE and column.dtype.kind != "M":
-        form = date_form(occurring(distinct(column)), name)
-    made = Variable(name, kind, form=form)
-    cells = made.cells(column)
+        made = _learn_levels(name, column, weight, said, kind)
+        return made if isinstance(made, str) else (made,)
+    form = _form(name, column) if kind == DATE else ""
+    days = DayReader()
+    cells = Variable(name, kind, form=form).cells(column, days=days)
     known = ~cells.gaps & (weight > 0)
     gaps = bool(np.any(cells.gaps & (weight > 0)))
     numbers = cells.numbers[known]
     if not len(numbers):
         return NO_VALUES
-    if hint is None:
+    if said is None:
         if np.all(numbers == numbers[0]) and not gaps:
             return CONSTANT
         if kind == NUMBER and not gaps and _looks_like_identifier(name, numbers):
             return IDENTIFIER
     if kind == BOOLEAN:
         middle = float(weight[known] @ numbers > weight[known].sum() / 2)
-        return Variable(name, kind, middle, gaps)
+        return (Variable(name, kind, middle, gaps),)
     origin = float(np.floor(numbers.min())) if kind == DATE else 0.0
     middle = _median(numbers, weight[known])
-    return Variable(name, kind, middle - origin, gaps, origin=origin, form=form)
+    whole = Variable(name, kind, middle - origin, gaps, origin=origin, form=form)
+    if kind == NUMBER:
+        return (whole,)
+    return _learn_parts(whole, column, weight, said or Hint(DATE), columns, days)
+
+
+def _form(name: str, column: pd.Series) -> str:
+    """Return the ``strptime`` format of a column of dates, "" for ISO 8601."""
+    return "" if column.dtype.kind == "M" else date_form(occurring(distinct(column)), name)
+
+
+def _learn_parts(
+    date: Variable,
+    column: pd.Series,
+    weight: FloatArray,
+    said: Hint,
+    columns: Mapping[str, pd.Series],
+    days: DayReader,
+) -> tuple[Variable, ...]:
+    """Return the parts of a date: those that the user names, or that its range gives."""
+    moments = days.read(column, date.form, date.name)
+    known = moments[~np.isnan(moments) & (weight > 0)]
+    parts = usual_parts(known) if said.parts is None else said.parts
+    made = [date] if DAYS in parts else []
+    for part in parts:
+        if part == DAYS:
+            continue
+        one = Variable(
+            part_name(part, date.name),
+            CATEGORY if part in NAMES else NUMBER,
+            gaps=date.gaps,
+            form=date.form,
+            part=part,
+            source=date.name,
+        )
+        numbers = part_numbers(part, moments)
+        if part not in NAMES:
+            made += _with_middle(one, numbers, weight)
+            continue
+        codes = np.where(np.isnan(numbers), -1, numbers).astype(np.intp)
+        names = pd.Series(np.array([*NAMES[part], None], dtype=object)[codes])
+        levels = _learn_levels(one.name, names, weight, Hint(KEEP), CATEGORY)
+        if isinstance(levels, Variable):
+            learned = {
+                f: getattr(levels, f) for f in ("middle", "levels", "other", "whole", "rare")
+            }
+            made.append(replace(one, **learned))
+    if said.since:
+        made += _learn_since(date, moments, weight, said.since, columns, days)
+    return tuple(made) or (date,)
+
+
+def _learn_since(
+    date: Variable,
+    moments: FloatArray,
+    weight: FloatArray,
+    since: str,
+    columns: Mapping[str, pd.Series],
+    days: DayReader,
+) -> list[Variable]:
+    """Return the time since another date, in a readable unit."""
+    if since not in columns or since == date.name:
+        raise ValueError(
+            f"feature_types asks for the time from column {shown(since)} to {shown(date.name)}, "
+            "but it is no other column of X; name a column of dates."
+        )
+    form = _form(since, columns[since])
+    passed = moments - days.read(columns[since], form, since)
+    known = passed[~np.isnan(passed) & (weight > 0)]
+    if not len(known):
+        raise ValueError(
+            f"no row has dates in both columns {shown(since)} and {shown(date.name)}; do not ask "
+            "for the time between them."
+        )
+    unit = unit_of(known)
+    one = Variable(
+        part_name(unit, date.name, since),
+        NUMBER,
+        gaps=bool(np.any(np.isnan(passed) & (weight > 0))),
+        form=date.form,
+        part=unit,
+        source=date.name,
+        since=since,
+        since_form=form,
+    )
+    numbers = time_between(moments, days.read(columns[since], form, since), unit)
+    return _with_middle(one, numbers, weight)
+
+
+def _with_middle(variable: Variable, numbers: FloatArray, weight: FloatArray) -> list[Variable]:
+    """Return a part of a date that is a number with its median; none if it has one value only."""
+    known = ~np.isnan(numbers) & (weight > 0)
+    values = numbers[known]
+    if np.all(values == values[0]):
+        return []
+    return [replace(variable, middle=_median(values, weight[known]))]
 
 
 def _median(numbers: FloatArray, weight: FloatArray) -> float:
@@ -163,7 +321,7 @@ def _named_as_identifier(name: str) -> bool:
 
 
 def _learn_levels(
-    name: str, column: pd.Series, weight: FloatArray, hint: str | None, kind: str
+    name: str, column: pd.Series, weight: FloatArray, said: Hint | None, kind: str
 ) -> Variable | str:
     content = distinct(column)
     codes, values = content
@@ -180,14 +338,16 @@ def _learn_levels(
     if len(counts) == 1 and not gaps:
         return CONSTANT  # also against the user's hint: there would be no column
     if kind == ORDERED:
-        ordered = tuple(text for text in texts if text in counts)
-        places = np.array([float(i) for i in range(len(ordered))])
-        middle = np.floor(_median(places, np.array([counts[text] for text in ordered])))
-        return Variable(name, ORDERED, float(middle), gaps, ordered, rare="")
+        ordered = _order(name, [text for text in texts if text in counts], column, said)
+        return _ordered(name, ordered, counts, gaps)
     rare = max(1, min(OPTIONS.rare_rows, int(total // 10)))
     kept = tuple(sorted(text for text, count in counts.items() if count >= rare))
-    if hint is None and (why := _reason_unusable(counts, kept, total, content)):
+    if said is None and (why := _reason_unusable(counts, kept, total, content)):
         return why
+    natural = natural_order(list(counts)) if said is None or said.kind == KEEP else None
+    if natural is not None:
+        return _ordered(name, natural, counts, gaps)
+    kept = calendar_order(kept) or kept
     if not kept:
         kept = tuple(sorted(sorted(counts), key=lambda text: -counts[text])[: OPTIONS.most_columns])
     middle = max(range(len(kept)), key=lambda i: counts[kept[i]])
@@ -203,6 +363,39 @@ def _learn_levels(
         whole=merged or len(kept) > 2,
         rare=checksums(rare_levels) if len(rare_levels) <= OPTIONS.most_rare else None,
     )
+
+
+def _ordered(
+    name: str, levels: tuple[str, ...], counts: Mapping[str, float], gaps: bool
+) -> Variable:
+    """Return a variable whose levels have an order."""
+    share = np.array([counts.get(text, 0.0) for text in levels])
+    middle = np.floor(_median(np.arange(float(len(levels))), share))
+    return Variable(name, ORDERED, float(middle), gaps, levels, rare="")
+
+
+def _order(name: str, levels: list[str], column: pd.Series, said: Hint | None) -> tuple[str, ...]:
+    """Return levels in order: of the user, of a pandas category, or the natural one."""
+    if said is not None and said.levels:
+        strange = [level for level in levels if level not in said.levels]
+        if strange:
+            raise ValueError(
+                f"column {shown(name)} holds {shown(strange[0])}, which its order "
+                f"{shown(' < '.join(said.levels))} does not name; add it to feature_types."
+            )
+        return said.levels
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        return tuple(levels)
+    numbers = [number_of(level) for level in levels]
+    if all(number is not None for number in numbers):
+        return tuple(sorted(levels, key=lambda level: number_of(level) or 0.0))
+    found = natural_order(levels) or calendar_order(levels)
+    if found is None:
+        raise ValueError(
+            f"column {shown(name)} has no order that is known; write it down, such as "
+            f"feature_types={{{name!r}: 'ordered: {levels[0]} < {levels[-1]}'}}."
+        )
+    return found
 
 
 def _reason_unusable(
@@ -241,9 +434,11 @@ def needs_shares(variable: Variable) -> bool:
 def column_facts(name: str, column: pd.Series, weight: FloatArray) -> tuple[str, int]:
     """Return a short description of a column and its number of missing values."""
     gaps = int(np.sum(distinct(column)[0] < 0))
-    found = learn_variable(name, column.rename(name), weight, None)
-    if isinstance(found, str):
-        return (found if found == NO_VALUES else f"{found}, left out of training"), gaps
-    words = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: "dates"}
+    made = learn_variables(name, column.rename(name), weight, None, {})
+    if isinstance(made, str):
+        return (made if made == NO_VALUES else f"{made}, left out of training"), gaps
+    found = made[0]
+    parts = "".join(f", {one.part}" for one in made[1:])
+    words = {NUMBER: "numbers", BOOLEAN: "true or false", DATE: f"dates{parts}"}
     levels = f"{len(found.levels)} levels" + (", in order" if found.kind == ORDERED else "")
     return words.get(found.kind, levels + (" and rare ones" if found.other else "")), gaps

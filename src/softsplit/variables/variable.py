@@ -5,6 +5,7 @@ number      the number, and two hinges for each of its knots     the median
 boolean     1 for true                                           the more frequent value
 ordered     the rank of its level, from 0                        the median rank
 date        days since the first day of the training table       the median day
+            (its other parts, ``dates``, are variables beside it, numbers and categories)
 category    one indicator per level; of two levels, the second   the most frequent level
             many levels: target encoding by class shares         the class shares of all rows
 
@@ -41,6 +42,7 @@ from softsplit.variables.contents import (
     truth_of,
 )
 from softsplit.variables.curves import hinge_names, hinges
+from softsplit.variables.dates import NAMES, part_numbers, time_between
 
 NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE = "number", "boolean", "ordered", "category", "date"
 KINDS = (NUMBER, BOOLEAN, ORDERED, CATEGORY, DATE)
@@ -107,6 +109,15 @@ class Variable:
         they are too many, or the variable has no levels.
     knots : tuple of float
         For numbers: the values at which the effect may bend, in ascending order (``curves``).
+    part : str
+        For a part of a date: which one (``dates.PARTS``), or the unit of the time since another
+        date.
+    source : str
+        For a part of a date: the column of the table that holds the date.
+    since : str
+        For the time since another date: the column that holds that date.
+    since_form : str
+        The ``strptime`` format of dates in that column, as ``form``.
     """
 
     name: str
@@ -122,6 +133,15 @@ class Variable:
     shares: tuple[tuple[float, ...], ...] = ()
     rare: str | None = None
     knots: tuple[float, ...] = ()
+    part: str = ""
+    source: str = ""
+    since: str = ""
+    since_form: str = ""
+
+    @property
+    def column(self) -> str:
+        """The column of the table that holds the variable."""
+        return self.source or self.name
 
     @property
     def shown_levels(self) -> tuple[str, ...]:
@@ -192,25 +212,47 @@ class Variable:
 
     # --- from tables to columns -------------------------------------------------------------------
 
-    def cells(self, column: pd.Series) -> Cells:
-        """Parse a column; raise ``ValueError`` with one sentence if its values do not fit."""
+    def cells(
+        self, column: pd.Series, other: pd.Series | None = None, days: DayReader | None = None
+    ) -> Cells:
+        """Parse a column; raise ``ValueError`` with one sentence if its values do not fit.
+
+        ``other`` is the column ``since``, and ``days`` remembers the dates of columns that several
+        variables read.
+        """
+        reader = DayReader() if days is None else days
+        if self.part:
+            found = reader.read(column, self.form, self.column)
+            earlier = None if other is None else reader.read(other, self.since_form, self.since)
+            return self.cells_of_days(found, earlier)
+        if self.kind == DATE:
+            numbers = reader.read(column, self.form, self.name)
+            return Cells(numbers - self.origin, np.isnan(numbers), np.zeros(len(numbers), bool))
         if self.levels:
             return self._level_cells(distinct(column))
         readings: dict[str, tuple[Callable[[Any], float | None], str]] = {
             NUMBER: (number_of, "numbers are"),
             BOOLEAN: (truth_of, "true or false is"),
-            DATE: (days_in(self.form), "dates are"),
         }
         reading, needed = readings[self.kind]
-        numbers = read(column, reading)
-        if numbers is None:
-            odd = next(v for v in occurring(distinct(column)) if reading(v) is None)
-            raise ValueError(
-                f"column {shown(self.name)} holds {shown(_plain(odd))} where {needed} needed."
-            )
-        if np.any(np.isinf(numbers)):
-            raise ValueError(f"column {shown(self.name)} holds infinity; replace it.")
-        return Cells(numbers - self.origin, np.isnan(numbers), np.zeros(len(numbers), dtype=bool))
+        numbers = _checked_numbers(column, reading, self.name, needed)
+        return Cells(numbers, np.isnan(numbers), np.zeros(len(numbers), dtype=bool))
+
+    def cells_of_days(self, days: FloatArray, earlier: FloatArray | None = None) -> Cells:
+        """Return the cells of a part of a date, from days since 1970-01-01.
+
+        ``earlier`` are the days of the column ``since``.
+        """
+        if self.since:
+            assert earlier is not None
+            numbers = time_between(days, earlier, self.part)
+        else:
+            numbers = part_numbers(self.part, days)
+        gaps = np.isnan(numbers)
+        if not self.levels:
+            return Cells(numbers, gaps, np.zeros(len(numbers), dtype=bool))
+        codes = np.where(gaps, -1, numbers).astype(np.intp)
+        return self._level_cells((codes, list(NAMES[self.part])))
 
     def _level_cells(self, content: Distinct) -> Cells:
         codes, values = content
@@ -305,6 +347,36 @@ class Variable:
         if self.kind == CATEGORY and self.whole and not self.shares:
             return f"{value} {found}: it counts as none of the levels"
         return f"{value} {found}: {taken}"
+
+
+class DayReader:
+    """Reads columns of dates as days since 1970-01-01, each column once."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, str], FloatArray] = {}
+
+    def read(self, column: pd.Series, form: str, name: str) -> FloatArray:
+        """Return the days of the column ``name``; raise ``ValueError`` if its cells are no dates.
+
+        ``form`` is the ``strptime`` format of dates that are not written as 2026-11-16.
+        """
+        if (name, form) not in self._read:
+            days = _checked_numbers(column, days_in(form), name, "dates are")
+            self._read[name, form] = days
+        return self._read[name, form]
+
+
+def _checked_numbers(
+    column: pd.Series, reading: Callable[[Any], float | None], name: str, needed: str
+) -> FloatArray:
+    """Return the numbers that ``reading`` makes of the cells; one sentence names a cell of none."""
+    numbers = read(column, reading)
+    if numbers is None:
+        odd = next(v for v in occurring(distinct(column)) if reading(v) is None)
+        raise ValueError(f"column {shown(name)} holds {shown(_plain(odd))} where {needed} needed.")
+    if np.any(np.isinf(numbers)):
+        raise ValueError(f"column {shown(name)} holds infinity; replace it.")
+    return numbers
 
 
 DIGITS = 8

@@ -1,0 +1,286 @@
+"""Parts of dates and texts with an order: learned, coded, explained, stored and read by hand."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from printed_card import PrintedCard
+from printed_tree import PrintedTree
+from softsplit import (
+    SoftTreeClassifier,
+    dumps_model,
+    export_onnx,
+    export_text,
+    loads_model,
+)
+from softsplit.variables import learn
+from softsplit.variables.dates import HOUR, MONTH, MONTHS, WEEKDAY, WEEKDAYS, YEAR_DAY, part_numbers
+from softsplit.variables.kinds import Hint
+from softsplit.variables.orders import natural_order
+
+SCHEMA = json.loads(files("softsplit.persistence").joinpath("model-1.schema.json").read_text())
+PARTS = {"pickup": "date: days, hour, weekday, month, day of year", "end": "date since pickup"}
+
+
+def trips(n_rows: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Late in the summer, on weekends, in the evening and after long trips."""
+    rng = np.random.default_rng(seed)
+    minutes = np.append([0, 730 * 1440 - 1], rng.integers(0, 730 * 1440, n_rows - 2))
+    pickup = pd.Series(pd.Timestamp("2023-01-01") + pd.to_timedelta(minutes, unit="min"))
+    length = rng.integers(5, 60, n_rows)
+    X = pd.DataFrame(
+        {
+            "pickup": pickup,
+            "end": pickup + pd.to_timedelta(length, unit="min"),
+            "size": rng.choice(["small", "medium", "large"], n_rows),
+            "fare": rng.normal(20, 5, n_rows).round(2),
+        }
+    )
+    score = 2.0 * pickup.dt.month.isin([6, 7, 8]) + 1.0 * (pickup.dt.day_of_week > 4)
+    score = score + pickup.dt.hour / 10 + length / 30 + 0.6 * (X["size"] == "large")
+    return X, np.where(score + rng.logistic(0, 0.3, n_rows) > 3.2, "late", "in time")
+
+
+@pytest.fixture(scope="module")
+def tree():
+    X, y = trips()
+    return SoftTreeClassifier(depth=2, n_starts=1, random_state=0, feature_types=PARTS).fit(X, y)
+
+
+def names_of(X, **feature_types):
+    labels = np.arange(len(X)) % 2
+    rows = learn(X, labels, np.array(["a", "b"]), np.ones(len(X)), feature_types or None)
+    return [variable.name for variable in rows.coding.variables]
+
+
+@given(st.lists(st.datetimes(pd.Timestamp("1890-01-01"), pd.Timestamp("2260-12-31")), min_size=1))
+def test_parts_are_those_of_the_calendar(moments):
+    dates = pd.Series(moments).astype("datetime64[us]").dt.floor("ms")
+    days = ((dates - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy()
+    assert_array_equal(part_numbers(HOUR, days), dates.dt.hour)
+    assert_array_equal(part_numbers(WEEKDAY, days), dates.dt.day_of_week)
+    assert_array_equal(part_numbers(MONTH, days), dates.dt.month - 1)
+    assert_array_equal(part_numbers(YEAR_DAY, days), dates.dt.day_of_year)
+
+
+def test_a_date_has_the_parts_that_its_rows_and_range_give():
+    X, _ = trips(1300)
+    whole = ["pickup", "hour of pickup", "weekday of pickup", "month of pickup"]
+    assert names_of(X[["pickup"]]) == whole
+    assert names_of(X[["pickup"]].iloc[:400]) == whole[:2]
+    assert names_of(X[["pickup"]].iloc[:100]) == whole[:1]
+    days = X[["pickup"]].apply(lambda column: column.dt.floor("D"))
+    assert names_of(days) == [whole[0], *whole[2:]]
+    spring = pd.DataFrame({"pickup": pd.date_range("2024-03-01", periods=1300, freq="h")})
+    assert names_of(spring) == whole[:3]
+    assert names_of(X[["pickup"]], pickup="date: month, hour") == [whole[3], whole[1]]
+    texts = X[["pickup"]].apply(lambda column: column.dt.strftime("%d.%m.%Y %H:%M"))
+    assert names_of(texts) == whole
+
+
+def test_time_between_two_dates_is_in_a_readable_unit():
+    X, _ = trips(100)
+    assert names_of(X[["pickup", "end"]], end="date: since pickup")[1:] == [
+        "minutes from pickup to end"
+    ]
+    X["end"] = X["pickup"] + pd.Timedelta(90, "D") * np.random.default_rng(0).random(100)
+    assert names_of(X[["pickup", "end"]], end="date since pickup")[-1] == "days from pickup to end"
+    with pytest.raises(ValueError, match="is no other column of X"):
+        names_of(X[["end"]], end="date since start")
+
+
+def test_a_date_is_one_feature(tree):
+    assert tree.n_features_in_ == 4
+    assert set(tree.selected_features_) <= {0, 1, 2, 3} and 0 in tree.selected_features_
+    used = {tree.coding_.variables[i].column for i in tree.tree_.selected_variables}
+    assert len(used) == len(tree.selected_features_)
+    assert_allclose(tree.feature_importances_.sum(), 1.0)
+
+
+def test_the_text_is_walked_by_hand_also_with_unknown_dates(tree):
+    X, _ = trips(60, seed=5)
+    X.loc[3, "pickup"], X.loc[4, "end"], X.loc[5, "size"] = pd.NaT, pd.NaT, "huge"
+    known = X.drop(index=[3, 4, 5])
+    printed = PrintedTree(export_text(tree))
+    said = [printed.class_of(row) for row in known.to_dict("records")]
+    assert said == tree.predict(known).tolist()
+    assert "was not seen in training" in str(tree.explain(X.iloc[[5]]))
+    assert "as in no training row" in str(tree.explain(X.iloc[[3]]))
+    assert len(tree.predict(X)) == 60
+
+
+def test_unknown_dates_of_training_count_as_the_text_says():
+    X, y = trips()
+    X.loc[::9, "pickup"] = pd.NaT
+    tree = SoftTreeClassifier(depth=1, n_starts=1, random_state=0, feature_types=PARTS).fit(X, y)
+    printed = PrintedTree(export_text(tree))
+    assert [printed.class_of(row) for row in X.to_dict("records")] == tree.predict(X).tolist()
+
+
+def test_changes_of_dates_are_dates(tree):
+    """A date of which several parts are in use moves as a whole: the changed row says so itself."""
+    X, y = trips()
+    types = {**PARTS, "end": "drop"}
+    without = SoftTreeClassifier(depth=2, n_starts=1, random_state=0, feature_types=types).fit(X, y)
+    assert _changed_dates(without) > 10
+    _changed_dates(tree)
+
+
+def _changed_dates(tree):
+    """How many changes of a date were made in the table itself, and gave the class they name."""
+    X, _ = trips(40, seed=9)
+    checked = 0
+    for i in range(len(X)):
+        for change in tree.explain(X.iloc[[i]]).changes:
+            if change.name not in ("pickup", "size", "fare"):
+                continue
+            row = X.iloc[[i]].copy()
+            row[change.name] = change.new_value
+            if change.name == "pickup":
+                row["pickup"] = pd.Timestamp(change.new_value)
+            assert tree.predict(row)[0] == change.label
+            checked += change.name == "pickup"
+    return checked
+
+
+def test_the_model_file_and_the_graph_know_parts(tree):
+    pytest.importorskip("onnxruntime")
+    import onnxruntime
+
+    document = json.loads(dumps_model(tree))
+    jsonschema.validate(document, SCHEMA)
+    loaded = loads_model(json.dumps(document))
+    X, _ = trips(80, seed=3)
+    X.loc[2, "pickup"] = pd.NaT
+    assert_array_equal(loaded.predict_proba(X), tree.predict_proba(X))
+    assert loaded.coding_ == tree.coding_
+    part = next(v for v in document["table"]["variables"] if v.get("part") == "month")
+    part["levels"][0] = "Brumaire"
+    with pytest.raises(ValueError, match="are no months"):
+        loads_model(json.dumps(document))
+    session = onnxruntime.InferenceSession(
+        export_onnx(tree).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    days = {
+        c: ((X[c] - pd.Timestamp(0)) / pd.Timedelta(1, "D")).to_numpy() for c in ("pickup", "end")
+    }
+    values = {
+        "size": X["size"].to_numpy(dtype=object),
+        "fare": X["fare"].to_numpy(),
+        **days,
+    }
+    asked = {one.name: values[one.name][:, None] for one in session.get_inputs()}
+    assert_allclose(session.run(["probabilities"], asked)[0], tree.predict_proba(X), atol=1e-9)
+
+
+def test_the_card_speaks_of_parts(tree):
+    X, y = trips()
+    card = tree.score_card(X, y)
+    printed = PrintedCard(str(card))
+    rows = [
+        {
+            **row,
+            "hour of pickup": row["pickup"].hour,
+            "weekday of pickup": row["pickup"].day_name(),
+            "month of pickup": row["pickup"].month_name(),
+            "day of year of pickup": row["pickup"].day_of_year,
+            "hour of end": row["end"].hour,
+            "minutes from pickup to end": (row["end"] - row["pickup"]) / pd.Timedelta(1, "min"),
+        }
+        for row in X.to_dict("records")
+    ]
+    assert [printed.class_of(row) for row in rows] == card.predict(X).tolist()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ["low", "mid", "high"],
+        ["Very Low", "low", "Medium", "high", "very-high"],
+        ["XS", "S", "M", "L", "XL", "2XL"],
+        ["S", "M", "L"],
+        ["poor", "fair", "good", "very good", "excellent"],
+        ["strongly disagree", "disagree", "neutral", "agree", "strongly agree"],
+        ["never", "rarely", "sometimes", "often", "always"],
+        ["1-2", "3-5", "6-10", "11+"],
+        ["<10", "10-20", "20-30", ">30"],
+        ["under 18", "18 to 29", "30 to 64", "65 or more"],
+        ["1st", "2nd", "3rd"],
+        ["2", "3", "4", "5more"],
+        ["< $1,000", "$1,000 - $5,000", "over $5,000"],
+    ],
+)
+def test_natural_orders_are_recognised(order):
+    shuffled = [order[i] for i in np.random.default_rng(0).permutation(len(order))]
+    assert natural_order(shuffled) == tuple(order)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["red", "green", "blue"],
+        ["M", "F", "X"],
+        ["low", "high"],
+        ["low", "high", "unknown"],
+        ["1a", "2b", "3c"],
+        ["1-5", "3-8", "9-10"],
+        ["01", "02", "03"],
+        ["Bern", "Lyon", "Oslo"],
+        list(MONTHS),
+        list(WEEKDAYS),
+        ["medium", "mid", "low"],
+    ],
+)
+def test_other_texts_have_no_order(levels):
+    assert natural_order(levels) is None
+
+
+def test_texts_with_an_order_are_one_column_and_the_text_says_their_numbers():
+    X, y = trips()
+    X["mood"] = np.random.default_rng(1).choice(["grim", "fine", "merry"], len(X))
+    types = {"mood": "ordered: grim < fine < merry", "pickup": "drop", "end": "drop"}
+    tree = SoftTreeClassifier(
+        depth=1, n_starts=1, feature_types=types, local_strength=0, global_strength=0
+    ).fit(X, y)
+    assert [v.levels for v in tree.coding_.variables if v.kind == "ordered"] == [
+        ("small", "medium", "large"), ("grim", "fine", "merry"),
+    ]  # fmt: skip
+    text = export_text(tree)
+    assert "size counts as 0 small, 1 medium, 2 large" in text
+    printed = PrintedTree(text)
+    assert [printed.class_of(row) for row in X.to_dict("records")] == tree.predict(X).tolist()
+    levels = SoftTreeClassifier(feature_types={"size": "category"}, n_starts=1).fit(X[["size"]], y)
+    assert levels.coding_.variables[0].kind == "category"
+    with pytest.raises(ValueError, match="which its order 'grim < fine' does not name"):
+        SoftTreeClassifier(feature_types={"mood": "ordered: grim < fine"}).fit(X, y)
+    with pytest.raises(ValueError, match="has no order that is known; write it down"):
+        SoftTreeClassifier(feature_types={"mood": "ordered"}).fit(X, y)
+    with pytest.raises(ValueError, match="with parts as in 'date: hour, month'"):
+        SoftTreeClassifier(feature_types={"pickup": "date: minute"}).fit(X, y)
+
+
+def test_months_as_text_stay_levels_in_the_order_of_the_calendar():
+    X = pd.DataFrame({"month": ["Mar", "Jan", "Feb", "Dec"] * 30})
+    rows = learn(X, np.arange(120) % 2, np.array(["a", "b"]), np.ones(120))
+    variable = rows.coding.variables[0]
+    assert (variable.kind, variable.levels) == ("category", ("Jan", "Feb", "Mar", "Dec"))
+    rows = learn(X, np.arange(120) % 2, np.array(["a", "b"]), np.ones(120), {"month": "ordered"})
+    assert rows.coding.variables[0].kind == "ordered"
+
+
+def test_hints_are_read():
+    assert Hint.of("date: hour, day of year, since sign, up") == Hint(
+        "date", parts=("hour", "day of year"), since="sign, up"
+    )
+    assert Hint.of("ordered: <10 < 10-20 < >20") == Hint("ordered", ("<10", "10-20", ">20"))
+    assert Hint.of("ordered:S<M<L") == Hint("ordered", ("S", "M", "L"))
+    assert Hint.of("date:") is None and Hint.of("ordered: a < a") is None and Hint.of(3) is None
