@@ -95,24 +95,24 @@ def test_hinges_are_what_their_names_say(X, knots):
     table = X.copy()
     table[::2, 1] = np.nan
     coded = coding.code(table)
-    known = {"a": X[:, 0], "max": np.maximum, "min": np.minimum}
+    known = {"a": X[:, 0], "max": np.maximum}
     for name, column in zip(coding.column_names[:-2], coded.X.T, strict=False):
         np.testing.assert_array_equal(column, eval(name, known))
-    assert coding.columns_of(0).tolist() == list(range(1 + 2 * len(knots)))
-    assert np.flatnonzero(coding.hinges).tolist() == list(range(1, 1 + 2 * len(knots)))
+    assert coding.columns_of(0).tolist() == list(range(1 + len(knots)))
+    assert np.flatnonzero(coding.hinges).tolist() == list(range(1, 1 + len(knots)))
     np.testing.assert_array_equal(coded.X[:, -1], np.isnan(table[:, 1]))
     plain = coded.coded_as(None)
     assert plain.X.shape[1] == 3 and not plain.coding.bends
     np.testing.assert_array_equal(plain.coded_as(coding).X, coded.X)
 
 
-@given(st.lists(st.floats(-5, 5), min_size=7, max_size=7), st.floats(-10, 10))
+@given(st.lists(st.floats(-5, 5), min_size=4, max_size=4), st.floats(-10, 10))
 def test_slopes_are_those_of_the_curve(coefficients, x):
     knots, step = (-1.0, 0.5, 2.0), 1e-3
     near = np.array([x, x + step])
     if np.searchsorted(knots, near[0]) == np.searchsorted(knots, near[1]):
         low, high = np.hstack([near[:, None], hinges(near, knots)]) @ np.array(coefficients)
-        rise = slopes(np.array(coefficients), knots)[np.searchsorted(knots, x)]
+        rise = slopes(np.array(coefficients))[np.searchsorted(knots, x)]
         assert abs((high - low) / step - rise) < 1e-6
 
 
@@ -145,7 +145,7 @@ def test_a_bend_is_found_and_counts_as_one_feature():
     assert bent.score(X, y) > 0.9 > straight.score(X, y) + 0.15
     assert bent.selected_features_.tolist() == [0] and len(bent.feature_importances_) == 2
     assert bent.feature_importances_[0] == pytest.approx(1.0)
-    assert "max(x0 - 5, 0)" in export_text(bent) or "min(x0, 5)" in export_text(bent)
+    assert "max(x0 - 5, 0)" in export_text(bent)
     named = export_text(bent, feature_names=["dose", "noise"])
     assert "dose" in named and "(x0" not in named
 
@@ -197,7 +197,7 @@ def test_missing_values_bend_too():
     assert tree.score(table, y) > 0.8
     middle = tree.coding_.variables[0].middle
     row = tree.coding_.code(table).X[0]
-    np.testing.assert_array_equal(row[1:3], hinges(np.array([middle]), (5.0,))[0])
+    np.testing.assert_array_equal(row[1:2], hinges(np.array([middle]), (5.0,))[0])
     # a matrix that had none in training counts them as the median
     plain = SoftTreeClassifier(**FAST).fit(X, y)
     gap, at_middle = X[:3].copy(), X[:3].copy()

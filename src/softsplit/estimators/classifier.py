@@ -132,7 +132,7 @@ class SoftTreeClassifier(SoftTreeBase):
         Most questions, which are branches that look at a column.
     curves : "auto", False or int, default="auto"
         Number of knots at which the effect of a number may bend: beside the column x a split may
-        weigh max(x - knot, 0) and min(x, knot). Knots are rounded quantiles of the training rows;
+        weigh max(x - knot, 0). Knots are rounded quantiles of the training rows;
         numbers of few values have none. All columns of a number count as one feature, each as a
         coefficient.
         "auto" is one knot, the median, and from 2,000 rows on three, the quartiles, with loss

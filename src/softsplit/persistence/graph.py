@@ -107,7 +107,6 @@ def _columns(graph: Nodes, variable: Variable, column: str) -> list[str]:
             knots = graph.constant(np.array([variable.knots]))
             past = graph.add("Sub", columns[0], knots)
             columns.append(graph.add("Max", past, _double(graph, 0.0)))
-            columns.append(graph.add("Min", columns[0], knots))
     elif variable.shares:
         assert strange is not None
         lost = graph.add("Or", gap, strange)

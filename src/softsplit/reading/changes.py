@@ -144,7 +144,7 @@ class _Number(NamedTuple):
 
     @property
     def columns(self) -> slice:
-        return slice(self.column, self.column + 1 + 2 * len(self.knots))
+        return slice(self.column, self.column + 1 + len(self.knots))
 
     def coded(self, values: FloatArray) -> FloatArray:
         """What the columns hold at some values, (n_values, n_columns)."""
@@ -431,7 +431,7 @@ def _curve_at(level: float, coefficients: FloatArray, along: _Number) -> list[fl
     with np.errstate(over="ignore", invalid="ignore"):  # of a row that is far away
         knots = np.array(along.knots)
         heights = along.coded(knots) @ coefficients
-        rises = slopes(coefficients, along.knots)
+        rises = slopes(coefficients)
         ends = [-np.inf, *knots, np.inf]
         found = []
         for piece, (low, high) in enumerate(pairwise(ends)):
@@ -534,7 +534,7 @@ class _Line:
             return self.slopes[0]
         spans = self.model.scaling.arrays()["span"][self.along.columns]
         piece = int(np.searchsorted(self.along.knots, value))
-        rise: FloatArray = slopes(self.slopes / spans[:, None], self.along.knots)[piece]
+        rise: FloatArray = slopes(self.slopes / spans[:, None])[piece]
         return rise
 
     def _confirmed(self, value: float, far: float) -> float | None:
@@ -727,7 +727,7 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
         tried = np.linspace(low, high, OPTIONS.grid + 1)
     along = _Number.of(model, i)
     values = np.zeros((len(tried), len(columns)))  # known, where there is an indicator
-    values[:, : 1 + 2 * len(along.knots)] = along.coded(tried)
+    values[:, : 1 + len(along.knots)] = along.coded(tried)
     return TriedValues(columns, values, np.abs(tried - float(x[j])) / span)
 
 

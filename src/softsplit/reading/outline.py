@@ -156,7 +156,7 @@ def direction(model: TreeModel, column: int) -> str | None:
         variable = coding.variables[coding.homes[column]]
         if variable.knots:
             own = slice(column, column + 1 + variable.n_hinges)
-            rises = slopes(model.splits[0].T[own], variable.knots)
+            rises = slopes(model.splits[0].T[own])
     found = {
         side_classes(model, int(t))[int(rises[piece, t] < 0)]
         for piece, t in zip(*np.nonzero(rises), strict=True)

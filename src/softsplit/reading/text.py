@@ -57,7 +57,7 @@ def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
             variable, first = coding.variables[i], coding.firsts[i]
             own = [known.get(first + n, 0.0) for n in range(1 + variable.n_hinges)]
             if variable.knots and np.count_nonzero(own) > 1:
-                told = _rises(slopes(np.array(own), variable.knots), variable.knots)
+                told = _rises(slopes(np.array(own)), variable.knots)
                 lines.append(f"{visible(variable.name)} in question {found.number}: {told}")
     return lines
 

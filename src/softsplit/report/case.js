@@ -81,14 +81,9 @@
   };
 
   const input = (i) => document.getElementById(`case-${i}`);
-  // What the columns of a field hold: a number, and what of it lies over and under its knots.
-  const parts = {
-    value: (x) => x,
-    over: (x, knot) => Math.max(x - knot, 0),
-    under: (x, knot) => Math.min(x, knot),
-  };
+  // The columns of a field hold a number, and what of it lies over its knots.
   const codes = (field, value) => (field.texts ? field.codes[value]
-    : field.parts.map(([part, knot]) => parts[part](value, knot)));
+    : field.knots.map((knot) => (knot === null ? value : Math.max(value - knot, 0))));
   const put = (x, field, value) => {
     const moved = x.slice();
     codes(field, value).forEach((code, n) => { moved[field.at[n]] = code; });

@@ -128,20 +128,12 @@ def _fields(data: ReportData, model: TreeModel, used: list[int]) -> list[dict[st
             asked = {
                 "name": name,
                 "at": [place[columns[n]] for n in inside],
-                "parts": [_part(variable, n) for n in inside],
+                "knots": [variable.knots[n - 1] if n else None for n in inside],
             }
             fields.append(asked | _number(model, columns[0], row))
         if variable.gaps and columns[-1] in place:
             fields.append(_known(variable, columns, place, row))
     return fields
-
-
-def _part(variable: Variable, n: int) -> list[Any]:
-    """Which column of a number this is: its value, or what lies over or under a knot."""
-    count = len(variable.knots)
-    if n == 0:
-        return ["value", 0.0]
-    return ["over" if n <= count else "under", variable.knots[(n - 1) % count]]
 
 
 def _choice(

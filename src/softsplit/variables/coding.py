@@ -282,8 +282,6 @@ class Coding:
             for n, knot in enumerate(knots, first + 1):
                 if used[n]:
                     np.maximum(np.subtract(values, knot, out=made[:, n]), 0.0, out=made[:, n])
-                if used[n + len(knots)]:
-                    np.minimum(values, knot, out=made[:, n + len(knots)])
         none = np.zeros(len(X), dtype=bool)
         cells = tuple(Cells(X[:, place], none, none) for place in self.places)  # no copies
         return CodedRows(made, self, cells)

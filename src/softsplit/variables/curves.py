@@ -1,14 +1,15 @@
 """Knots at which the effect of a number may bend.
 
-A number x with the knots k_1 < ... < k_m has 1 + 2 m columns, its value and two hinges per knot,
+A number x with the knots k_1 < ... < k_m has 1 + m columns, its value and one hinge per knot,
 
-    x,   max(x - k_1, 0), ..., max(x - k_m, 0),   min(x, k_1), ..., min(x, k_m),
+    x,   max(x - k_1, 0), ..., max(x - k_m, 0),
 
-so that a split sees any function of x that is continuous and linear between knots. The slope
-beyond all knots is the coefficient of x with those of all max(x - k, 0); the slope before all knots
-is that of x with those of all min(x, k). One coefficient is enough for an effect that is straight,
-that begins at a knot, or that ends at one. The columns of a variable are selected together
-(``column_groups``), and each hinge costs a coefficient.
+so that a split sees any function of x that is continuous and linear between knots: the slope before
+all knots is the coefficient of x, and at each knot the slope changes by the coefficient of its
+hinge. One coefficient is enough for an effect that is straight, or that begins at a knot; there is
+no second basis such as min(x, k) = x - max(x - k, 0), since elimination removes single
+coefficients and keeps all of several dependent ones. The columns of a variable are selected
+together (``column_groups``), and each hinge costs a coefficient.
 
 Knots are quantiles of the training values, rounded to as few digits as leave nearly all rows on
 their side, so that a hinge can be computed by hand.
@@ -136,31 +137,22 @@ def knot_text(knot: float) -> str:
 def hinge_names(name: str, knots: Sequence[float]) -> tuple[str, ...]:
     """Return the names of the hinges of a number, as shown to users."""
     signs = ["-" if knot > 0 else "+" for knot in knots]
-    over = [
+    return tuple(
         f"max({name} {sign} {knot_text(abs(knot))}, 0)" if knot else f"max({name}, 0)"
         for knot, sign in zip(knots, signs, strict=True)
-    ]
-    return (*over, *(f"min({name}, {knot_text(knot)})" for knot in knots))
+    )
 
 
 def hinges(values: FloatArray, knots: Sequence[float]) -> FloatArray:
-    """Return max(x - knot, 0) for all knots, then min(x, knot), shape (n_values, 2 n_knots)."""
+    """Return max(x - knot, 0) for all knots, shape (n_values, n_knots)."""
     at = np.array(knots, dtype=values.dtype)
-    made = np.empty((len(values), 2 * len(at)), dtype=values.dtype)
-    over, under = made[:, : len(at)], made[:, len(at) :]
-    np.maximum(np.subtract(values[:, None], at, out=over), 0.0, out=over)
-    np.minimum(values[:, None], at, out=under)
-    return made
+    made: FloatArray = np.subtract(values[:, None], at)
+    return np.maximum(made, 0.0, out=made)
 
 
-def slopes(coefficients: FloatArray, knots: Sequence[float]) -> FloatArray:
+def slopes(coefficients: FloatArray) -> FloatArray:
     """Return the slope before the first knot, between knots, and after the last one.
 
-    ``coefficients`` are those of the value and of its hinges, shape (1 + 2 n_knots, ...).
+    ``coefficients`` are those of the value and of its hinges, shape (1 + n_knots, ...).
     """
-    n = len(knots)
-    piece = np.arange(n + 1)
-    over = piece[:, None] > np.arange(n)  # of the pieces after each knot
-    sides = np.hstack([np.ones((n + 1, 1)), over, ~over]).astype(float)
-    made: FloatArray = sides @ coefficients
-    return made
+    return np.cumsum(coefficients, axis=0)

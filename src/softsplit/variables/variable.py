@@ -1,7 +1,7 @@
 """A variable of a table and its coding as columns of the training problem.
 
 kind        columns                                              a missing value is imputed by
-number      the number, and two hinges for each of its knots     the median
+number      the number, and a hinge for each of its knots       the median
 boolean     1 for true                                           the more frequent value
 ordered     the rank of its level, from 0                        the median rank
 date        days since the first day of the training table       the median day
@@ -163,8 +163,8 @@ class Variable:
 
     @property
     def n_hinges(self) -> int:
-        """Number of hinges, which follow the column of the value: two for each knot."""
-        return 2 * len(self.knots)
+        """Number of hinges, which follow the column of the value: one for each knot."""
+        return len(self.knots)
 
     @property
     def n_columns(self) -> int:
