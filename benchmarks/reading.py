@@ -31,13 +31,10 @@ from cards import cards_table, run_cards
 from methods import (
     FOLDS,
     Fit,
-    Task,
     installed,
     measure,
     measured,
-    outer_folds,
     put_into,
-    table_of,
     warm_up,
 )
 from sklearn.feature_selection import VarianceThreshold
@@ -45,7 +42,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from selection import LARGER, paper_datasets
+from selection import nested, paper_datasets
 from softsplit import SoftTreeClassifierCV
 from softsplit.data import read_table
 from softsplit.experiments.tables import markdown
@@ -100,22 +97,13 @@ def fit_size(X: Any, y: np.ndarray, method: str) -> Fit:
     return Fit(model, used, int(np.sum(model.weights_ != 0)), readable(model) | chosen)
 
 
-def folds(args: argparse.Namespace) -> Iterator[Task]:
-    for name in (n for n in args.datasets or paper_datasets() if n not in LARGER):
-        X, y = table_of(name)
-        for fold, (train, test) in enumerate(outer_folds(y, args.fold_seed)):
-            if fold in args.folds:
-                key = {"dataset": name, "fold_seed": args.fold_seed, "fold": fold}
-                yield Task(key, X[train], y[train], X[test], y[test], int(y.max()) + 1)
-
-
 def run_sizes(args: argparse.Namespace) -> None:
     """Fit what is not in the file yet; a line is added after each fit."""
     args.out.parent.mkdir(parents=True, exist_ok=True)
     known = measured(args.out)
     methods = [m for m in args.methods if installed(m.partition("-")[0])]
     warm_up()
-    for task in folds(args):
+    for task in nested(args):
         for method in methods:
             key = task.key | {"method": method}
             if not any(key.items() <= row.items() for row in known):
@@ -241,7 +229,7 @@ def main() -> None:
     cards.add_argument("--document", type=Path, help="file to put the tables into")
     args = parser.parse_args()
     if args.topic == "cards" and args.part == "run":
-        run_cards(folds(args), args.out)
+        run_cards(nested(args), args.out)
     elif args.topic == "cards":
         put_into(args.document, cards_table(args.out))
     elif args.part == "run":
