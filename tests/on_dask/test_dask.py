@@ -43,6 +43,9 @@ from softsplit.solvers.elimination.options import EliminationOptions, SampleSize
 QUIET = {"dashboard_address": ":0", "silence_logs": 50}
 SETTINGS = {"depth": 2, "n_starts": 1, "random_state": 0}
 
+IN_MEMORY = {**SETTINGS, "curves": False}
+"""The same for rows in memory: on Dask effects are straight."""
+
 
 @pytest.fixture(scope="module")
 def client():
@@ -131,7 +134,7 @@ def test_the_tree_is_that_of_rows_in_memory(client, settings):
     far = DaskSoftTreeClassifier(client=client, **SETTINGS, **settings)
     far.fit(frame[[f"c{j}" for j in range(5)]], frame["y"], frame["w"])
     table = frame.compute()
-    near = SoftTreeClassifier(**SETTINGS, **settings, curves=False)  # effects are straight there
+    near = SoftTreeClassifier(**IN_MEMORY, **settings)
     near.fit(table[far.feature_names_in_], table["y"], table["w"])
     assert_allclose(far.objective_, near.objective_, rtol=1e-6)
     assert_array_equal(far.classes_, near.classes_)
@@ -166,7 +169,7 @@ def test_single_precision_stays_so_in_files_of_half_the_size(client, monkeypatch
     far = DaskSoftTreeClassifier(client=client, **SETTINGS)
     far.fit(da.from_array(X, chunks=(300, 3)), da.from_array(y, chunks=500))
     assert set(kinds) == {"f4"} and far.n_features_in_ == 5
-    assert_allclose(far.objective_, SoftTreeClassifier(**SETTINGS).fit(X, y).objective_, rtol=1e-6)
+    assert_allclose(far.objective_, SoftTreeClassifier(**IN_MEMORY).fit(X, y).objective_, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -255,7 +258,7 @@ def test_tables_are_coded_by_what_some_of_their_rows_say(client):
     frame = dd.from_pandas(table, npartitions=3)
     columns = ["a", "b", "c", "d"]
     far = DaskSoftTreeClassifier(client=client, **SETTINGS).fit(frame[columns], frame["y"])
-    near = SoftTreeClassifier(**SETTINGS).fit(table[columns], table["y"])
+    near = SoftTreeClassifier(**IN_MEMORY).fit(table[columns], table["y"])
     assert far.coding_.column_names == near.coding_.column_names
     assert_allclose(far.objective_, near.objective_, rtol=1e-6)
     assert_array_equal(far.predict(frame[columns]).compute(), far.predict(table[columns]))
@@ -279,7 +282,7 @@ def test_empty_partitions_and_missing_classes_are_fine(client):
     frame = parts_of(table[:100], table[:0], table[100:350], table[350:])
     columns = [f"c{j}" for j in range(5)]
     far = DaskSoftTreeClassifier(client=client, **SETTINGS).fit(frame[columns], frame["y"])
-    near = SoftTreeClassifier(**SETTINGS).fit(table[columns], table["y"])
+    near = SoftTreeClassifier(**IN_MEMORY).fit(table[columns], table["y"])
     assert_allclose(far.objective_, near.objective_, rtol=1e-6)
     assert len(far.predict(frame[columns]).compute()) == 600
 

@@ -218,9 +218,11 @@ def single_precision_bound(fitted, rows):
     A gate moves by at most steepness / 4 times the change of its score, which is the mean change
     of the scaled features, each times its weight; a row meets one gate on each level.
     """
-    scaled = fitted.scaling_.transform(rows)
-    rounded = fitted.scaling_.transform(rows.astype(np.float32).astype(np.float64))
-    by_branch = np.abs(scaled - rounded) @ np.abs(fitted.weights_) / rows.shape[1]
+    exact, rounded = rows, rows.astype(np.float32).astype(np.float64)
+    if hasattr(fitted, "coding_"):  # of effects that bend
+        exact, rounded = fitted.coding_.code(exact).X, fitted.coding_.code(rounded).X
+    change = np.abs(fitted.scaling_.transform(exact) - fitted.scaling_.transform(rounded))
+    by_branch = change @ np.abs(fitted.weights_) / exact.shape[1]
     depth = np.log2(fitted.leaf_classes_.shape[1])
     return 2 * depth * fitted.tree_.steepness / 4 * by_branch.max(axis=1) + 1e-12
 

@@ -85,11 +85,11 @@ def test_sums_of_many_rows_are_those_of_their_parts(samples, outer):
 
 def test_few_rows_first_ends_where_all_starts_on_all_rows_do():
     """The tree is that of all rows, with a certificate, and no worse."""
-    settings = ModelSettings.of(SoftTreeClassifier(depth=2).get_params(deep=False))
+    model = SoftTreeClassifier(depth=2, n_starts=3, curves=False, random_state=0)
     rows = Rows(X, Y, np.ones(len(Y)), np.arange(3))
-    problem = prepare(settings, rows).problem
+    problem = prepare(ModelSettings.of(model.get_params(deep=False)), rows).problem
     every = multistart(problem, EliminationSolver(), n_starts=3, budget=Budget())
-    tree = SoftTreeClassifier(depth=2, n_starts=3, random_state=0).fit(X, Y)
+    tree = model.fit(X, Y)
     assert tree.solution_.status is Status.OPTIMAL
     assert tree.objective_ <= 1.002 * min(one.objective for one in every)
     assert tree.objective_ == pytest.approx(problem.objective(tree.solution_.parameters), rel=1e-12)
@@ -106,7 +106,7 @@ def test_neither_threads_nor_the_order_of_many_rows_change_a_bit():
 
 
 def test_single_precision_stays_single():
-    known = {"depth": 2, "n_starts": 1, "random_state": 0}
+    known = {"depth": 2, "n_starts": 1, "curves": False, "random_state": 0}
     settings = ModelSettings.of(SoftTreeClassifier(**known).get_params(deep=False))
     rows = Rows(X.astype(np.float32), Y, np.ones(len(Y)), np.arange(3))
     assert prepare(settings, rows).problem.samples.features.dtype == np.float32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -235,7 +235,7 @@ def knots_wanted(estimator: Any, weight: FloatArray) -> int:
     """
     given = parse.make_curves(estimator.curves)
     scales = getattr(estimator, "scales", getattr(estimator, "scale", None))
-    ranked = "quantile" in ([scales] if isinstance(scales, str) else scales or ())
+    ranked = "quantile" in (scales if isinstance(scales, Collection) else [scales])
     if given and ranked:
         raise ValueError(
             f"curves={given} bends features in their own units, and the scaling 'quantile' takes "

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown, warn_user
+from softsplit.support.row_budgets import ROWS
 from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
 from softsplit.variables.dates import PARTS
@@ -446,12 +447,14 @@ def bent_matrix(
     Parameters
     ----------
     X : array of shape (n_rows, n_columns)
-        Without missing values. Rows keep their precision.
+        Without missing values. Many rows keep their precision.
     names : sequence of str or None
         Names of the columns, if they have any.
     n_knots : int
     weight : array of shape (n_rows,)
     """
+    if len(X) <= ROWS.double_precision:
+        X = X.astype(float, copy=False)
     counted = weight > 0
     some = slice(None) if np.all(counted) else counted
     weight = weight[some]
