@@ -72,6 +72,7 @@ def fit(
     loss: options.LossOption = options.LossName.log,
     scope: options.ScopeOption = None,
     selection: options.SelectionOption = options.Selection.default,
+    teacher: options.TeacherOption = None,
     class_weight: options.ClassWeight = None,
     min_rate: options.MinRate = None,
     cost: options.Cost = None,
@@ -99,7 +100,7 @@ def fit(
                 "--report": report, "--groups": groups, "--encoding": encoding, "--cost": cost,
                 "--ridge": ridge, "--steepness": steepness,
                 "--min-rate": min_rate, "--loss cost": loss is options.LossName.cost,
-                "--curves": curves not in ("auto", 0),
+                "--curves": curves not in ("auto", 0), "--teacher": teacher,
                 "--class-weight CLASS=NUMBER": class_weight not in (None, [], ["balanced"]),
             }
         )  # fmt: skip
@@ -151,6 +152,7 @@ def fit(
         loss=loss.value,
         scope=scope.value if scope else None,
         selection=selection.value,
+        teacher=teacher.value if teacher else None,
         class_weight=class_weights(class_weight, classes),
         min_class_rate=minimum_rates(min_rate, classes),
         cost_matrix=cost_matrix(cost, classes),

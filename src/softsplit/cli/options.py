@@ -43,6 +43,14 @@ class Selection(StrEnum):
     auto = "auto"
 
 
+class Teacher(StrEnum):
+    """Classifiers whose probabilities a tree may learn."""
+
+    auto = "auto"
+    forest = "forest"
+    boosting = "boosting"
+
+
 ON_THIS_MACHINE = "here"
 """The value of --dask if no address follows it: a cluster in this process."""
 
@@ -237,6 +245,15 @@ SelectionOption = Annotated[
         "--selection",
         help="The trade between quality and size: the best tree (best), or a smaller one (default, "
         "one_se, sparse, in this order); auto is default.",
+        rich_help_panel=TREE,
+    ),
+]
+TeacherOption = Annotated[
+    Teacher | None,
+    typer.Option(
+        "--teacher",
+        help="Mix probabilities of another classifier with the classes that trees learn, where "
+        "that makes the chosen tree better or smaller.",
         rich_help_panel=TREE,
     ),
 ]

@@ -40,12 +40,16 @@ class Samples:
         Total sample weight of each distinct row.
     class_totals : array of shape (n_classes,)
         Sum of the weights of each class.
+    per_row : float
+        Mean number of entries of a caller's row: more than one where rows have class probabilities
+        as targets, and stand in each class with that part of their weight.
     """
 
     features: FloatArray
     starts: NDArray[np.int64]
     weights: FloatArray
     class_totals: FloatArray
+    per_row: float = 1.0
 
     @property
     def n_features(self) -> int:
@@ -120,7 +124,7 @@ class Samples:
         starts = np.searchsorted(rows, self.starts).astype(np.int64)
         chosen = self.features[:, rows] if columns is None else self.features[np.ix_(columns, rows)]
         features = np.ascontiguousarray(chosen, dtype=float)
-        return Samples(features, starts, self.weights[rows], self.class_totals)
+        return Samples(features, starts, self.weights[rows], self.class_totals, self.per_row)
 
     def with_weights(self, weights: FloatArray) -> Samples:
         """Return the same rows with other weights; ``class_totals`` is unchanged."""
@@ -132,7 +136,7 @@ class Samples:
         if np.allclose(held, totals, rtol=1e-9):
             return self
         weights = self.weights * np.repeat(totals / held, np.diff(self.starts))
-        return Samples(self.features, self.starts, weights, totals)
+        return replace(self, weights=weights, class_totals=totals)
 
     def of_class(self, k: int) -> Samples:
         """Return the rows of class ``k`` as views; the other classes are empty."""
@@ -142,6 +146,7 @@ class Samples:
             np.clip(self.starts - low, 0, high - low),
             self.weights[low:high],
             self.class_totals,
+            self.per_row,
         )
 
     @classmethod
@@ -300,7 +305,7 @@ class OfSamples:
 
     @cached_property
     def mean_weight(self) -> float:
-        return float(self.samples.weights.mean())
+        return float(self.samples.weights.mean()) * self.samples.per_row
 
     @property
     def class_samples(self) -> Samples:

@@ -227,6 +227,16 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     )
 
 
+def taught_rows(rows: TrainingRows, targets: Any, name: str = "targets") -> Rows:
+    """Return rows with class probabilities (n_samples, n_classes) as targets, checked."""
+    if type(rows) is not Rows:
+        raise ValueError(
+            f"{name} is for rows in memory that are not sparse; leave it out: labels are trained "
+            "on here."
+        )
+    return rows.taught(parse.make_targets(name, targets, rows.classes, rows.weight))
+
+
 def knots_wanted(estimator: Any, weight: FloatArray) -> int:
     """Return the number of knots of each number: that of ``curves``, or the default one.
 

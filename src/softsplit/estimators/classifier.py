@@ -15,6 +15,7 @@ from softsplit.estimators.base import (
     all_or_nothing,
     keep,
     model_settings,
+    taught_rows,
     training_run,
 )
 from softsplit.estimators.fitted import validated_rows
@@ -220,16 +221,19 @@ class SoftTreeClassifier(SoftTreeBase):
     steepness: float | str = "auto"
     scale: str | bool | None = "auto"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, targets: Any = None) -> Self:
         """Train on X (n_samples, n_features) and labels y (n_samples,).
 
         X is a matrix of numbers, or a table with text, categories, truth values, dates and gaps.
-        Samples of weight zero are the same as absent ones.
+        Samples of weight zero are the same as absent ones. ``targets`` (n_samples, n_classes), if
+        given, are class probabilities that the tree is trained to predict in place of the labels,
+        those of another model say; a column for each class of y, in sorted order.
         """
         with never_lost(), all_or_nothing(self):
             settings.make_scale(self.scale, auto=True)
             run = training_run(self)
             rows = self._rows(X, y, sample_weight)[1]
+            rows = rows if targets is None else taught_rows(rows, targets)
             prepared = prepare(model_settings(self, X), rows)
             run = run.adapted(prepared, partial(validated_rows, self)).ready()
             with watched(self.verbose, run.budget) as observer:

@@ -21,6 +21,7 @@ from softsplit.estimators.base import (
 from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifier
 from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
+from softsplit.formulations import settings as parse
 from softsplit.selection.candidates import (
     Axes,
     CandidateSearch,
@@ -49,11 +50,14 @@ from softsplit.selection.strengths import (
     strength_unit,
     strengths_at,
 )
+from softsplit.selection.teachers import OPTIONS as TEACHING
+from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
 from softsplit.solvers import Budget
 from softsplit.support.arguments import one_of
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, joined, watched
@@ -164,6 +168,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
         As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
+    teacher : None, "forest", "boosting", "auto", classifier or array, default=None
+        Another classifier whose class probabilities are mixed with the labels that trees are
+        trained on: a random forest, histogram boosting, any classifier of scikit-learn's kind, or
+        its probabilities (n_samples, n_classes), a column for each class in sorted order, of rows
+        that it has not seen. What weight it gets, none among them, is chosen with the other
+        settings, and judged by the true labels alone. "auto" is a forest and one weight, with loss
+        "log" and up to 25,000 rows in memory, and no teacher otherwise.
     rare_classes : {"auto", "argmax"}, default="auto"
         Which class ``predict`` returns with loss "log", where no ``cost_matrix`` is given. "argmax"
         is the most probable one. "auto" is the same, except that a class with less than half of an
@@ -194,6 +205,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
     n_splits_ : int
         Number of folds.
+    targets_ : array of shape (n_samples, n_classes), or None
+        Class probabilities that the tree on all rows was trained on, where a teacher was chosen:
+        ``SoftTreeClassifier(**best_params_).fit(X, y, targets=targets_)`` trains on the same.
     end_ : str
         How it ended: "complete", "interrupted", "time_limit" or "max_iter".
 
@@ -218,6 +232,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     selection: str = "default"
     scoring: Any = None
     cv: Any = 5
+    teacher: Any = None
     rare_classes: str = "auto"
     n_starts: int = 1
 
@@ -255,6 +270,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             self.depths, len(rows.classes), n_rows, formulation.choice, self.max_questions
         )
         axes["scale"] = different_scales(axes["scale"], trainer.rows)
+        trainer, axes["teacher"] = self._taught(trainer, rows, all_rows)
         run, n_all = run.ready(), whole.n_rows if self.strengths is None else 0
         del whole  # a copy of all rows
         trainer = replace(trainer, run=replace(run, budget=search_budget(run.budget)))
@@ -304,6 +320,33 @@ class SoftTreeClassifierCV(SoftTreeBase):
             run=run,
             check=partial(validated_rows, self),
         )
+
+    def _taught(
+        self, trainer: FoldTrainer, rows: Rows, all_rows: TrainingRows
+    ) -> tuple[FoldTrainer, Sequence[float]]:
+        """What trains on folds, with the lessons of the teacher, and its weights to compare."""
+        teacher, n_compared = self.teacher, len(trainer.rows.labels)
+        if teacher is None:
+            return trainer, (0.0,)
+        plain = type(rows) is Rows and rows is all_rows
+        whole = plain and n_compared >= int(np.count_nonzero(rows.weight))
+        if is_auto(teacher) and not (whole and formulation_of(self.loss).choice.scores_rows):
+            return trainer, (0.0,)
+        if not whole:
+            raise ValueError(
+                f"a teacher is for tables of up to {ROWS.compared:,} rows in memory that are not "
+                "sparse; leave teacher at None."
+            )
+        weights = (0.0, *(TEACHING.auto_weights if is_auto(teacher) else TEACHING.weights))
+        if not isinstance(teacher, str) and not hasattr(teacher, "fit"):
+            targets = parse.make_targets("teacher", teacher, rows.classes, rows.weight)
+            known = targets if n_compared == len(targets) else targets[rows.weight > 0]
+            return replace(trainer, lessons=Lessons("given probabilities", known)), weights
+        model, columns = make_teacher(teacher, trainer.run.seed), np.arange(rows.X.shape[1])
+        if rows.coding is not None:
+            columns = np.flatnonzero(~rows.coding.hinges)
+        lessons = lessons_of(model, trainer.rows, trainer.splits, trainer.run, columns)
+        return replace(trainer, lessons=lessons), weights
 
     @property
     def _selection(self) -> str:
@@ -369,6 +412,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
         costs = self._call_costs(candidate, fraction, search)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
+        lessons, self.targets_ = search.trainer.lessons, None
+        if lessons is not None and candidate.teacher > 0:
+            assert isinstance(rows, Rows)
+            rows = lessons.taught(rows, candidate.teacher)
+            self.targets_ = rows.targets
         prepared = prepare(configured(settings_now, candidate), rows)
         prepared, starts = search.trainer.starts(prepared, trees)
         run, shares = run.adapted(prepared, search.trainer.check), SHARES[candidate.scope]

@@ -49,6 +49,9 @@ class ArgumentLimits:
     most_jobs: int = 1_000_000
     """Most workers that may be asked for."""
 
+    probability_slack: float = 1e-4
+    """Class probabilities of a row may miss the sum 1 by this: single precision does."""
+
     most_knots: int = 20
     """Most knots of a number: more would not be a curve that people read."""
 
@@ -285,6 +288,37 @@ def make_weights(sample_weight: FloatArray, name: str = "sample_weight") -> Floa
             f"{'small' if largest < 1 else 'large'} to compute with; multiply it by a constant."
         )
     return sample_weight
+
+
+def make_targets(name: str, targets: Any, classes: NDArray[Any], weight: FloatArray) -> FloatArray:
+    """Class probabilities of rows as an array (n_rows, n_classes), checked; rows sum to 1."""
+    found = make_numbers(name, targets)
+    shape = (len(weight), len(classes))
+    if np.shape(found) != shape:
+        raise ValueError(
+            f"{name} has shape {np.shape(found)}; it needs a row for each sample and a column for "
+            f"each class in sorted order, {shape}."
+        )
+    wrong = np.flatnonzero(~np.all((found >= 0) & (found <= 1), axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"{name} holds {shown(found[wrong[0]].tolist())} in row {wrong[0]}; probabilities are "
+            "numbers between 0 and 1."
+        )
+    sums = found.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > LIMITS.probability_slack)
+    if len(wrong):
+        raise ValueError(
+            f"row {wrong[0]} of {name} sums to {sums[wrong[0]]:.6g}; the probabilities of a row "
+            "must sum to 1."
+        )
+    absent = classes[weight @ found <= 0].tolist()
+    if absent:
+        raise ValueError(
+            f"{name} gives class {shown(absent[0])} no probability in any row; leave its samples "
+            "out."
+        )
+    return np.where(np.max(found, axis=1, keepdims=True) == 1, found, found / sums[:, None])
 
 
 def make_jobs(n_jobs: Any) -> int | None:

@@ -224,7 +224,7 @@ def _signature(plain: type[SoftTreeBase]) -> inspect.Signature:
     return inspect.Signature([own, *kept, client])
 
 
-class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):
+class DaskSoftTreeClassifier(DaskTree, SoftTreeClassifier):  # type: ignore[misc]
     """``SoftTreeClassifier`` for tables on a Dask cluster, which may be larger than its memory.
 
     Rows stay with the workers, in files of their local directories; for each evaluation a tree goes

@@ -74,6 +74,8 @@ class FitOptions:
         coefficients, or half and half. "size" if not given, and "global" with loss "cost".
     selection : {"default", "sparse", "one_se", "best"}
         See ``SoftTreeClassifierCV``.
+    teacher : {"auto", "forest", "boosting"}, optional
+        The same.
     class_weight, min_class_rate, cost_matrix
         As in ``SoftTreeClassifier``; classes are texts.
     scoring : str, optional
@@ -102,6 +104,7 @@ class FitOptions:
     loss: str = "log"
     scope: str | None = None
     selection: str = "default"
+    teacher: str | None = None
     class_weight: Any = None
     min_class_rate: Any = "auto"
     cost_matrix: Any = None
@@ -266,6 +269,11 @@ def _chosen(
     limit = max(OPTIONS.fewest_rows, choice.compared_cells // n_features)
     by_itself = choice.draws_rows and limit >= ROWS.compared
     drawn = sample_rows(rows.y, n_rows if by_itself else limit, options.seed)
+    if options.teacher is not None and len(drawn) < n_rows:
+        raise ValueError(
+            f"a teacher is for tables whose rows are all compared, here up to {limit:,}; leave "
+            "teacher out."
+        )
     part, compared = len(drawn) / n_rows, min(len(drawn), ROWS.compared if by_itself else n_rows)
     search = SoftTreeClassifierCV(
         depths="auto" if options.depth is None else [options.depth],
@@ -276,6 +284,7 @@ def _chosen(
         ridges="auto" if options.ridge is None else [options.ridge],
         steepnesses="auto" if options.steepness is None else [options.steepness],
         selection=options.selection,
+        teacher=options.teacher,
         scoring=options.scoring,
         time_limit=options.time_limit,
         **options.classes,
@@ -285,7 +294,8 @@ def _chosen(
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
     provenance = [("Settings", _told_choice(search, sample))]
     tree, anew = search.best_estimator_, False
-    if part < 1 or search.end_ == "complete":
+    # A tree with a teacher is kept: its settings alone do not give it again.
+    if search.targets_ is None and (part < 1 or search.end_ == "complete"):
         drawn_rows = f"on the {len(drawn):,} rows drawn for the choice"
         try:
             whole = _on_all_rows(rows, options, search, part, began)
@@ -359,7 +369,28 @@ def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"
         rule = rule if words else "the best one"
-    return f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
+    told = f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
+    return told + _told_teacher(search)
+
+
+def _told_teacher(search: SoftTreeClassifierCV) -> str:
+    """That a teacher took part, and what would have been chosen without it."""
+    found = search.cv_results_
+    weight = found["param_teacher"][search.best_index_] if search.targets_ is not None else 0.0
+    if weight == 0:
+        return ""
+    told = f"; {100 * weight:g} % of what it learned are probabilities of a teacher"
+    if "priced_log_loss" not in found:
+        return told
+    most = found["n_splits_done"] == found["n_splits_done"].max()
+    others = np.flatnonzero(most & (found["param_teacher"] == 0))
+    without = others[np.argmin(found["priced_log_loss"][others])]
+    here, there = (
+        f"log-loss {found['mean_test_log_loss'][row]:.3f} with "
+        f"{found['mean_n_features'][row]:.1f} features"
+        for row in (search.best_index_, without)
+    )
+    return f"{told}, {here} on left-out rows; without it {there}"
 
 
 def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:

@@ -192,7 +192,8 @@ class CandidateSearch:
         self._deepen(first, axes["depth"])
         for name in choice.varied:
             self._vary(first, name, axes[name])
-        for candidate in self.board.leaders(choice.finalists):
+        self._vary(first, "teacher", axes.get("teacher", (0.0,)))
+        for candidate in self.board.leaders(choice.finalists, PRICES[self.selection]):
             self._complete(candidate)
         if choice.short is not None and self.selection != "best":
             self._shorten(choice.short, axes["depth"])
@@ -270,7 +271,8 @@ class CandidateSearch:
         if self.seen and choice.one_by_one:
             count = min(choice.first_folds, self.board.n_folds)
             self.trainer.evaluate(candidates, fractions, self.board, range(count))
-            price = 0.0 if candidates[0].max_terms is None else PRICES[self.selection]
+            smaller = candidates[0].max_terms is not None or candidates[0].teacher > 0
+            price = PRICES[self.selection] if smaller else 0.0
             hopeful = [c for c in candidates if self.board.hopeful(c, count, price)]
             rest = range(count, self.board.n_folds)
             if not self.trainer.run.budget.exhausted:
@@ -280,7 +282,7 @@ class CandidateSearch:
         for candidate in candidates:
             keys = [key for key in self.board.folds if key[0] == candidate]
             if keys:
-                best = self.board.best(keys)
+                best = self.board.best(keys, PRICES[self.selection])
                 again = ", all strengths" if candidate in self.seen else ""
                 judged = len(self.board.folds[best])
                 if judged < self.board.n_folds:

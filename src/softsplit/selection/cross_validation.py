@@ -25,6 +25,7 @@ from softsplit.selection.folds import Split
 from softsplit.selection.held_out import Scoring, TestRows
 from softsplit.selection.scoreboard import Candidate, FoldScore, Scoreboard
 from softsplit.selection.strengths import SHARES, Pair, shared, strength_unit, strengths_at
+from softsplit.selection.teachers import Lessons
 from softsplit.solvers.base import Budget, Path, Solution, Start, refuse_unsupported
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_threads, n_workers
@@ -121,7 +122,8 @@ class FoldMemory:
     def alike(self, candidate: Candidate, fold: int) -> tuple[Prepared, TestRows] | None:
         """Return problem and test rows of another candidate with the same scaling on this fold."""
         for (other, its_fold), found in list(self.prepared.items()):
-            if its_fold == fold and (other.scale, other.loss) == (candidate.scale, candidate.loss):
+            alike = (other.scale, other.loss, other.teacher)
+            if its_fold == fold and alike == (candidate.scale, candidate.loss, candidate.teacher):
                 return found
         return None
 
@@ -155,6 +157,8 @@ class FoldTrainer:
     run : Run
     check : callable
         Validates rows that the user gave to the solver.
+    lessons : Lessons, optional
+        Class probabilities by a teacher, which candidates mix with the labels.
     """
 
     settings: ModelSettings
@@ -163,6 +167,7 @@ class FoldTrainer:
     scoring: Scoring
     run: Run
     check: CheckRows
+    lessons: Lessons | None = None
     memory: FoldMemory = field(default_factory=lambda: FoldMemory())
 
     def fold_rows(self, fold: int) -> tuple[Rows, Rows]:
@@ -179,6 +184,9 @@ class FoldTrainer:
         key = (candidate, fold)
         if key not in self.memory.prepared:
             own, other = self.fold_rows(fold)
+            if self.lessons is not None and candidate.teacher > 0:
+                train = self.splits[fold][0]
+                own = self.lessons.taught_fold(own, fold, train, candidate.teacher)
             settings, alike = configured(self.settings, candidate), self.memory.alike(*key)
             if alike is not None:  # at another depth
                 prepared = prepare_fold(settings, own, alike[0].placed)

@@ -25,7 +25,7 @@ from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
 from softsplit.support.arrays import FloatArray
 from softsplit.support.row_budgets import ROWS
-from softsplit.training.preparation import Prepared, Rows, arriving
+from softsplit.training.preparation import Prepared, Rows
 from softsplit.tree.parameters import TreeParameters
 from softsplit.tree.routing import class_probabilities, leaf_probabilities, split_scores
 from softsplit.tree.scaling import scaled_rows
@@ -92,7 +92,7 @@ class TestRows:
     def of(cls, prepared: Prepared, rows: Rows, scoring: Scoring) -> TestRows:
         training = None
         if prepared.settings.decision == "walk":
-            training = arriving(prepared.problem.rows.sample(ROWS.compared_walk))
+            training = prepared.arriving(ROWS.compared_walk)
         return cls(prepared, rows, scoring, scaled_rows(prepared.scaling, rows.X).T, training)
 
     def judged(self, solution: Solution) -> tuple[float, Valued | None]:

@@ -62,6 +62,7 @@ class Candidate(NamedTuple):
     loss: Any = "cost"
     ridge: float = 0.0
     max_terms: int | None = None
+    teacher: float = 0.0
 
     @property
     def family(self) -> Candidate:
@@ -95,6 +96,8 @@ class Candidate(NamedTuple):
         ]
         if self.max_terms is not None:
             varied.append(f"at most {self.max_terms} terms a question")
+        if self.teacher > 0:
+            varied.append(f"teacher {self.teacher:g}")
         return ", ".join([f"depth {self.depth}", f"{self.scale} scaling", last, *varied])
 
 
@@ -191,22 +194,22 @@ class Scoreboard:
                 self._pooled[key] = values, weights
         return self._pooled[key]
 
-    def best(self, keys: Sequence[Key] | None = None) -> Key:
-        """Return the row with the highest mean score, the sparsest of equals."""
-        return min(
-            self.rows() if keys is None else keys,
-            key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
-        )
+    def best(self, keys: Sequence[Key] | None = None, price: float = 0.0) -> Key:
+        """Return the row with the highest mean score, the sparsest of equals.
+
+        Where held-out rows have values, ``price`` is that of its size.
+        """
+        return min(self.rows() if keys is None else keys, key=lambda key: self._order(key, price))
+
+    def _order(self, key: Key, price: float) -> tuple[float, ...]:
+        return (-round(self.net(key, price), 12), *self._sparsity(key))
 
     def chosen(self, selection: str) -> Key:
         """Return the row of the trade; of scored folds, the sparsest row close to the best."""
         best = self.best()
         if self.valued(best):
-            price = PRICES[selection]
-            known = (key for key in self.rows() if np.isfinite(self.worth(key)))
-            return min(
-                known, key=lambda key: (-round(self.net(key, price), 12), *self._sparsity(key))
-            )
+            known = [key for key in self.rows() if np.isfinite(self.worth(key))]
+            return self.best(known, PRICES[selection])
         near = (
             key
             for key in self.rows()
@@ -223,7 +226,9 @@ class Scoreboard:
         return self.mean(key, "n_features") + self.mean(key, "long_terms")
 
     def net(self, key: Key, price: float) -> float:
-        """Return what rows are chosen by: ``worth`` less the price of the size."""
+        """Return what rows are chosen by: ``worth`` less the price of the size, if it has one."""
+        if not self.valued(key):
+            return self.worth(key)
         return self.worth(key) - price * self.unit * self.size(key)
 
     def close(self, key: Key, best: Key, errors: float = 1.0) -> bool:
@@ -250,7 +255,7 @@ class Scoreboard:
         known = self.rows()
         if not here or not known or here[0] in known:
             return True
-        best = self._first(max(known, key=lambda key: self.net(key, price)), n_folds, price)
+        best = self._first(self.best(known, price), n_folds, price)
         ours = [self._first(key, n_folds, price) for key in here]
         if best is None or any(one is None or len(one[0]) != len(best[0]) for one in ours):
             return True
@@ -266,16 +271,18 @@ class Scoreboard:
         values, weights = (np.concatenate([one[i] for one in known]) for i in (0, 1))
         return values - price * self.unit * self.size(key), weights
 
-    def leaders(self, count: int) -> list[Candidate]:
-        """Return up to ``count`` candidates whose best rows are within one error of the best."""
+    def leaders(self, count: int, price: float = 0.0) -> list[Candidate]:
+        """Return up to ``count`` candidates whose best rows are within one error of the best.
+
+        Rows are ordered by their worth less the ``price`` of their size.
+        """
         complete = self.rows()
         rows: dict[Candidate, list[Key]] = {}
         for key in complete:
             rows.setdefault(key[0], []).append(key)
-        best = sorted(
-            (self.best(keys) for keys in rows.values()),
-            key=lambda key: (-round(self.worth(key), 12), *self._sparsity(key)),
-        )
+
+        tops = (self.best(keys, price) for keys in rows.values())
+        best = sorted(tops, key=lambda key: self._order(key, price))
         return [key[0] for key in best[:count] if self.close(key, best[0])]
 
     def _sparsity(self, key: Key) -> tuple[float, ...]:

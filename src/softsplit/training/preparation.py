@@ -63,6 +63,7 @@ class Placed:
 
     Where the engine has a working set of a wider table, ``coding`` takes its columns from there.
     ``class_factors`` (n_classes,) are those that class weights put on the weights of the rows.
+    ``labelled`` are the rows with their labels, where the engine has class probabilities instead.
     """
 
     scaling: Scaling
@@ -70,6 +71,7 @@ class Placed:
     summary: FeatureSummary
     coding: Coding | None = None
     class_factors: FloatArray | None = None
+    labelled: Samples | None = None
 
     def names(self, known: NDArray[Any] | None) -> NDArray[Any] | None:
         """The names of the columns: those of the coding, or the ones ``known`` of the rows."""
@@ -130,6 +132,8 @@ class Rows:
         Which columns of a wider table these are, if they are a working set (wide.py).
     bends : bool
         Whether numbers have hinges where they have values enough (``curves``).
+    targets : array of shape (n_rows, n_classes), optional
+        Class probabilities that a tree is trained on, instead of the labels; rows sum to 1.
     """
 
     X: FloatArray
@@ -144,6 +148,7 @@ class Rows:
     shared: tuple[Shared, ...] = ()
     within: Within | None = None
     bends: bool = False
+    targets: FloatArray | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -159,6 +164,26 @@ class Rows:
             labels=self.labels[rows],
             weight=self.weight[rows],
             shared=tuple(one.part(rows) for one in self.shared),
+            targets=None if self.targets is None else self.targets[rows],
+        )
+
+    def taught(self, targets: FloatArray) -> Self:
+        """Return the rows with class probabilities (n_rows, n_classes) as targets."""
+        return replace(self, targets=targets)
+
+    def paired(self) -> Self:
+        """Return an entry for each row and class of positive probability, which its weight is
+        multiplied with: the log-loss of the entries is -sum_i weight_i sum_k target_ik log p_ik."""
+        if self.targets is None:
+            return self
+        rows, classes = np.nonzero(self.targets > 0)
+        return replace(
+            self,
+            X=self.X[rows],
+            labels=classes.astype(np.int64),
+            weight=self.weight[rows] * self.targets[rows, classes],
+            shared=(),
+            targets=None,
         )
 
     def fold(self, train: NDArray[Any], test: NDArray[Any]) -> tuple[Rows, Rows]:
@@ -201,8 +226,10 @@ class Rows:
 
     def of_classes(self, present: NDArray[np.bool_]) -> Self:
         """Return the rows with labels among the classes that are present."""
-        labels = np.maximum(np.cumsum(present)[self.labels] - 1, 0)
-        return replace(self, labels=labels, classes=self.classes[present])
+        labels, targets = np.maximum(np.cumsum(present)[self.labels] - 1, 0), self.targets
+        if targets is not None:
+            targets = targets[:, present] / targets[:, present].sum(axis=1, keepdims=True)
+        return replace(self, labels=labels, classes=self.classes[present], targets=targets)
 
     def training_weight(self, settings: ModelSettings) -> FloatArray:
         """The weights of the rows, times class weights where these are factors on them."""
@@ -221,9 +248,9 @@ class Rows:
 
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """As of ``TrainingRows``."""
-        rows, formulation = self.counted(), formulation_of(settings.loss)
-        weight, n_classes = rows.training_weight(settings), len(rows.classes)
-        factors = rows.class_factors(settings)
+        whole, formulation = self.counted(), formulation_of(settings.loss)
+        rows, n_classes = whole.paired(), len(whole.classes)
+        weight, factors = rows.training_weight(settings), rows.class_factors(settings)
         table = vars(rows).get("tensor", None)
         table = rows.X if table is None else table
         single = str(table.dtype).endswith("float32")
@@ -237,13 +264,17 @@ class Rows:
                 ends = there.low, there.high, there.scaled_mean, there.whole
                 summary = FeatureSummary.known(*ends)
                 return Placed(there.scaling, there.rows, summary, class_factors=factors)
-        scaling = fit_scaling(kind, rows.X, rows.weight)
+        scaling = fit_scaling(kind, whole.X, whole.weight)
         samples = make_samples(
             rows.X, rows.labels, n_classes, weight, scaling,
             device=settings.device, stay_single=formulation.keeps_single,
         )  # fmt: skip
-        summary = FeatureSummary.of(rows.X, rows.weight, samples.mean)
-        return Placed(scaling, make(samples), summary, class_factors=factors)
+        summary, labelled = FeatureSummary.of(whole.X, whole.weight, samples.mean), None
+        if rows is not whole:
+            samples = replace(samples, per_row=len(rows.labels) / len(whole.labels))
+            known = whole.labels, n_classes, whole.training_weight(settings)
+            labelled = Samples.from_arrays(whole.X, *known, scaling.transform)
+        return Placed(scaling, make(samples), summary, class_factors=factors, labelled=labelled)
 
 
 class RowsThere(Rows):
@@ -279,7 +310,7 @@ class Prepared:
     coding, target
         As of ``Rows``.
     class_factors : array of shape (n_classes,), optional
-        As of ``Placed``.
+        As of ``Placed``, and so is ``labelled``.
     """
 
     settings: ModelSettings
@@ -291,6 +322,7 @@ class Prepared:
     coding: Coding | None = None
     target: str | None = None
     class_factors: FloatArray | None = None
+    labelled: Samples | None = None
 
     @property
     def named(self) -> bool:
@@ -307,6 +339,7 @@ class Prepared:
             summary=self.summary,
             coding=self.coding if wide else None,
             class_factors=self.class_factors,
+            labelled=self.labelled,
         )
 
     @property
@@ -434,8 +467,8 @@ class Prepared:
         """
         rows, rates = self.problem.rows, self.problem.minimum_rates
         constrained = bool(np.any(rates > 0))
-        few = arriving(rows.sample(ROWS.walk))
-        counted = few if rows.n_rows <= ROWS.walk else arriving(rows.sample())
+        few = self.arriving(ROWS.walk)
+        counted = few if rows.n_rows <= ROWS.walk else self.arriving()
         best, least = None, np.inf
         for _ in range(RAISES):
             gains = np.eye(len(self.classes)) if costs is None else decision_gains(costs)
@@ -455,6 +488,14 @@ class Prepared:
         assert best is not None
         return best
 
+    def arriving(self, limit: int | None = None) -> Arriving:
+        """Return about ``limit`` rows with their labels, as a walk takes them."""
+        if self.labelled is None:
+            samples = self.problem.rows.sample(limit)
+        else:
+            samples = self.labelled if limit is None else self.labelled.stratified(limit)
+        return Arriving(samples.features, samples.labels, samples.weights)
+
     def _shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
         rows, steepness = self.problem.rows, self.problem.steepness
@@ -466,11 +507,6 @@ class Prepared:
             slope = rows.evaluate(splits, shares, LOGARITHM, steepness).table
             shares = smoothed_shares(-shares * slope, *known)
         return shares
-
-
-def arriving(samples: Samples) -> Arriving:
-    """Return rows of an engine as a walk takes them."""
-    return Arriving(samples.features, samples.labels, samples.weights)
 
 
 def with_strengths(problem: TrainingProblem, local: float, global_: float) -> TrainingProblem:
@@ -543,4 +579,5 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         rows.coding if placed.coding is None else placed.coding,
         rows.target,
         placed.class_factors,
+        placed.labelled,
     )

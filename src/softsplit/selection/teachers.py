@@ -1,0 +1,199 @@
+"""Teachers: class probabilities of another classifier, mixed with the labels that a tree learns.
+
+    target_ik = (1 - weight) [y_i = k] + weight t_ik
+
+A label says which class a row is of; a teacher's probabilities t_ik say how sure one can be, and so
+tell a clear row from one that noise has put there. A tree that is trained on the mixture needs
+fewer features for the same quality. The weight is chosen with the other settings, on held-out rows
+and their true labels.
+
+No row is taught by a model that has seen it, nor by one that has seen the held-out rows of its
+fold. Folds are put into at most ``blocks`` blocks, and for each pair of blocks p, q a model is
+trained on the rows of all others:
+
+    training rows of block q, in a fold of block p      the model without p and q
+    rows of block q, for the tree on all rows           the mean of the models without q
+
+With five folds these are ten models, whatever kind of classifier they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.utils.validation import has_fit_parameter
+
+from softsplit.selection.folds import Split
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.support.parallel import in_threads, n_workers
+from softsplit.training.preparation import Rows
+from softsplit.training.run import Run
+
+
+@dataclass(frozen=True)
+class TeacherOptions:
+    """Sizes of the teachers that have a name, and how their answers are used."""
+
+    blocks: int = 5
+    """Most blocks of folds: ten models."""
+
+    forest_trees: int = 30
+    """Trees of each forest; a row is taught by four times as many in the tree on all rows."""
+
+    leaf_rows: int = 2
+    """Rows of a leaf of the forest at least: probabilities are smoother than with one."""
+
+    boosting_rounds: int = 60
+    """Rounds of boosting: a teacher need not be the best, and small tables overfit with more."""
+
+    weights: tuple[float, ...] = (0.5, 0.8)
+    """Weights of a named teacher that are compared with none."""
+
+    auto_weights: tuple[float, ...] = (0.5,)
+    """The same where the teacher is left to the library: each costs as much as a depth."""
+
+    least_probability: float = 0.01
+    """Smaller probabilities of a teacher count as zero: each costs as much as a row."""
+
+
+OPTIONS = TeacherOptions()
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Class probabilities by a teacher.
+
+    Attributes
+    ----------
+    name : str
+        The teacher, in words.
+    whole : array of shape (n_rows, n_classes)
+        For the tree on all rows.
+    folds : list of arrays, optional
+        For the training rows of each fold; those of ``whole`` if there are none.
+    """
+
+    name: str
+    whole: FloatArray
+    folds: Sequence[FloatArray] | None = None
+
+    def taught(self, rows: Rows, weight: float) -> Rows:
+        """Return all rows with labels and probabilities mixed as targets."""
+        counted, n_classes = rows.weight > 0, len(rows.classes)
+        found = self.whole if len(self.whole) < len(counted) else self.whole[counted]
+        targets = np.zeros((len(counted), n_classes))
+        targets[counted] = _mixed(np.eye(n_classes)[rows.labels[counted]], found, weight)
+        return rows.taught(targets)
+
+    def taught_fold(self, rows: Rows, fold: int, train: NDArray[np.intp], weight: float) -> Rows:
+        """Return the training rows of a fold with mixed targets."""
+        found = self.whole[train] if self.folds is None else self.folds[fold]
+        labels = np.where(rows.weight > 0, rows.labels, 0)  # undefined otherwise
+        return rows.taught(_mixed(np.eye(len(rows.classes))[labels], found, weight))
+
+
+def _mixed(labels: FloatArray, found: FloatArray, weight: float) -> FloatArray:
+    return (1.0 - weight) * labels + weight * found
+
+
+def make_teacher(teacher: Any, seed: int) -> Any:
+    """Return the classifier that a name stands for, or the one given.
+
+    Raises
+    ------
+    ValueError
+        If ``teacher`` is neither.
+    """
+    if isinstance(teacher, str) and teacher in ("auto", "forest"):
+        return RandomForestClassifier(
+            OPTIONS.forest_trees, min_samples_leaf=OPTIONS.leaf_rows, random_state=seed
+        )
+    if isinstance(teacher, str) and teacher == "boosting":
+        return HistGradientBoostingClassifier(
+            max_iter=OPTIONS.boosting_rounds, early_stopping=False, random_state=seed
+        )
+    if not hasattr(teacher, "predict_proba") or not is_classifier(teacher):
+        raise ValueError(
+            "teacher must be None, 'auto', 'forest', 'boosting', a classifier with predict_proba, "
+            f"or class probabilities (n_samples, n_classes), got {shown(teacher)}."
+        )
+    return teacher
+
+
+def lessons_of(
+    teacher: Any, rows: Rows, splits: Sequence[Split], run: Run, columns: NDArray[np.intp]
+) -> Lessons:
+    """Return the probabilities that a teacher gives to rows that it has not seen.
+
+    Parameters
+    ----------
+    teacher : classifier
+    rows : Rows
+    splits : list of (training rows, test rows)
+        Each row is tested on once.
+    run : Run
+        Its ``n_jobs`` models are trained side by side.
+    columns : int array
+        Columns that the teacher sees: hinges are no news to a forest.
+    """
+    n_rows, n_classes, n_folds = len(rows.labels), len(rows.classes), len(splits)
+    tested = np.concatenate([test for _, test in splits])
+    if n_folds < 3 or len(tested) != n_rows or len(np.unique(tested)) != n_rows:
+        raise ValueError(
+            "a teacher needs at least three folds in which each row is tested once; give cv as a "
+            "number, or the teacher's probabilities."
+        )
+    blocks = np.arange(n_folds) % OPTIONS.blocks
+    block = np.empty(n_rows, dtype=np.intp)
+    for fold, (_, test) in enumerate(splits):
+        block[test] = blocks[fold]
+    pairs = [
+        (p, q)
+        for p, q in combinations_with_replacement(range(int(blocks.max()) + 1), 2)
+        if p < q or np.count_nonzero(blocks == p) > 1
+    ]
+    answers = {pair: np.zeros((n_rows, n_classes)) for pair in pairs}
+
+    def learn(pair: tuple[int, int]) -> None:
+        out = np.isin(block, pair)
+        train, test = np.flatnonzero(~out), np.flatnonzero(out)
+        answers[pair][test] = _answers(clone(teacher), *rows.fold(train, test), columns)
+
+    in_threads(learn, pairs, n_workers(run.n_jobs, len(pairs)), run.budget.stop)
+    folds, whole = [], np.zeros((n_rows, n_classes))
+    for fold, (train, _) in enumerate(splits):
+        found = np.empty((len(train), n_classes))
+        for q in np.unique(block[train]).tolist():
+            low, high = sorted((int(blocks[fold]), q))
+            here = block[train] == q
+            found[here] = answers[low, high][train[here]]
+        folds.append(_cleared(found))
+    for p, q in (pair for pair in pairs if pair[0] < pair[1]):
+        whole += answers[p, q]
+    return Lessons(type(teacher).__name__, _cleared(whole), folds)
+
+
+def _answers(model: Any, own: Rows, other: Rows, columns: NDArray[np.intp]) -> FloatArray:
+    """Train on some rows and return the probabilities of others, (n_rows, n_classes)."""
+    weight = {}
+    if own.weighted and has_fit_parameter(model, "sample_weight"):
+        weight = {"sample_weight": own.weight}
+    model.fit(own.X[:, columns], own.labels, **weight)
+    found = np.zeros((len(other.labels), len(own.classes)))
+    found[:, model.classes_] = model.predict_proba(other.X[:, columns])
+    return found
+
+
+def _cleared(found: FloatArray) -> FloatArray:
+    """Return probabilities without very small ones; each row sums to 1."""
+    found = found / found.sum(axis=1, keepdims=True)
+    kept = np.where(found < OPTIONS.least_probability, 0.0, found)
+    return kept / kept.sum(axis=1, keepdims=True)

@@ -1,0 +1,206 @@
+"""Class probabilities as targets, and teachers whose probabilities are mixed with the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
+
+from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
+from softsplit.engines.outer import LOGARITHM
+from softsplit.estimators.base import model_settings
+from softsplit.selection.folds import make_splits
+from softsplit.selection.teachers import lessons_of
+from softsplit.training.preparation import Rows, prepare
+from softsplit.training.run import Run
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.routing import class_probabilities
+
+FAST = {"ridges": [1.0], "scales": ["standard"], "n_strengths": 5, "random_state": 0}
+
+
+def _rows(n: int = 120, n_classes: int = 3, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % n_classes
+    X = rng.normal(size=(n, 4)) + labels[:, None]
+    return Rows(X, labels, rng.uniform(0.5, 2.0, n), np.arange(n_classes))
+
+
+def _targets(rows: Rows, seed: int = 0) -> np.ndarray:
+    drawn = np.random.default_rng(seed).dirichlet(np.ones(len(rows.classes)), len(rows.labels))
+    drawn[::3] = np.eye(len(rows.classes))[rows.labels[::3]]
+    return drawn
+
+
+def test_the_loss_is_the_cross_entropy_with_its_gradient():
+    rows = _rows()
+    targets = _targets(rows)
+    prepared = prepare(model_settings(SoftTreeClassifier(depth=2)), rows.taught(targets))
+    problem, rng = prepared.problem, np.random.default_rng(1)
+    splits = rng.normal(scale=0.1, size=(3, rows.X.shape[1] + 1))
+    table = rng.dirichlet(np.ones(3), size=4).T
+
+    def value(splits: np.ndarray) -> float:
+        return problem.rows.evaluate(splits, table, LOGARITHM, problem.steepness).value
+
+    made = TreeParameters(splits[:, :-1].T.copy(), splits[:, -1].copy(), table)
+    scaled = prepared.scaling.transform(rows.X).T
+    shares = class_probabilities(made, scaled, problem.steepness)
+    assert value(splits) == pytest.approx(-np.sum(rows.weight * targets.T * np.log(shares)))
+    slope = problem.rows.evaluate(splits, table, LOGARITHM, problem.steepness).splits
+    for at in np.ndindex(splits.shape):
+        step = np.zeros_like(splits)
+        step[at] = 1e-6
+        found = (value(splits + step) - value(splits - step)) / 2e-6
+        assert slope[at] == pytest.approx(found, rel=1e-5, abs=1e-4)
+
+
+def test_the_units_of_a_problem_do_not_depend_on_how_sure_targets_are():
+    """Ridge and prior count rows, not pairs of row and class."""
+    rows = _rows()
+    settings = model_settings(SoftTreeClassifier(depth=2))
+    plain, soft = (prepare(settings, r).problem for r in (rows, rows.taught(_targets(rows))))
+    assert soft.row_unit == pytest.approx(plain.row_unit)
+    assert soft.ridge == pytest.approx(plain.ridge)
+    assert soft.rows.class_totals.sum() == pytest.approx(plain.rows.class_totals.sum())
+
+
+def test_one_hot_targets_are_the_labels_to_the_bit():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["a", "b", "c"])[y]
+    plain = SoftTreeClassifier(random_state=0, n_starts=2).fit(X, names)
+    soft = SoftTreeClassifier(random_state=0, n_starts=2).fit(X, names, targets=np.eye(3)[y])
+    assert soft.objective_ == plain.objective_
+    np.testing.assert_array_equal(soft.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(soft.predict(X), plain.predict(X))
+
+
+def test_a_tree_learns_probabilities_that_labels_do_not_show():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    truth = 1 / (1 + np.exp(-2 * X[:, 0]))
+    y = (rng.uniform(size=150) < truth).astype(int)
+    given = np.column_stack([1 - truth, truth])
+    made = {"random_state": 0, "ridge": 0.01}
+    off = [
+        np.abs(tree.predict_proba(X)[:, 1] - truth).mean()
+        for tree in (
+            SoftTreeClassifier(**made).fit(X, y),
+            SoftTreeClassifier(**made).fit(X, y, targets=given),
+        )
+    ]
+    assert off[1] < 0.5 * off[0]
+    chosen = SoftTreeClassifierCV(teacher=given, **FAST).fit(X, y)
+    assert chosen.cv_results_["param_teacher"][chosen.best_index_] > 0
+    again = SoftTreeClassifier(**chosen.best_params_, random_state=0)
+    again.fit(X, y, targets=chosen.targets_)
+    assert again.objective_ == pytest.approx(chosen.best_estimator_.objective_, rel=1e-3)
+
+
+class Witness(ClassifierMixin, BaseEstimator):
+    """Says class 1 if it was trained on one of the rows ``asked``; columns are numbers of rows."""
+
+    def __init__(self, asked=()):
+        self.asked = asked
+
+    def fit(self, X, y):
+        self.classes_, self.seen_ = np.unique(y), set(X[:, 0].astype(int))
+        return self
+
+    def predict_proba(self, X):
+        assert not self.seen_ & set(X[:, 0].astype(int))  # no row that it was trained on
+        said = float(bool(self.seen_ & set(self.asked)))
+        return np.tile([1 - said, said], (len(X), 1))
+
+
+@pytest.mark.parametrize("n_folds", [3, 5, 8])
+def test_no_row_is_taught_by_a_model_that_saw_it_or_the_held_out_rows(n_folds):
+    n = 80
+    rows = Rows(np.arange(n)[:, None] * 1.0, np.arange(n) % 2, np.ones(n), np.arange(2))
+    splits = make_splits(n_folds, rows.X, rows.labels, 0)
+    run = Run.of(SoftTreeClassifierCV(random_state=0).get_params(deep=False))
+    for fold, (train, test) in enumerate(splits):
+        lessons = lessons_of(Witness(tuple(test)), rows, splits, run, np.arange(1))
+        assert lessons.folds is not None and len(lessons.folds[fold]) == len(train)
+        assert not np.any(lessons.folds[fold][:, 1])
+        others = [found[:, 1].max() for f, found in enumerate(lessons.folds) if f != fold]
+        assert max(others) == 1.0  # elsewhere these rows may teach
+        np.testing.assert_allclose(lessons.whole.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("teacher", ["auto", "boosting", LogisticRegression()])
+def test_a_teacher_is_one_of_the_settings_that_are_compared(teacher):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 4))
+    y = np.array(["no", "yes"])[(X[:, 0] + rng.normal(size=120) > 0).astype(int)]
+    weight = np.where(np.arange(120) % 10 == 0, 0.0, 1.0)
+    made = SoftTreeClassifierCV(teacher=teacher, **FAST)
+    one, two = (clone(made).set_params(n_jobs=n).fit(X, y, weight) for n in (1, 2))
+    compared = one.cv_results_["param_teacher"]
+    assert 0.0 in compared and 0.5 in compared
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+    np.testing.assert_array_equal(compared, two.cv_results_["param_teacher"])
+    used = compared[one.best_index_] > 0
+    assert (one.targets_ is not None) == used
+    assert type(clone(made).teacher) is type(teacher)
+
+
+def test_groups_and_given_folds_have_a_teacher_too():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 3))
+    y = (X[:, 0] > 0).astype(int)
+    made = SoftTreeClassifierCV(teacher="forest", **FAST)
+    made.fit(X, y, groups=np.arange(90) // 3)
+    assert 0.5 in made.cv_results_["param_teacher"]
+    folds = list(StratifiedKFold(3).split(X, y))
+    assert 0.5 in clone(made).set_params(cv=folds).fit(X, y).cv_results_["param_teacher"]
+
+
+HALF = np.full((150, 3), 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("targets", "sentence"),
+    [
+        (HALF[:, :2], r"has shape \(150, 2\); it needs a row for each sample and a column"),
+        (HALF[:100], r"has shape \(100, 3\); it needs a row for each sample"),
+        (np.where(np.arange(150)[:, None] == 7, np.nan, HALF), "in row 7; probabilities are"),
+        (np.where(np.arange(150)[:, None] == 7, 0.5, HALF), "row 7 of .* sums to 1.5"),
+        (np.tile([0.5, 0.5, 0.0], (150, 1)), "gives class 2 no probability in any row"),
+        (np.tile([1.5, -0.5, 0.0], (150, 1)), "in row 0; probabilities are numbers between 0"),
+    ],
+)
+def test_wrong_probabilities_get_one_sentence(targets, sentence):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=sentence):
+        SoftTreeClassifier().fit(X, y, targets=targets)
+    with pytest.raises(ValueError, match=sentence):
+        SoftTreeClassifierCV(teacher=targets).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"teacher": "jungle"}, "teacher must be None, 'auto', 'forest', 'boosting', a classifier"),
+        ({"teacher": "forest", "cv": ShuffleSplit(3)}, "each row is tested once"),
+        ({"teacher": "forest", "cv": 2}, "a teacher needs at least three folds"),
+    ],
+)
+def test_wrong_teachers_get_one_sentence(given, sentence):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=sentence):
+        SoftTreeClassifierCV(**given).fit(X, y)
+
+
+def test_sparse_rows_have_no_teacher():
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.poisson(0.02, size=(60, 2000)).astype(float))
+    y = np.arange(60) % 2
+    with pytest.raises(ValueError, match="rows in memory that are not sparse"):
+        SoftTreeClassifierCV(teacher="forest").fit(X, y)
+    with pytest.raises(ValueError, match="rows in memory that are not sparse"):
+        SoftTreeClassifier().fit(X, y, targets=np.full((60, 2), 0.5))
