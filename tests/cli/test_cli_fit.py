@@ -27,6 +27,7 @@ from tables import people, written
 
 COMMANDS = [
     "fit", "predict", "explain", "report", "path", "demo", "info", "compile", "vc", "experiment",
+    "export",
 ]  # fmt: skip
 
 
@@ -246,7 +247,7 @@ def test_help_is_there_for_every_command(command):
     result = invoke(command, "--help")
     assert result.exit_code == 0
     assert "Usage: softsplit" in result.stdout or f"Usage: root {command}" in result.stdout
-    if command not in ("vc", "experiment"):
+    if command not in ("vc", "experiment", "export"):
         assert "Example" in result.stdout
         assert "--json" in result.stdout
     assert command in invoke("--help").stdout

@@ -66,6 +66,7 @@ ASKED = {
     "plots": (None, None, ""),
     "capacity": (None, ["vc", "--depth", "2"], NO_COMMAND.format("vc")),
     "experiments": (None, ["experiment", "run"], NO_COMMAND.format("experiment")),
+    "exports": (None, ["export", "a.json", "--to", "c"], NO_COMMAND.format("export")),
 }
 """What is asked of a copy without an option: parameters, a command, and the sentence it gives."""
 

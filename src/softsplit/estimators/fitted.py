@@ -9,12 +9,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.reading.explanation import Explanation, explain
+from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
 from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.pruning import simplified_model
@@ -250,6 +252,15 @@ class FittedTree(TreeHolder, BaseEstimator):
         twin = copy.copy(holder_of(self))
         twin.tree_ = simplified_model(twin.tree_, float(tol), rows)
         return twin
+
+    def to_frame(self) -> pd.DataFrame:
+        """The tree as a table: one row per question and leaf, in the order of the text.
+
+        Columns: ``node``, ``parent``, ``depth``, ``answer`` (by which a node is reached),
+        ``question`` and ``condition``; of a leaf ``class``, ``rows`` (of training that arrive) and
+        its probability of each class. Nodes are numbered as in ``apply``.
+        """
+        return tree_frame(tree_of(self))
 
     def score_card(self, X: Any = None, y: Any = None, *, points: int = 20) -> ScoreCard:
         """The tree as a score card: whole points for ranges and levels, to add up by hand.

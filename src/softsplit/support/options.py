@@ -52,6 +52,7 @@ OPTIONS = (
     "plots",
     "capacity",
     "experiments",
+    "exports",
 )
 """Folders that are options, one per line, in the order in which users see what they provide."""
 

@@ -1,0 +1,15 @@
+"""What this option provides: trees as code in other languages."""
+
+from softsplit.support.options import Option
+
+OPTION = Option(
+    names={
+        "export_c": "softsplit.exports.c:export_c",
+        "export_excel": "softsplit.exports.excel:export_excel",
+        "export_javascript": "softsplit.exports.javascript:export_javascript",
+        "export_python": "softsplit.exports.python:export_python",
+        "export_sql": "softsplit.exports.sql:export_sql",
+    },
+    commands={"export": "softsplit.exports.command:export"},
+    requires={"openpyxl": "excel"},
+)

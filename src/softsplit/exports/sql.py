@@ -1,0 +1,526 @@
+"""A tree as one SQL statement, in the dialects of five databases.
+
+Each level of the program is a common table expression, so that no expression is computed twice.
+Where a database would put one into the other again, they are marked as MATERIALIZED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from softsplit.exports.expressions import (
+    MISSING,
+    UNLISTED,
+    Column,
+    Expression,
+    Interpolate,
+    Lookup,
+    names_in,
+)
+from softsplit.exports.printing import (
+    BLANKS,
+    HEADER,
+    Printer,
+    has_halves,
+    identifiers,
+    model_in,
+    written,
+)
+from softsplit.exports.program import OPTIONS, Program, program_of
+from softsplit.support.messages import shown
+from softsplit.support.output_files import PathName
+
+HELD = 2
+"""Knots of one CASE of an interpolation; more are halved, so that few are looked at."""
+
+
+class Dialect(Printer):
+    """Expressions of SQL, of SQLite where nothing else is said."""
+
+    signs: ClassVar[Mapping[str, str]] = {"greater": ">", "at least": ">=", "equal": "="}
+    words: ClassVar[Mapping[str, str]] = {"all": "AND", "any": "OR"}
+    compound = tuple(kind for kind in Printer.compound if kind != "if")
+
+    double, text_type, materialized = "REAL", "TEXT", "MATERIALIZED "
+    saturation = OPTIONS.saturation
+    prefix = "ss_"
+
+    def name(self, text: str) -> str:
+        return self.prefix + text
+
+    def identifier(self, name: str) -> str:
+        """A name of a table or column, which cannot be anything else."""
+        if "\0" in name or has_halves(name) or not name:
+            raise ValueError(
+                f"{shown(name)} cannot be the name of a column or table in SQL; rename it."
+            )
+        return '"' + name.replace('"', '""') + '"'
+
+    def literal(self, text: str) -> str | None:
+        """A text, or None if the database can hold no such text."""
+        if has_halves(text):
+            return None
+        parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
+        return parts[0] if len(parts) == 1 else f"({' || char(0) || '.join(parts)})"
+
+    def constant(self, label: Any) -> str:
+        """A class label."""
+        if isinstance(label, bool):
+            return self.truths[label]
+        if isinstance(label, int):
+            return str(label)
+        if isinstance(label, float):
+            return self.number(label)
+        made = self.literal(label)
+        if made is None:
+            raise ValueError(f"class {shown(label)} holds half a character; rename it.")
+        return made
+
+    truths = ("0", "1")
+
+    def as_double(self, text: str) -> str:
+        return f"CAST({text} AS {self.double})"
+
+    def as_text(self, cell: str) -> str:
+        return f"CAST({cell} AS {self.text_type})"
+
+    def without_blanks(self, text: str) -> str:
+        """A text without blanks at both ends."""
+        return f"TRIM({text}, {self.literal(BLANKS)})"
+
+    # --- cells ------------------------------------------------------------------------------------
+
+    def read(self, column: Column) -> str:
+        cell = f"t.{self.identifier(column.name)}"
+        if column.kind == "number":
+            return self.read_number(cell)
+        if column.kind == "day":
+            return self.read_day(cell, column.form)
+        if column.kind == "truth":
+            text = f"LOWER({self.without_blanks(self.as_text(cell))})"
+            return (
+                f"CASE WHEN {text} IN ('true', 't', '1', '1.0') THEN 1 "
+                f"WHEN {text} IN ('false', 'f', '0', '0.0') THEN 0 ELSE {MISSING} END"
+            )
+        return self.read_level(cell, column.levels)
+
+    def read_number(self, cell: str) -> str:
+        blank = f"typeof({cell}) = 'text' AND {self.without_blanks(cell)} = ''"
+        return f"CASE WHEN {blank} THEN NULL ELSE {self.as_double(cell)} END"
+
+    def read_level(self, cell: str, levels: Sequence[str]) -> str:
+        text = self.as_text(cell)
+        if any(level[-1:].isdigit() for level in levels):
+            text = self.level_text(cell)
+        known = [(self.level_literal(level), i) for i, level in enumerate(levels)]
+        cases = " ".join(f"WHEN {text} THEN {i}" for text, i in known if text is not None)
+        cases = (
+            f"CASE {self.compared(text)} {cases} ELSE {UNLISTED} END" if cases else str(UNLISTED)
+        )
+        blank = self.without_blanks(self.as_text(cell))
+        return f"CASE WHEN {cell} IS NULL OR {blank} = '' THEN {MISSING} ELSE {cases} END"
+
+    def compared(self, text: str) -> str:
+        """A text, compared letter by letter with ``level_literal``."""
+        return f"{text} COLLATE BINARY"
+
+    def level_literal(self, level: str) -> str | None:
+        return self.literal(level)
+
+    def level_text(self, cell: str) -> str:
+        """The text of a level that may be a number: 1.0 is written as 1."""
+        whole = f"typeof({cell}) = 'real' AND {cell} = CAST({cell} AS INTEGER)"
+        short = f"CAST(CAST({cell} AS INTEGER) AS TEXT)"
+        return f"CASE WHEN {whole} THEN {short} ELSE CAST({cell} AS TEXT) END"
+
+    def read_day(self, cell: str, form: str) -> str:
+        text = self.without_blanks(self.as_text(cell))
+        if form:
+            text = (
+                f"CASE WHEN {text} GLOB '????-??-??*' THEN {text} ELSE {_iso_text(text, form)} END"
+            )
+        parts = (f"CAST(strftime('{part}', {text}) AS REAL)" for part in ("%s", "%f", "%S"))
+        seconds, precise, whole = parts
+        return f"({seconds} + ({precise} - {whole})) / 86400.0"
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def lookup(self, lookup: Lookup) -> str:
+        cases = " ".join(f"WHEN {i - 2} THEN {self.number(v)}" for i, v in enumerate(lookup.values))
+        return f"CASE {self(lookup.at)} {cases} END"
+
+    def interpolate(self, curve: Interpolate) -> str:
+        x, knots, ranks = self(curve.at), curve.knots, curve.ranks
+
+        def between(low: int, high: int) -> str:
+            if high - low <= HELD:
+                cases = [piece(i) for i in range(low, high)]
+                tests = [
+                    f"WHEN {x} < {self.number(knots[i + 1])} THEN {cases[i - low]}"
+                    for i in range(low, high - 1)
+                ]
+                return f"CASE {' '.join(tests)} ELSE {cases[-1]} END" if tests else cases[-1]
+            middle = (low + high) // 2
+            test = f"{x} < {self.number(knots[middle])}"
+            return f"CASE WHEN {test} THEN {between(low, middle)} ELSE {between(middle, high)} END"
+
+        def piece(i: int) -> str:
+            slope = (ranks[i + 1] - ranks[i]) / (knots[i + 1] - knots[i])
+            past = self.subtracted(curve.at, knots[i])
+            return f"{self.number(ranks[i])} + {self.number(slope)} * ({past})"
+
+        return (
+            f"CASE WHEN {x} <= {self.number(knots[0])} THEN {self.number(ranks[0])} "
+            f"WHEN {x} >= {self.number(knots[-1])} THEN {self.number(ranks[-1])} "
+            f"ELSE {between(0, len(knots) - 1)} END"
+        )
+
+    def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
+        return f"CASE WHEN {self(condition)} THEN {self(yes)} ELSE {self(no)} END"
+
+    def missing(self, cell: Expression) -> str:
+        return f"{self(cell)} IS NULL"
+
+    def call(self, function: str, args: list[str]) -> str:
+        return f"{function.upper()}({', '.join(args)})"
+
+
+class Postgres(Dialect):
+    """PostgreSQL 12 and later. A product that underflows is an error there: gates shut earlier."""
+
+    double, text_type = "double precision", "text"
+    truths = ("FALSE", "TRUE")
+
+    def literal(self, text: str) -> str | None:
+        if "\0" in text or has_halves(text):
+            return None
+        body = text.replace("'", "''")
+        return "E'" + body.replace("\\", "\\\\") + "'" if "\\" in body else f"'{body}'"
+
+    def compared(self, text: str) -> str:
+        return f'{text} COLLATE "C"'
+
+    def level_text(self, cell: str) -> str:
+        return self.as_text(cell)
+
+    def read_number(self, cell: str) -> str:
+        return f"NULLIF({self.as_double(cell)}, 'NaN')"
+
+    def read_day(self, cell: str, form: str) -> str:
+        text = self.without_blanks(self.as_text(cell))
+        epoch = "EXTRACT(EPOCH FROM CAST({} AS {}))"
+        zone = f"{text} ~ ':[0-9.]+(Z|[+-][0-9][0-9].*)$'"
+        cases = f"WHEN {zone} THEN {epoch.format(text, 'timestamptz')} "
+        if form:
+            written = f"to_timestamp({text}, '{_with_words(form)}')"
+            cases += f"WHEN {text} !~ '^[0-9]{{4}}-' THEN {epoch.format(written, 'timestamp')} "
+        cases += f"WHEN {text} <> '' THEN {epoch.format(text, 'timestamp')}"
+        return f"{self.as_double(f'CASE {cases} END')} / 86400.0"
+
+    def call(self, function: str, args: list[str]) -> str:
+        return _greatest(function, args)
+
+
+class DuckDB(Dialect):
+    """DuckDB."""
+
+    double, text_type = "DOUBLE", "VARCHAR"
+    truths = ("FALSE", "TRUE")
+
+    def number(self, value: float) -> str:
+        return _with_exponent(value)  # others are decimals of few digits
+
+    def literal(self, text: str) -> str | None:
+        made = super().literal(text)
+        return None if made is None else made.replace("|| char(0) ||", "|| chr(0) ||")
+
+    def compared(self, text: str) -> str:
+        return text
+
+    def level_text(self, cell: str) -> str:
+        text = self.as_text(cell)
+        short = f"regexp_replace({text}, '\\.0$', '')"
+        return f"CASE WHEN typeof({cell}) IN ('DOUBLE', 'FLOAT') THEN {short} ELSE {text} END"
+
+    def read_number(self, cell: str) -> str:
+        return f"NULLIF({self.as_double(cell)}, CAST('NaN' AS DOUBLE))"
+
+    def read_day(self, cell: str, form: str) -> str:
+        text = self.without_blanks(self.as_text(cell))
+        moment = f"TRY_CAST({text} AS TIMESTAMP)"
+        if form:
+            moment = f"COALESCE({moment}, try_strptime({text}, '{form}'))"
+        return f"epoch({moment}) / 86400E0"
+
+    def call(self, function: str, args: list[str]) -> str:
+        return _greatest(function, args)
+
+
+class BigQuery(Dialect):
+    """GoogleSQL of BigQuery."""
+
+    double, text_type, materialized = "FLOAT64", "STRING", ""
+    truths = ("FALSE", "TRUE")
+
+    def identifier(self, name: str) -> str:
+        super().identifier(name)
+        return f"`{_escaped(name)}`"
+
+    def literal(self, text: str) -> str | None:
+        if has_halves(text):
+            return None
+        return f"'{_escaped(text)}'"
+
+    def compared(self, text: str) -> str:
+        return text
+
+    def level_text(self, cell: str) -> str:
+        return self.as_text(cell)
+
+    def read_number(self, cell: str) -> str:
+        number = self.as_double(cell)
+        return f"IF(IS_NAN({number}), NULL, {number})"
+
+    def read_day(self, cell: str, form: str) -> str:
+        text = self.without_blanks(self.as_text(cell))
+        moment = f"SAFE_CAST({text} AS TIMESTAMP)"
+        if form:
+            moment = f"COALESCE({moment}, SAFE.PARSE_TIMESTAMP('{form}', {text}))"
+        return f"UNIX_MICROS({moment}) / 86400000000.0"
+
+    def call(self, function: str, args: list[str]) -> str:
+        return _greatest(function, args)
+
+
+class SQLServer(Dialect):
+    """Transact-SQL of SQL Server 2017 and later."""
+
+    double, text_type, materialized = "float", "nvarchar(max)", ""
+    truths = ("CAST(0 AS bit)", "CAST(1 AS bit)")
+
+    def number(self, value: float) -> str:
+        return _with_exponent(value)  # others are decimals of few digits
+
+    def identifier(self, name: str) -> str:
+        super().identifier(name)
+        return "[" + name.replace("]", "]]") + "]"
+
+    def literal(self, text: str) -> str | None:
+        if has_halves(text):
+            return None
+        # A backslash at the end of a line would join it to the next one.
+        parts = [f"NCHAR({ord(c)})" if ord(c) < 32 else c for c in text]
+        made, run = [], ""
+        for part in parts:
+            if len(part) == 1:
+                run += part.replace("'", "''")
+                continue
+            made += [f"N'{run}'", part]
+            run = ""
+        made.append(f"N'{run}'")
+        return made[0] if len(made) == 1 else f"({' + '.join(made)})"
+
+    def compared(self, text: str) -> str:
+        # The mark at the end: blanks there would not count.
+        return f"(({text}) COLLATE Latin1_General_100_BIN2 + N'|')"
+
+    def level_literal(self, level: str) -> str | None:
+        return self.literal(f"{level}|")
+
+    def level_text(self, cell: str) -> str:
+        return self.as_text(cell)
+
+    def without_blanks(self, text: str) -> str:
+        return f"TRIM({self.literal(BLANKS)} FROM {text})"
+
+    def read_number(self, cell: str) -> str:
+        return self.as_double(cell)
+
+    def read_day(self, cell: str, form: str) -> str:
+        moment = f"CAST({cell} AS datetime2)"
+        if form:
+            moment = f"CONVERT(datetime2, {cell}, {STYLES[form.split(' ')[0]]})"
+        return f"DATEDIFF_BIG(microsecond, '1970-01-01', {moment}) / 86400000000E0"
+
+    def call(self, function: str, args: list[str]) -> str:
+        if function in ("max", "min"):
+            values = ", ".join(f"({arg})" for arg in args)
+            return f"(SELECT {function.upper()}(v) FROM (VALUES {values}) AS s(v))"
+        return super().call(function, args)
+
+
+STYLES = {
+    "%d.%m.%Y": 104, "%d/%m/%Y": 103, "%m/%d/%Y": 101, "%Y/%m/%d": 111, "%d-%m-%Y": 105,
+    "%Y%m%d": 112,
+}  # fmt: skip
+"""Numbers of date formats in Transact-SQL."""
+
+DIALECTS: dict[str, type[Dialect]] = {
+    "postgres": Postgres,
+    "sqlite": Dialect,
+    "duckdb": DuckDB,
+    "mssql": SQLServer,
+    "bigquery": BigQuery,
+}
+
+
+def _greatest(function: str, args: list[str]) -> str:
+    called = {"max": "GREATEST", "min": "LEAST"}.get(function, function.upper())
+    return f"{called}({', '.join(args)})"
+
+
+def _with_exponent(value: float) -> str:
+    text = repr(value)
+    return text if "e" in text or not text[-1].isdigit() else text.removesuffix(".0") + "E0"
+
+
+def _escaped(text: str) -> str:
+    """Letters and digits as they are, everything else by its number."""
+    return "".join(
+        c if c.isascii() and (c.isalnum() or c in " _") else f"\\U{ord(c):08x}" for c in text
+    )
+
+
+def _with_words(form: str) -> str:
+    words = {
+        "%d": "DD",
+        "%m": "MM",
+        "%Y": "YYYY",
+        "%H": "HH24",
+        "%M": "MI",
+        "%S": "SS",
+    }
+    for part, word in words.items():
+        form = form.replace(part, word)
+    return form
+
+
+def _iso_text(text: str, form: str) -> str:
+    """A date in a ``strptime`` format as an ISO text, in SQLite."""
+    date, _, time = form.partition(" ")
+    if date == "%Y%m%d":
+        parts = {
+            "Y": f"substr({text}, 1, 4)",
+            "m": f"substr({text}, 5, 2)",
+            "d": f"substr({text}, 7, 2)",
+        }
+    else:
+        mark = date[2]
+        second = f"substr({text}, instr({text}, '{mark}') + 1)"
+        third = f"substr({second}, instr({second}, '{mark}') + 1)"
+        parts = dict(zip(date[1::3], (text, second, third), strict=True))
+    # The cast of a text to an integer takes the digits with which it begins.
+    made = (
+        "printf('%04d-%02d-%02d', " + ", ".join(f"CAST({parts[p]} AS INTEGER)" for p in "Ymd") + ")"
+    )
+    if not time:
+        return made
+    clock = f"substr({text}, instr({text}, ' ') + 1)"
+    hours = f"printf(' %02d', CAST({clock} AS INTEGER))"
+    return f"{made} || {hours} || substr({clock}, instr({clock}, ':'))"
+
+
+# --- the statement --------------------------------------------------------------------------------
+
+
+def export_sql(
+    tree: Any,
+    table: str | Sequence[str],
+    path: PathName | None = None,
+    *,
+    dialect: str = "postgres",
+    keep: str | Sequence[str] | None = None,
+    reasons: bool = False,
+) -> str:
+    """The tree as a SELECT statement over a table, written to ``path`` if one is given.
+
+    The answer has the columns of ``keep``, ``predicted`` (the class), a column ``p_...`` for the
+    probability of each class and, where asked for, ``q1_...`` for reasons. NULL and blank texts are
+    missing values. Dates are of a type of the database or texts, truth values of any type.
+
+    Parameters
+    ----------
+    tree : fitted SoftTreeClassifier, or a search that holds one as ``best_estimator_``
+    table : str or sequence of str
+        Its name, or its parts such as ("schema", "table"). Names are always quoted.
+    path : path, optional
+    dialect : {"postgres", "sqlite", "duckdb", "mssql", "bigquery"}, default="postgres"
+    keep : str or sequence of str, optional
+        Columns of the table to hand through, such as a key. Default: those that the tree uses.
+    reasons : bool, default=False
+        What each variable adds to the log-odds of each question.
+
+    Returns
+    -------
+    str
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}, got {shown(dialect)}.")
+    model = model_in(tree)
+    printer = DIALECTS[dialect]()
+    if isinstance(printer, Postgres):
+        printer.saturation = OPTIONS.saturation / (model.topology.depth + 1)
+    program = program_of(model, reasons=reasons, saturation=printer.saturation)
+    if keep is None:
+        keep = [column.name for column in program.columns]
+    kept = [keep] if isinstance(keep, str) else list(keep)
+    parts = [table] if isinstance(table, str) else list(table)
+    return written(_statement(program, printer, parts, kept), path)
+
+
+def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]) -> str:
+    source = ".".join(map(sql.identifier, table))
+    step = "softsplit"
+    while any(part.casefold().startswith(step) for part in table):
+        step += "_step"
+    outputs = _outputs(program, sql, kept)
+    needed = {name for _, expression in outputs for name in names_in(expression)}
+    levels = program.levels() or [{}]
+    wanted = [needed]  # what is used after each level, from the last one on
+    for level in reversed(levels[1:]):
+        wanted.insert(0, wanted[0] | {n for e in level.values() for n in names_in(e)})
+    steps, have = [], set[str]()
+    for number, (level, after) in enumerate(zip(levels, wanted, strict=True)):
+        own = [f"k{i}" for i in range(len(kept))]
+        handed = [sql.name(n) for n in (*own, *sorted(have & after)) if number]
+        handed += (
+            []
+            if number
+            else [
+                f"t.{sql.identifier(name)} AS {sql.name(k)}"
+                for name, k in zip(kept, own, strict=True)
+            ]
+        )
+        made = [f"{sql.as_double(sql(e))} AS {sql.name(n)}" for n, e in level.items() if n in after]
+        have = (have | set(level)) & after
+        lines = ",\n    ".join([*handed, *made] or ["1 AS ss_row"])
+        before = f"{source} AS t" if not number else f"{step}_{number}"
+        steps.append(
+            f"{step}_{number + 1} AS {sql.materialized}(\n  SELECT\n    {lines}\n  FROM {before}\n)"
+        )
+    chosen = ",\n  ".join(_final(program, sql, kept, outputs))
+    return f"-- {HEADER}\nWITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
+
+
+def _outputs(program: Program, sql: Dialect, kept: list[str]) -> list[tuple[str, Expression]]:
+    """Names of the columns of the answer beside the kept ones, and what they hold."""
+    predicted = identifiers(["predicted"], taken=kept)
+    proba = identifiers(program.classes, "p_", taken=[*kept, *predicted])
+    told = [identifiers([r.variable], f"q{r.question}_")[0] for r in program.reasons]
+    told = identifiers(told, taken=[*kept, *predicted, *proba])
+    return [
+        (predicted[0], program.predicted),
+        *zip(proba, program.probabilities, strict=True),
+        *zip(told, (reason.value for reason in program.reasons), strict=True),
+    ]
+
+
+def _final(
+    program: Program, sql: Dialect, kept: list[str], outputs: list[tuple[str, Expression]]
+) -> list[str]:
+    lines = [f"{sql.name(f'k{i}')} AS {sql.identifier(name)}" for i, name in enumerate(kept)]
+    (name, at), *others = outputs
+    cases = [f"WHEN {k} THEN {sql.constant(label)}" for k, label in enumerate(program.classes)]
+    lines.append(f"CASE {sql(at)} {' '.join(cases)} END AS {sql.identifier(name)}")
+    return lines + [f"{sql.as_double(sql(e))} AS {sql.identifier(n)}" for n, e in others]

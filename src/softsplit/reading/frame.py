@@ -1,0 +1,62 @@
+"""A tree as a table: one row for each question and each end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from softsplit.reading.model import TreeModel
+from softsplit.reading.outline import OutlineNode, outline
+
+
+def tree_frame(model: TreeModel) -> pd.DataFrame:
+    """One row per question and leaf of the printed tree, in its order.
+
+    Columns
+    -------
+    node, parent : int
+        Numbers as of ``apply``: the root is 0, the children of t are 2 t + 1 (yes) and 2 t + 2.
+        The parent of the root is missing.
+    depth : int
+    answer : bool
+        Whether the row is reached by yes; missing at the root.
+    question : int
+        Number of a question in the text of the tree; missing at a leaf.
+    condition : str
+        Of a question: where it holds, the answer is yes.
+    class : object
+        Of a leaf, the class that is predicted there.
+    rows : float
+        Of a leaf, the training rows that arrive; missing where they are not known.
+    p_<class> : float
+        Of a leaf, its class probabilities, which are mixed over all leaves.
+    """
+    lines = [_line(model, found) for found in outline(model, str).walk()]
+    frame = pd.DataFrame(lines, columns=list(lines[0]))
+    for name, kind in (("parent", "Int64"), ("question", "Int64"), ("answer", "boolean")):
+        frame[name] = frame[name].astype(kind)
+    return frame
+
+
+def _line(model: TreeModel, found: OutlineNode) -> dict[str, Any]:
+    node, end = found.node, found.split is None
+    proba = model.leaf_shares[:, found.leaf] if end else np.full(len(model.classes), np.nan)
+    line: dict[str, Any] = {
+        "node": node,
+        "parent": (node - 1) // 2 if node else None,
+        "depth": found.depth,
+        "answer": None if found.side is None else found.side == 0,
+        "question": found.number or None,
+        "condition": found.split.condition() if found.split is not None else None,
+        "class": model.labels[model.leaf_predictions[found.leaf]] if end else None,
+        "rows": _rows(model, found) if end else np.nan,
+    }
+    return line | {f"p_{label}": float(p) for label, p in zip(model.labels, proba, strict=True)}
+
+
+def _rows(model: TreeModel, found: OutlineNode) -> float:
+    if model.walk is None:
+        return np.nan
+    return float(model.walk.counts[:, list(found.leaves)].sum())

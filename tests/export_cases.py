@@ -1,0 +1,124 @@
+"""Trees of several kinds, with rows that training did not have, for the tests of exports."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from softsplit import SoftTreeClassifier
+
+ODD = {
+    "age": 'age"; DROP TABLE t; --',
+    "town": "it's [a] `town` \\ ${x}",
+    "street": "=1+1",
+    "size": "größe 漢字 ✓",
+    "smoker": "a b\nc",
+    "joined": "*/ ??/ //",
+    "left": "left",
+}
+
+
+def table(n_rows: int, seed: int) -> pd.DataFrame:
+    """Columns of every kind, with missing values."""
+    rng = np.random.default_rng(seed)
+    towns = ["Lyon", "Oslo", 'it\'s "Bern"', "a\\b", "rare 1", "rare 2"]
+    town = rng.choice(towns, n_rows, p=[0.4, 0.3, 0.18, 0.1, 0.01, 0.01]).astype(object)
+    joined = pd.Timestamp("2019-03-01") + pd.to_timedelta(rng.integers(0, 2000 * 24, n_rows), "h")
+    frame = pd.DataFrame(
+        {
+            "age": np.round(rng.gamma(6.0, 8.0, n_rows), 1),
+            "town": town,
+            "street": [f"street {i}" for i in rng.integers(0, 40, n_rows)],
+            "size": pd.Categorical(
+                rng.choice(["S", "M", "L", "XL"], n_rows), ["S", "M", "L", "XL"], ordered=True
+            ),
+            "smoker": np.where(rng.random(n_rows) < 0.5, "TRUE", "FALSE"),
+            "joined": joined,
+            "left": (joined + pd.Timedelta(days=40)).strftime("%d.%m.%Y"),
+        }
+    )
+    for name in ("age", "town", "size", "smoker", "joined"):
+        frame.loc[rng.random(n_rows) < 0.08, name] = None
+    return frame
+
+
+def classes(frame: pd.DataFrame, n_classes: int, seed: int) -> np.ndarray:
+    """Classes that depend on every column."""
+    rng = np.random.default_rng(seed + 1)
+    age = frame["age"].astype(float).fillna(60.0)
+    score = (
+        np.minimum(age, 50.0) / 12.0
+        + 2.0 * (frame["town"] == "Oslo")
+        - 1.5 * frame["town"].isna()
+        + frame["size"].cat.codes
+        + 1.2 * (frame["smoker"] == "TRUE")
+        + (frame["joined"].fillna(frame["joined"].median()) - pd.Timestamp("2021-06-01")).dt.days
+        / 500
+        + frame["street"].str.len() % 2
+        + rng.normal(0, 0.6, len(frame))
+    )
+    return np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def new_rows(seed: int = 9) -> pd.DataFrame:
+    """Rows as those of training, and some with missing values and levels that were not there."""
+    frame = table(60, seed)
+    for i, name in enumerate(frame.columns):
+        frame.loc[i, name] = None
+    frame.loc[8:12, "town"] = ["Atlantis", "OSLO", "Oslo ", "rare 1", "  "]
+    frame.loc[8:12, "street"] = ["street 99", "", "Street 1", "street 1 ", "\t"]
+    frame.loc[14, ["age", "joined"]] = [1e6, pd.Timestamp("1901-01-01")]
+    frame.loc[15, ["age", "joined"]] = [-1e6, pd.Timestamp("2201-01-01 12:34:56.5")]
+    return frame
+
+
+@cache
+def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
+    """A fitted tree and new rows for it."""
+    kind, _, loss = name.partition(" by ")
+    loss = loss or "log"
+    n_classes = 2 if "two" in kind else 4
+    settings = dict(loss=loss, n_starts=1, random_state=0, depth=2 if loss == "log" else 3)
+    settings |= {"max_iter": 60} if loss == "cost" else {}
+    X, rows = table(500, 0), new_rows()
+    y = classes(X, n_classes, 0)
+    if "labels" in kind:
+        y = np.array(["it's", 'a "class"', "a\\b </script>", "漢字"])[y]
+    elif "two" in kind:
+        y = y.astype(bool)
+    if "numbers" in kind:
+        X = pd.DataFrame({"age": X["age"].fillna(3.0), "n": X["street"].str.slice(7).astype(int)})
+        rows = pd.DataFrame({"age": rows["age"].astype(float), "n": np.arange(60.0)})
+    if "ranks" in kind:
+        settings |= {"scale": "quantile"}
+    if "mixture" in kind:
+        settings |= {"decision": "mixture"}
+    if "costs" in kind:
+        settings |= {
+            "cost_matrix": 5.0 * (1 - np.eye(n_classes)) * np.arange(1, n_classes + 1)[:, None]
+        }
+    if "straight" in kind:
+        settings |= {"curves": False}
+    if "odd" in kind:
+        X, rows = X.rename(columns=ODD), rows.rename(columns=ODD)
+    with warnings.catch_warnings():  # 60 iterations make a tree that is good enough here
+        warnings.simplefilter("ignore", UserWarning)
+        tree = SoftTreeClassifier(**settings).fit(X, y)
+    return tree, rows
+
+
+CASES = (
+    "two classes",
+    "several classes, labels",
+    "odd names, labels",
+    "numbers",
+    "two classes, ranks",
+    "several classes, mixture",
+    "several classes, costs",
+    "straight, two classes, mixture, costs",
+    "two classes by cost",
+    "odd names, labels by cost",
+)
