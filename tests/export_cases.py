@@ -110,6 +110,38 @@ def case(name: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
     return tree, rows
 
 
+def moments(n_rows: int, seed: int) -> pd.DataFrame:
+    """Two dates, with all that a clock and a calendar say of them, also before 1970."""
+    rng = np.random.default_rng(seed)
+    start = pd.Timestamp("1958-01-01") + pd.to_timedelta(rng.integers(0, 40 * 8766, n_rows), "h")
+    end = start + pd.to_timedelta(rng.integers(0, 90 * 24 * 60, n_rows), "min")
+    frame = pd.DataFrame({"start": start, "end": end.strftime("%d/%m/%Y %H:%M")})
+    frame.loc[rng.random(n_rows) < 0.05, "start"] = None
+    frame.loc[rng.random(n_rows) < 0.05, "end"] = None
+    return frame
+
+
+@cache
+def dated(part: str) -> tuple[SoftTreeClassifier, pd.DataFrame]:
+    """A tree on one part of a date, and new rows."""
+    X, rows = moments(1500, 0), moments(300, 1)
+    known = X["start"].fillna(pd.Timestamp("1970-05-05 05:05"))
+    ended = pd.to_datetime(X["end"], format="%d/%m/%Y %H:%M").fillna(known)
+    said = {
+        "hour": known.dt.hour > 13,
+        "weekday": known.dt.day_of_week.isin([1, 5]),
+        "month": known.dt.month.isin([2, 3, 11]),
+        "day of year": known.dt.day_of_year > 200,
+        "since": (ended - known).dt.days > 40,
+    }[part]
+    kinds = {"start": f"date: {part}"} if part != "since" else {"end": "date: since start"}
+    tree = SoftTreeClassifier(n_starts=1, random_state=0, depth=1, feature_types=kinds)
+    columns = ["start", "end"] if part == "since" else ["start"]
+    return tree.fit(X[columns], said.to_numpy()), rows[columns]
+
+
+PARTS = ("hour", "weekday", "month", "day of year", "since")
+
 CASES = (
     "two classes",
     "several classes, labels",

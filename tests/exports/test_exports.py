@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import softsplit
-from export_cases import CASES, case
+from export_cases import CASES, PARTS, case, dated
 from export_runs import RUNNERS, absent, run_c, run_sqlite, text_of
 from readings import TREES, classifier_and_frame, random_classifier
 from softsplit import (
@@ -59,6 +59,24 @@ def test_code_answers_as_the_tree_does(runner, name):
         pytest.skip(why)
     tree, X = case(name)
     agree(tree, X, RUNNERS[runner](tree, X))
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("runner", ["python", "javascript", "c", "sqlite", "duckdb", "postgres"])
+def test_parts_of_dates(runner, part):
+    if why := absent(runner):
+        pytest.skip(why)
+    tree, X = dated(part)
+    agree(tree, X, RUNNERS[runner](tree, X))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_dates_in_a_workbook(part):
+    if why := absent("excel"):
+        pytest.skip(why)
+    tree, X = dated(part)
+    agree(tree, X, RUNNERS["excel"](tree, X))
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ class CPrinter(Printer):
         return f"isnan({self(cell)})"
 
     def call(self, function: str, args: list[str]) -> str:
-        names = {"exp": "exp", "abs": "fabs", "max": "fmax", "min": "fmin"}
+        names = {"exp": "exp", "abs": "fabs", "max": "fmax", "min": "fmin", "floor": "floor"}
         text = args[-1]
         if len(args) == 1:
             return f"{names[function]}({text})"

@@ -115,7 +115,8 @@ class ExcelPrinter(Printer):
         return super().operation(op).replace(" ", "")
 
     def call(self, function: str, args: list[str]) -> str:
-        return f"{function.upper()}({','.join(args)})"
+        called = "INT" if function == "floor" else function.upper()
+        return f"{called}({','.join(args)})"
 
 
 class _Tables:

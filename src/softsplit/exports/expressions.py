@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal[
     "sum", "product", "minus", "divide", "negative", "exp", "abs", "max", "min", "if", "greater",
-    "at least", "equal", "missing", "all", "any",
+    "at least", "equal", "missing", "all", "any", "floor",
 ]  # fmt: skip
 
 
@@ -118,6 +118,16 @@ def minus(left: Expression, right: Expression) -> Expression:
     if isinstance(left, float) and isinstance(right, float):
         return left - right
     return left if right == 0.0 else Op("minus", (left, right))
+
+
+def over(left: Expression, right: float) -> Expression:
+    """The quotient."""
+    return Op("divide", (left, right))
+
+
+def floor(value: Expression) -> Expression:
+    """The largest whole number that is not larger."""
+    return Op("floor", (value,))
 
 
 def if_(condition: Op | bool, yes: Expression, no: Expression) -> Expression:

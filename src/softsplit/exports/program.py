@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softsplit.exports.columns import coded, column_of
+from softsplit.exports.columns import coded
 from softsplit.exports.expressions import (
     Column,
     Expression,
@@ -183,15 +183,18 @@ class _Maker:
         coding = self.model.table_coding
         self.x: dict[int, Expression] = {}
         for i in dict.fromkeys(int(coding.homes[j]) for j in self.used):
-            variable = coding.variables[i]
-            column = column_of(variable, coding.places[i])
-            cell = Name(f"c{len(self.columns)}")
-            self.columns.append(column)
-            self.definitions[cell.text] = Read(column)
-            places = coding.columns_of(i).tolist()
-            for j, expression in zip(places, coded(variable, cell), strict=True):
+            made = coded(coding, i, self._cell, self._define)
+            for j, expression in zip(coding.columns_of(i).tolist(), made, strict=True):
                 if j in self.used:
                     self.x[j] = self._define(f"x{j}", expression)
+
+    def _cell(self, column: Column) -> Name:
+        """The name of a cell, which several variables may read."""
+        name = f"c{column.place}"
+        if name not in self.definitions:
+            self.columns.append(column)
+            self.definitions[name] = Read(column)
+        return Name(name)
 
     def _ranks(self, scaling: QuantileScaling) -> None:
         self.z: dict[int, Expression] = {}

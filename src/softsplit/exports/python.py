@@ -114,7 +114,7 @@ class PythonPrinter(CodePrinter):
         return f"{self(cell)} != {self(cell)}"
 
     def call(self, function: str, args: list[str]) -> str:
-        return super().call("math.exp" if function == "exp" else function, args)
+        return super().call(f"math.{function}" if function in ("exp", "floor") else function, args)
 
 
 def export_python(tree: Any, path: PathName | None = None, *, reasons: bool = False) -> str:

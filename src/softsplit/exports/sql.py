@@ -87,7 +87,10 @@ class Dialect(Printer):
 
     def without_blanks(self, text: str) -> str:
         """A text without blanks at both ends."""
-        return f"TRIM({text}, {self.literal(BLANKS)})"
+        return f"TRIM({text}, {self.blanks})"
+
+    blanks = f"char({', '.join(str(ord(c)) for c in BLANKS)})"
+    """What ``TRIM`` removes."""
 
     # --- cells ------------------------------------------------------------------------------------
 
@@ -190,6 +193,7 @@ class Postgres(Dialect):
     """PostgreSQL 12 and later. A product that underflows is an error there: gates shut earlier."""
 
     double, text_type = "double precision", "text"
+    blanks = "E'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
     truths = ("FALSE", "TRUE")
 
     def literal(self, text: str) -> str | None:
@@ -226,6 +230,7 @@ class DuckDB(Dialect):
     """DuckDB."""
 
     double, text_type = "DOUBLE", "VARCHAR"
+    blanks = f"concat({', '.join(f'chr({ord(c)})' for c in BLANKS)})"
     truths = ("FALSE", "TRUE")
 
     def number(self, value: float) -> str:
@@ -261,6 +266,7 @@ class BigQuery(Dialect):
     """GoogleSQL of BigQuery."""
 
     double, text_type, materialized = "FLOAT64", "STRING", ""
+    blanks = "'" + "".join(f"\\u{ord(c):04x}" for c in BLANKS) + "'"
     truths = ("FALSE", "TRUE")
 
     def identifier(self, name: str) -> str:
@@ -297,6 +303,7 @@ class SQLServer(Dialect):
     """Transact-SQL of SQL Server 2017 and later."""
 
     double, text_type, materialized = "float", "nvarchar(max)", ""
+    blanks = "CONCAT(" + ", ".join(f"NCHAR({ord(c)})" for c in BLANKS) + ")"
     truths = ("CAST(0 AS bit)", "CAST(1 AS bit)")
 
     def number(self, value: float) -> str:
@@ -332,7 +339,7 @@ class SQLServer(Dialect):
         return self.as_text(cell)
 
     def without_blanks(self, text: str) -> str:
-        return f"TRIM({self.literal(BLANKS)} FROM {text})"
+        return f"TRIM({self.blanks} FROM {text})"
 
     def read_number(self, cell: str) -> str:
         return self.as_double(cell)
