@@ -82,6 +82,8 @@ bench-reading: rivals ## trees of given sizes beside best subsets, and how long 
 	$(BIN)/python benchmarks/reading.py sizes table --document docs/results/sizes.md $(ARGS)
 	$(BIN)/python benchmarks/reading.py cards run $(ARGS)
 	$(BIN)/python benchmarks/reading.py cards table --document docs/results/cards.md
+	$(BIN)/python benchmarks/walks.py $(if $(TABLES),--tables $(TABLES)) --document docs/results/walks.md $(ARGS)
+	$(BIN)/python benchmarks/story.py --document docs/results/story.md
 
 bench-scale: $(VENV)/.test ## many rows: PART=rows, threads, exponent, memory or cv
 	$(BIN)/python benchmarks/scale.py $(or $(PART),rows) $(ARGS)
