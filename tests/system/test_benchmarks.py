@@ -329,3 +329,8 @@ def test_tables_are_compared(tmp_path):
     people(80).to_csv(path, index=False)
     said = run("raw_tables.py", "files", f"{path}:risk", "--splits", "1")
     assert re.search(r"people +tree +[\d.]+ % +logistic +[\d.]+ % +variables", said)
+
+
+def test_alternatives():
+    printed = run("alternatives.py", "--datasets", "iris", "--folds", "1")
+    assert "1 of 1 data sets" in printed or "0 of 1 data sets" in printed

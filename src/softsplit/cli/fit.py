@@ -216,7 +216,7 @@ def _reported(
         report_data, interrupted = write_report(
             report, name, rows, found.tree, found.provenance,
             seed=settings.seed, jobs=settings.n_jobs, quiet=not settings.verbose,
-            time_limit=time_limit, repeatable=found.repeatable,
+            time_limit=time_limit, repeatable=found.repeatable, search=found.search,
         )  # fmt: skip
     if report_data is None:
         return None, True

@@ -44,6 +44,7 @@ def write_report(
     quiet: bool,
     time_limit: float | None = None,
     repeatable: bool = False,
+    search: Any = None,
 ) -> tuple[ReportData, bool]:
     """Write the report of a tree; return its data and whether Ctrl-C cut it short."""
     from softsplit.report.comparison import make_report_data, walk_path
@@ -54,7 +55,7 @@ def write_report(
         tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
         time_limit=time_limit,
     )  # fmt: skip
-    report_data = make_report_data(name, rows, walked, provenance)
+    report_data = make_report_data(name, rows, walked, provenance, search)
     write_text(path, render_report(report_data))
     return report_data, walked.interrupted
 

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.base import (
     CutShortWarning,
     SoftTreeBase,
@@ -22,6 +24,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifie
 from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
+from softsplit.selection.alternatives import Compared, Looks
 from softsplit.selection.candidates import (
     Axes,
     CandidateSearch,
@@ -40,7 +43,7 @@ from softsplit.selection.cross_validation import (
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
 from softsplit.selection.held_out import Scoring, value_unit
-from softsplit.selection.scoreboard import Candidate, Scoreboard
+from softsplit.selection.scoreboard import Candidate, Key, Scoreboard
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,
     PRINTED_DIGITS,
@@ -53,7 +56,7 @@ from softsplit.selection.strengths import (
 from softsplit.selection.teachers import OPTIONS as TEACHING
 from softsplit.selection.teachers import Lessons, lessons_of, make_teacher
 from softsplit.solvers import Budget
-from softsplit.support.arguments import one_of
+from softsplit.support.arguments import one_of, positive_integer
 from softsplit.support.interruption import never_lost
 from softsplit.support.messages import shown
 from softsplit.support.parallel import one_blas_thread
@@ -61,9 +64,13 @@ from softsplit.support.row_budgets import ROWS
 from softsplit.training.multistart import NoFeasibleTreeError
 from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, joined, watched
+from softsplit.training.wide import WideRows
 
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
+
+KEPT_CELLS = 4_000_000
+"""Cells of training rows that are remembered for alternatives: 32 megabytes."""
 
 
 def search_budget(whole: Budget) -> Budget:
@@ -289,11 +296,83 @@ class SoftTreeClassifierCV(SoftTreeBase):
             run = replace(run, budget=refit_budget(run.budget, self.time_limit))
             with run.budget.interruptible():
                 self._refit(*chosen, search, all_rows, run)
+                self._keep_met(search, chosen, all_rows)
                 return
             # Ctrl-C came outside the solver, which sees to it itself.
             if trainer.run.budget.stopped:
                 raise KeyboardInterrupt  # the second one: it is to end now
             self._refit(*chosen, search, all_rows, run)
+            self._keep_met(search, chosen, all_rows)
+
+    def _keep_met(self, search: CandidateSearch, chosen: Key, rows: TrainingRows) -> None:
+        """Remember trees for ``alternatives``; pickles and copies leave them out."""
+        self.__dict__.pop("_compared", None)
+        if not isinstance(rows, Rows) or isinstance(rows, WideRows) or rows.X.size > KEPT_CELLS:
+            return
+        own = Looks.of(self.weights_, rows.groups)
+        self._compared = Compared.of(search, chosen, own, rows.groups), rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        state.pop("_compared", None)
+        return state
+
+    def alternatives(self, n: int = 5) -> Alternatives:
+        """Trees about as good as the chosen one, with other features or another structure.
+
+        They are trees that the folds of the choice ended with, at settings no more than one
+        standard error worse than the chosen ones on the same held-out rows, trained on all rows;
+        those least like the chosen tree come first. Where these are too few, trees without one of
+        the features of the chosen tree follow, if they are as close to it on the same folds.
+
+        Trees and rows of the choice are remembered until the estimator is copied, pickled or saved,
+        if the rows have no more than four million cells.
+
+        Parameters
+        ----------
+        n : int, default=5
+            There may be fewer.
+
+        Returns
+        -------
+        Alternatives
+            A sequence of ``Alternative``: each has a fitted ``tree``. It prints as a short list,
+            and ``to_frame()`` makes a table of it.
+        """
+        check_is_fitted(self, "tree_")
+        count = positive_integer("n", n)
+        if "_compared" not in vars(self):
+            raise ValueError(
+                "the trees that the choice compared are not known here: copies and files do not "
+                f"keep them, nor do tables that are sparse, elsewhere or of more than {KEPT_CELLS:,}"
+                " cells; fit again, on fewer rows if need be."
+            )
+        compared, rows = self._compared
+        costs = self.best_estimator_.cost_matrix
+        settings = replace(compared.trainer.settings, cost_matrix=costs)
+        compared = replace(compared, trainer=replace(compared.trainer, settings=settings))
+        run = training_run(self).ready()
+        found: list[Alternative] = []
+        with one_blas_thread():
+            for met, solution, prepared in compared.trees(
+                rows, Looks.of(self.weights_, rows.groups), run
+            ):
+                prepared, _ = self._priced(prepared, met.candidate, met.fraction)
+                tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
+                found.append(Alternative.of(tree, self, met.behind, met.error))
+                if len(found) == count:
+                    break
+        return Alternatives(tuple(found), Alternative.of(self, self, 0.0, 0.0), count)
+
+    def _priced(
+        self, prepared: Prepared, candidate: Candidate, fraction: float
+    ) -> tuple[Prepared, tuple[float, float]]:
+        """The problem at readable strengths, and these."""
+        shares = SHARES[candidate.scope]
+        strength = price(*strengths_at(prepared.problem, shares, fraction))
+        digits = PRINTED_DIGITS if self.strengths is None else GIVEN_DIGITS
+        local, global_ = priced(shares, strength, digits)
+        return prepared.with_strengths(local, global_), (local, global_)
 
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
@@ -424,10 +503,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
             found = refit_from(starts, prepared, shares, fraction, run)
         else:
             found = solve_fold_path(prepared, shares, [fraction], run)[0]
-        strength = price(*strengths_at(prepared.problem, shares, fraction))
-        digits = PRINTED_DIGITS if self.strengths is None else GIVEN_DIGITS
-        local, global_ = priced(shares, strength, digits)
-        prepared = prepared.with_strengths(local, global_)
+        prepared, (local, global_) = self._priced(prepared, candidate, fraction)
         found = joined(prepared, found, run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
         self.tree_ = self.best_estimator_.tree_

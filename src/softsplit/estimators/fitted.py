@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from softsplit.estimators.stability import Stability
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
@@ -23,7 +24,7 @@ from softsplit.reading.pruning import simplified_model
 from softsplit.reading.ranges import far_warning
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.solvers import Status
-from softsplit.support.arguments import precision
+from softsplit.support.arguments import positive_integer, precision
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
     checked_table,
@@ -280,6 +281,44 @@ class FittedTree(TreeHolder, BaseEstimator):
         rows = None if X is None else read_rows(self, X)
         return make_card(self.tree_, rows, y, points)
 
+    def stability(
+        self, X: Any, y: Any, *, n_resamples: int = 20, random_state: int = 0
+    ) -> Stability:
+        """How often features, pairs of them and questions come back in resamples of the rows.
+
+        A tree with the settings of this one is trained on each resample: as many rows of every
+        class as there are, drawn with replacement. Of a search nothing is chosen again.
+
+        Parameters
+        ----------
+        X, y : rows and their classes
+            Those that the tree was fitted to.
+        n_resamples : int, default=20
+        random_state : int, default=0
+
+        Returns
+        -------
+        Stability
+            It prints as a short list; ``to_frame("features")``, ``to_frame("pairs")`` and
+            ``to_frame("questions")`` are tables.
+        """
+        check_is_fitted(self, "tree_")
+        count = positive_integer("n_resamples", n_resamples)
+        rows, labels = read_rows(self, X, whole=True), np.asarray(y)
+        if labels.shape != (len(rows),):
+            raise ValueError(f"y must hold one class for each of the {len(rows)} rows of X.")
+        base = clone(holder_of(self)).set_params(
+            n_starts=1, verbose=0, time_limit=None, feature_types=None
+        )
+        trees, said = [], []
+        for number in range(count):
+            drawn = np.random.default_rng([random_state, number])
+            tree = clone(base).set_params(random_state=number)
+            tree.fit(rows, labels, sample_weight=_resampled(labels, drawn))
+            trees.append(tree.tree_)
+            said.append(tree.predict(rows))
+        return Stability.of(self.tree_, trees, np.array(said), self.predict(rows))
+
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """One page about this tree: its picture, how good it is on held-out rows, its rivals.
 
@@ -335,6 +374,15 @@ def _with_status(solution: Any) -> Any:
             "this pickle was made by another version of softsplit and cannot be read by this one; "
             "use save_model and load_model for files that last."
         ) from None
+
+
+def _resampled(labels: NDArray[Any], drawn: np.random.Generator) -> FloatArray:
+    """How often each row is drawn in a bootstrap within classes, (n_rows,)."""
+    counts = np.zeros(len(labels))
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        np.add.at(counts, drawn.choice(own, len(own)), 1.0)
+    return counts
 
 
 def _as_rows(x: Any) -> NDArray[Any]:

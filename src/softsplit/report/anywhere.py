@@ -106,7 +106,9 @@ def report(
     """
     tree, rows = labelled_rows(model, X, y)
     walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
-    data = make_report_data(name or "data", rows, walked)
+    search = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    search = search if hasattr(search, "alternatives") else None
+    data = make_report_data(name or "data", rows, walked, search=search)
     made = Report(render_report(data), data)
     if path is not None:
         made.save(path)

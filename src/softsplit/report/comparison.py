@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from softsplit.data.dataset import sample_rows
 from softsplit.data.learning import LabelledRows
+from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
 from softsplit.estimators.path import (
     PathTrees,
@@ -21,6 +22,7 @@ from softsplit.estimators.path import (
     strengths_on,
     usual_fractions,
 )
+from softsplit.estimators.stability import Stability
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
@@ -57,6 +59,12 @@ class ComparisonOptions:
         Strengths that differ by less, in parts, are one point of the path.
     fresh_seed : int
         Added to the seed, so that trees are judged on other folds than they were chosen on.
+    alternatives : int
+        Other trees as good as the chosen one that are shown.
+    resamples : int
+        Resamples of the rows on which the tree is trained again.
+    resampled_cells : int
+        Rows times features up to which that takes a second or two.
     """
 
     points: int = 9
@@ -69,6 +77,9 @@ class ComparisonOptions:
     fewest_rows: int = 1000
     near: float = 0.15
     fresh_seed: int = 1
+    alternatives: int = 5
+    resamples: int = 10
+    resampled_cells: int = 60_000
 
 
 OPTIONS = ComparisonOptions()
@@ -104,7 +115,11 @@ class JudgedPath:
 
 
 def make_report_data(
-    name: str, rows: LabelledRows, path: JudgedPath, provenance: tuple[tuple[str, str], ...] = ()
+    name: str,
+    rows: LabelledRows,
+    path: JudgedPath,
+    provenance: tuple[tuple[str, str], ...] = (),
+    search: Any = None,
 ) -> ReportData:
     """Everything that the report of a tree is made of.
 
@@ -118,6 +133,8 @@ def make_report_data(
         The tree among other trees, see :func:`walk_path`.
     provenance : tuple of (str, str)
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
+    search : SoftTreeClassifierCV, optional
+        What has chosen the tree, if it still knows what it compared.
     """
     rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
     gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
@@ -136,7 +153,29 @@ def make_report_data(
         assessment=path.assessment,
         provenance=(*provenance, *path.provenance, *source),
         repeatable=path.repeatable,
+        alternatives=_alternatives(search) if not path.interrupted else None,
+        stability=_stability(path, rows) if not path.interrupted else None,
     )
+
+
+def _alternatives(search: Any) -> Alternatives | None:
+    """Other trees of a search, if it remembers any."""
+    if search is None:
+        return None
+    try:
+        found: Alternatives = search.alternatives(OPTIONS.alternatives)
+    except ValueError:  # of a copy, or of a table that was not remembered
+        return None
+    return found if len(found) else None
+
+
+def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
+    """What comes back in resamples; None where these would take long."""
+    tree = path.trees[path.chosen]
+    if rows.matrix.size > OPTIONS.resampled_cells or not len(tree.selected_features_):
+        return None
+    found: Stability = tree.stability(*rows.part(), n_resamples=OPTIONS.resamples)
+    return found
 
 
 def walk_path(

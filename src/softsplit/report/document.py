@@ -14,6 +14,7 @@ from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.measures import threshold_values
 from softsplit.report.panels import headline
 from softsplit.report.report_data import ReportData
+from softsplit.report.rivals import add_alternatives, add_stability
 from softsplit.report.sections import (
     add_data,
     add_explorer,
@@ -44,6 +45,10 @@ def render_report(data: ReportData) -> str:
         add_case(section(main, "try", "Try a case"), data, case)
     add_card(section(main, "card", "As a score card"), data.card)
     add_quality(main, data)
+    if data.alternatives is not None:
+        add_alternatives(section(main, "alternatives", "Other trees as good"), data.alternatives)
+    if data.stability is not None:
+        add_stability(section(main, "stability", "What comes back"), data.stability)
     add_data(main, data)
     add_provenance(main, data.provenance)
     add_words(section(main, "words", "Words"))

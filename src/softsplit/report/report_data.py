@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.data.learning import LabelledRows
+from softsplit.estimators.alternatives import Alternatives
 from softsplit.estimators.classifier import SoftTreeClassifier
+from softsplit.estimators.stability import Stability
 from softsplit.formulations import formulation_of
 from softsplit.persistence import ModelFileError, dumps_model
 from softsplit.reading.model import TreeModel
@@ -57,6 +59,10 @@ class ReportData:
         How the tree was fitted: what, and how.
     repeatable : tuple of bool
         For each tree, whether a fit with its settings gives the same tree.
+    alternatives : Alternatives, optional
+        Other trees as good as the chosen one, if a search has met some.
+    stability : Stability, optional
+        What comes back in resamples of the rows.
     """
 
     name: str
@@ -66,6 +72,8 @@ class ReportData:
     assessment: Assessment
     provenance: tuple[tuple[str, str], ...] = ()
     repeatable: tuple[bool, ...] = ()
+    alternatives: Alternatives | None = None
+    stability: Stability | None = None
 
     @property
     def matrix(self) -> FloatArray:

@@ -168,6 +168,8 @@ class Fitted:
         Whether Ctrl-C ended it; the tree is the best so far.
     repeatable : bool
         Whether a fit with the settings of the tree gives the same tree.
+    search : SoftTreeClassifierCV, optional
+        What has chosen the settings, for alternatives; None if all were given.
     """
 
     tree: SoftTreeClassifier
@@ -176,6 +178,7 @@ class Fitted:
     score: float | None
     interrupted: bool
     repeatable: bool
+    search: SoftTreeClassifierCV | None = None
 
 
 def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
@@ -188,9 +191,9 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
         warnings.simplefilter("always")
         if options.depth is not None and options.strength is not None:
             tree, provenance, score = _given(rows, options), [("Settings", "as given")], None
-            anew = True
+            anew, search = True, None
         else:
-            tree, provenance, score, anew = _chosen(rows, options, began)
+            tree, provenance, score, anew, search = _chosen(rows, options, began)
     said = [w.message for w in caught if issubclass(w.category, ConvergenceWarning)]
     cut = [message for message in said if isinstance(message, CutShortWarning)]
     notes = [m.reason if isinstance(m, CutShortWarning) else str(m) for m in said]
@@ -202,6 +205,7 @@ def fit_tree(rows: LabelledRows, options: FitOptions | None = None) -> Fitted:
         score=score,
         interrupted=any(message.interrupted for message in cut),
         repeatable=repeatable,
+        search=search,
     )
 
 
@@ -258,8 +262,8 @@ def _trained(
 
 def _chosen(
     rows: LabelledRows, options: FitOptions, began: float
-) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None, bool]:
-    """Return the tree, how it came about, its score, and whether it was trained anew.
+) -> tuple[SoftTreeClassifier, list[tuple[str, str]], float | None, bool, SoftTreeClassifierCV]:
+    """Return the tree, how it came about, its score, whether it was trained anew, and the search.
 
     The chosen settings are trained as if they had been given, so that they give the tree again.
     """
@@ -312,7 +316,7 @@ def _chosen(
             kept = "interrupted; the tree of the choice is kept."
             warnings.warn(CutShortWarning("fit_tree", kept, True), stacklevel=2)
     score = float(search.best_score_)
-    return tree, provenance, score if np.isfinite(score) else None, anew
+    return tree, provenance, score if np.isfinite(score) else None, anew, search
 
 
 def _check_choice(y: NDArray[Any]) -> None:

@@ -194,8 +194,10 @@ def assess(
         found = train_baseline(name, features[0], own.labels, features[1], weights, seed)
         plain[name].proba[test] = found.proba
         plain[name].calls[test] = _calls(found.proba, trainer.settings.cost_matrix)
-        homes = found.used if rows.coding is None else rows.coding.homes[straight][found.used]
-        used[name][fold] = len(np.unique(homes))  # of a table, its variables
+        homes = found.used
+        if rows.coding is not None:  # of a table, its columns
+            homes = np.array(rows.coding.places)[rows.coding.homes[straight][found.used]]
+        used[name][fold] = len(np.unique(homes))
 
     with budget.interruptible():
         with one_blas_thread():

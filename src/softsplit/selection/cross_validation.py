@@ -419,10 +419,13 @@ def refit_from(
     shares: Pair,
     fraction: float,
     run: Run,
+    *,
+    alone: bool = False,
 ) -> Solution:
     """Return the best tree that the trees ``starts`` lead to at one strength.
 
-    If none of them meets the class rates, new starts are made.
+    If none of them meets the class rates, new starts are made. ``alone``: no further start is made
+    beside them where paths are followed.
     """
     problem = prepared.with_strengths(*strengths_at(prepared.problem, shares, fraction)).problem
     budget = _path_budget(run, prepared)
@@ -439,7 +442,7 @@ def refit_from(
         return finished_on_all_rows(problem, run.solver, best, budget, run.n_jobs)
     if run.solver.follows(problem):
         own = [run.solver.path(problem, Start(tree), budget) for tree in starts]
-        fresh = fold_paths(prepared, run, compared=False)
+        fresh = [] if alone else fold_paths(prepared, run, compared=False)
         return best_path([*own, *fresh], problem, budget)
     for tree in starts:
         if not budget.exhausted or not any(s.status.usable for s in found):

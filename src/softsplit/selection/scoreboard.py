@@ -245,6 +245,15 @@ class Scoreboard:
         error = errors * spread / np.sqrt(known.sum())
         return bool(np.mean(gaps[known]) <= error + 1e-12)
 
+    def behind(self, key: Key, other: Key) -> tuple[float, float]:
+        """Return how much worse a row is than another on the same held-out rows, and the standard
+        error of that; of scored folds, over folds."""
+        ours, theirs = self._samples(key), self._samples(other)
+        if ours is not None and theirs is not None and len(ours[0]) == len(theirs[0]):
+            return mean_and_error(theirs[0] - ours[0], ours[1])
+        gaps = _numbers(self.values(other, "score") - self.values(key, "score"))
+        return mean_and_error(gaps, np.ones(len(gaps))) if len(gaps) else (np.nan, np.nan)
+
     def hopeful(self, candidate: Candidate, n_folds: int, price: float = 0.0) -> bool:
         """Whether a candidate, judged on the first folds, is within one error of the best there.
 

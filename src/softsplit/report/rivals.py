@@ -1,0 +1,71 @@
+"""Other trees as good as the chosen one, and how often its features come back in resamples."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from softsplit.estimators.alternatives import Alternative, Alternatives
+from softsplit.estimators.stability import Stability
+from softsplit.report.drawing import tree_outline, tree_svg
+from softsplit.report.elements import add, add_table, counted, percent, shortened
+
+SHOWN_SHARES = 8
+"""Lines of each table of shares."""
+
+
+def add_alternatives(parent: ET.Element, found: Alternatives) -> None:
+    """A line for each tree, to be opened for its drawing and its words."""
+    add(
+        parent, "p", {},
+        "These trees were met while the tree was chosen. On the rows held out then they are no "
+        "worse than the chosen one by more than one standard error, and they use other features or "
+        "ask another number of questions. Take one of them if its features are cheaper to measure "
+        "or easier to defend.",
+    )  # fmt: skip
+    for number, one in enumerate(found, 1):
+        box = add(parent, "details", {"class": "alternative"})
+        add(box, "summary", {}, f"Alternative {number}: {_title(one)}")
+        sheet = {"class": "scroll sheet", "tabindex": "0", "role": "region"}
+        label = f"Drawing of alternative {number}"
+        drawn = add(box, "div", {**sheet, "aria-label": label})
+        drawn.append(tree_svg(one.tree.tree_, None, f"{label}; the same in words is below it."))
+        box.append(tree_outline(one.tree.tree_))
+        said = f"In Python it is tree.alternatives()[{number - 1}].tree, if tree is the search."
+        add(box, "p", {"class": "quiet"}, said)
+
+
+def _title(one: Alternative) -> str:
+    names = ", ".join(
+        f"{shortened(name, 24)} (new)" if name in one.new_features else shortened(name, 24)
+        for name in one.features
+    )
+    size = f"{counted(one.n_questions, 'question')}, {counted(one.n_terms, 'term')}"
+    return f"{names}; {size}; {one.gap_words}"
+
+
+def add_stability(parent: ET.Element, found: Stability) -> None:
+    """How often features, pairs and questions come back."""
+    add(
+        parent, "p", {},
+        f"Trees with the same settings were trained on {found.n_resamples} resamples of the rows. "
+        f"They say the class of the chosen tree on {percent(found.agreement, 0)} of the rows, and "
+        f"two of them agree on {percent(found.agreement_between, 0)}. What is often there is well "
+        "founded; what is there half of the time has a substitute.",
+    )  # fmt: skip
+    for what, title in (
+        ("features", "Features that come back"),
+        ("pairs", "Pairs of features in one tree"),
+        ("questions", "Questions that ask for the same features"),
+    ):
+        shares: dict[Any, float] = getattr(found, what)
+        rows = [
+            [
+                ", ".join(shortened(name, 30) for name in ([key] if what == "features" else key)),
+                percent(share, 0),
+                "yes" if found.has(what, key) else "no",
+            ]
+            for key, share in list(shares.items())[:SHOWN_SHARES]
+        ]
+        if rows:
+            add_table(parent, title, [what, "share", "in the tree"], rows, (1,))

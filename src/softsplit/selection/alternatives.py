@@ -1,0 +1,251 @@
+"""Trees beside the chosen one: other features or another structure, about as good.
+
+A cross-validation has met many trees: those of all folds, at all strengths of all candidates. Of
+the rows of its board that are no more than one standard error worse than the chosen row on the same
+held-out rows, the trees of all folds are looked at. Two trees are *different* if they use other
+features, or ask another number of questions. Of the different ones a few are picked one by one:
+the next is the one least like those before, by the Jaccard distance of features
+
+    distance(A, B) = 1 - |A and B| / |A or B|,
+
+and of equals the one of the better row. Each is then trained on all rows from where its fold left
+it, which leaves its features and structure nearly always as they were.
+
+Where these are too few, the features of the chosen tree are left out one by one: trees without the
+feature are trained on the same folds, at the settings of the chosen one, and count if they are
+within one standard error of it on the same held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.selection.candidates import CandidateSearch
+from softsplit.selection.cross_validation import FoldMemory, FoldTrainer, configured, refit_from
+from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
+from softsplit.selection.strengths import SHARES
+from softsplit.solvers.base import Solution
+from softsplit.support.arrays import FloatArray
+from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.run import Run
+from softsplit.tree.parameters import TreeParameters
+
+
+@dataclass(frozen=True)
+class AlternativeOptions:
+    """Which trees count as alternatives."""
+
+    errors: float = 1.0
+    """Standard errors by which a row may be worse than the chosen one on the same held-out rows."""
+
+    growth: float = 1.5
+    """An alternative has at most this multiple of the features of the chosen tree, and ``more``: a
+    reader who wants more of them asks for another ``selection``."""
+
+    more: int = 2
+    """A tree of one feature has alternatives of up to three."""
+
+    large: int = 1
+    """Trees with more features than the chosen one and so many come after all others."""
+
+    kept: int = 24
+    """Trees that are remembered; some become equal once they are trained on all rows."""
+
+
+OPTIONS = AlternativeOptions()
+
+Groups = NDArray[np.intp] | None
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What a reader tells trees apart by: the features in use, and the number of questions."""
+
+    features: frozenset[int]
+    n_questions: int
+
+    @classmethod
+    def of(cls, weights: FloatArray, groups: Groups) -> Looks:
+        """Of weights (n_features, n_branches); features of a group count as one."""
+        used = np.flatnonzero(np.any(weights != 0, axis=1))
+        homes = used if groups is None else groups[used]
+        return cls(frozenset(homes.tolist()), int(np.count_nonzero(np.any(weights != 0, axis=0))))
+
+    def distance(self, other: Looks) -> float:
+        """Jaccard distance of features; a little more than 0 for another number of questions."""
+        every = self.features | other.features
+        apart = 1.0 - len(self.features & other.features) / len(every) if every else 0.0
+        return apart if apart or self.n_questions == other.n_questions else 1e-6
+
+
+@dataclass(frozen=True)
+class Met:
+    """A tree of a fold that may be an alternative.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    fraction : float
+        Its strength on all rows.
+    tree : TreeParameters
+    looks : Looks
+    behind, error : float
+        How much worse its row is than the chosen one on held-out rows, and the standard error.
+    """
+
+    candidate: Candidate
+    fraction: float
+    tree: TreeParameters
+    looks: Looks
+    behind: float
+    error: float
+
+
+def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) -> list[Met]:
+    """Return trees of rows close to ``chosen``, least alike first; at most ``OPTIONS.kept``.
+
+    ``own`` is the chosen tree as it was trained on all rows, and ``groups`` (n_features,) are the
+    groups of features, if there are any.
+    """
+    board = search.board
+    if chosen not in board.folds:
+        return []
+    most = OPTIONS.growth * len(own.features) + OPTIONS.more
+    pool: dict[Looks, Met] = {}
+    for key in board.rows():
+        if not np.isfinite(board.worth(key)) or not board.close(key, chosen, OPTIONS.errors):
+            continue
+        behind, error = board.behind(key, chosen)
+        for tree in board.trees(key):
+            if tree.n_classes < len(search.trainer.rows.classes):
+                continue  # a class was absent from the fold
+            looks = Looks.of(tree.weights, groups)
+            known = pool.get(looks)
+            if (
+                looks != own
+                and 0 < len(looks.features) <= most
+                and (known is None or behind < known.behind)
+            ):
+                fraction, _ = search.on_all_rows(*key)
+                pool[looks] = Met(key[0], fraction, tree, looks, behind, error)
+    taken: list[Met] = []
+    seen = [own]
+    while pool and len(taken) < OPTIONS.kept:
+        looks = max(
+            pool,
+            key=lambda one: (
+                len(one.features) <= len(own.features) + OPTIONS.large,
+                min(one.distance(other) for other in seen),
+                -pool[one].behind,
+            ),
+        )
+        taken.append(pool.pop(looks))
+        seen.append(looks)
+    return taken
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is remembered of a choice.
+
+    Attributes
+    ----------
+    chosen : (Candidate, float)
+        The chosen row of the board.
+    folds : dict of FoldScore
+        Its trees.
+    met : list of Met
+    trainer : FoldTrainer
+    on_all_rows : float
+        The chosen strength on all rows.
+    """
+
+    chosen: Key
+    folds: dict[int, FoldScore]
+    met: list[Met]
+    trainer: FoldTrainer
+    on_all_rows: float
+
+    @classmethod
+    def of(cls, search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) -> Compared:
+        """Remember a search; rows and problems of its folds are dropped."""
+        return cls(
+            chosen,
+            search.board.folds.get(chosen, {}),
+            met_trees(search, chosen, own, groups),
+            replace(search.trainer, memory=FoldMemory()),
+            search.on_all_rows(*chosen)[0],
+        )
+
+    def trees(self, rows: Rows, own: Looks, run: Run) -> Iterator[tuple[Met, Solution, Prepared]]:
+        """Alternatives one by one, trained on all rows; ``own`` is the chosen tree."""
+        taken = [own]
+        for met in self.met:
+            prepared = self.prepared(met.candidate, rows)
+            solution = self.trained([met.tree], met, prepared, run)
+            if _is_new(solution, rows.groups, taken):
+                yield met, solution, prepared
+        for feature in sorted(own.features) if self.folds else ():
+            found = self._without(feature, rows.groups, run)
+            if found is None:
+                continue
+            # The problem without the feature leads to the tree, which is one of all features.
+            reduced = self.prepared(found.candidate, without(rows, feature))
+            solution = self.trained([found.tree], found, reduced, run)
+            if _is_new(solution, rows.groups, taken):
+                yield found, solution, self.prepared(found.candidate, rows)
+
+    def prepared(self, candidate: Candidate, rows: TrainingRows) -> Prepared:
+        """The problem of all rows at the settings of a candidate."""
+        return prepare(configured(self.trainer.settings, candidate), rows)
+
+    def trained(
+        self, trees: Sequence[TreeParameters], met: Met, prepared: Prepared, run: Run
+    ) -> Solution:
+        """The best tree to which some trees lead on all rows."""
+        run = run.adapted(prepared, self.trainer.check)
+        shares = SHARES[met.candidate.scope]
+        return refit_from(trees, prepared, shares, met.fraction, run, alone=True)
+
+    def _without(self, feature: int, groups: Groups, run: Run) -> Met | None:
+        """The best tree of the folds without a feature, if it is close to the chosen one."""
+        rows = without(self.trainer.rows, feature)
+        trainer = replace(self.trainer, rows=rows, memory=FoldMemory(), run=run)
+        board = Scoreboard(len(trainer.splits))
+        candidate, fraction = self.chosen
+        trainer.evaluate([candidate], [fraction], board)
+        key, chosen = self.chosen, (candidate, -1.0)
+        if len(board.folds.get(key, {})) < len(self.folds):
+            return None
+        board.folds[chosen] = self.folds
+        if not board.close(key, chosen, OPTIONS.errors):
+            return None
+        whole = [s for s in board.folds[key].values() if s.tree.n_classes == len(rows.classes)]
+        if not whole:
+            return None
+        best = max(whole, key=lambda score: score.score)
+        looks = Looks.of(best.tree.weights, groups)
+        return Met(candidate, self.on_all_rows, best.tree, looks, *board.behind(key, chosen))
+
+
+def without(rows: Rows, feature: int) -> Rows:
+    """Rows in which a feature, or a group of them, says nothing."""
+    groups = np.arange(rows.X.shape[1]) if rows.groups is None else rows.groups
+    silent = np.flatnonzero(groups == feature)
+    X = np.array(rows.X)
+    X[:, silent] = 0.0
+    known = tuple(one for one in rows.shared if one.first not in silent)
+    return replace(rows, X=X, shared=known)
+
+
+def _is_new(solution: Solution, groups: Groups, taken: list[Looks]) -> bool:
+    """Whether a tree looks like none that was taken; it is then taken too."""
+    looks = Looks.of(solution.parameters.weights, groups)
+    if not looks.features or looks in taken:
+        return False
+    taken.append(looks)
+    return True
