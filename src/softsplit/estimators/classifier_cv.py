@@ -323,7 +323,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         They are trees that the folds of the choice ended with, at settings no more than one
         standard error worse than the chosen ones on the same held-out rows, trained on all rows;
         those least like the chosen tree come first. Where these are too few, trees without one of
-        the features of the chosen tree follow, if they are as close to it on the same folds.
+        the weightiest features of the chosen tree follow, if they are as close to it on the same
+        folds, and then trees with all its features and more.
 
         Trees and rows of the choice are remembered until the estimator is copied, pickled or saved,
         if the rows have no more than four million cells.
@@ -344,8 +345,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         if "_compared" not in vars(self):
             raise ValueError(
                 "the trees that the choice compared are not known here: copies and files do not "
-                f"keep them, nor do tables that are sparse, elsewhere or of more than {KEPT_CELLS:,}"
-                " cells; fit again, on fewer rows if need be."
+                "keep them, nor do tables that are sparse, elsewhere or of more than "
+                f"{KEPT_CELLS:,} cells; fit again, on fewer rows if need be."
             )
         compared, rows = self._compared
         costs = self.best_estimator_.cost_matrix
@@ -354,9 +355,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         run = training_run(self).ready()
         found: list[Alternative] = []
         with one_blas_thread():
-            for met, solution, prepared in compared.trees(
-                rows, Looks.of(self.weights_, rows.groups), run
-            ):
+            for met, solution, prepared in compared.trees(rows, self.weights_, run):
                 prepared, _ = self._priced(prepared, met.candidate, met.fraction)
                 tree = fitted_classifier(self, prepared, solution, run.solver.zero_threshold)
                 found.append(Alternative.of(tree, self, met.behind, met.error))

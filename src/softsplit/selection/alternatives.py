@@ -11,14 +11,15 @@ the next is the one least like those before, by the Jaccard distance of features
 and of equals the one of the better row. Each is then trained on all rows from where its fold left
 it, which leaves its features and structure nearly always as they were.
 
-Where these are too few, the features of the chosen tree are left out one by one: trees without the
-feature are trained on the same folds, at the settings of the chosen one, and count if they are
-within one standard error of it on the same held-out rows.
+Where these are too few, the weightiest features of the chosen tree are left out one by one: trees
+without the feature are trained on the same folds, at the settings of the chosen one, and count if
+they are within one standard error of it on the same held-out rows. Trees that use all features of
+the chosen one and more come last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,6 +53,9 @@ class AlternativeOptions:
     large: int = 1
     """Trees with more features than the chosen one and so many come after all others."""
 
+    left_out: int = 6
+    """Features of the chosen tree that are left out at most: all folds are trained for each."""
+
     kept: int = 24
     """Trees that are remembered; some become equal once they are trained on all rows."""
 
@@ -82,7 +86,7 @@ class Looks:
         return apart if apart or self.n_questions == other.n_questions else 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Met:
     """A tree of a fold that may be an alternative.
 
@@ -138,6 +142,7 @@ def met_trees(search: CandidateSearch, chosen: Key, own: Looks, groups: Groups) 
         looks = max(
             pool,
             key=lambda one: (
+                not one.features > own.features,
                 len(one.features) <= len(own.features) + OPTIONS.large,
                 min(one.distance(other) for other in seen),
                 -pool[one].behind,
@@ -181,35 +186,49 @@ class Compared:
             search.on_all_rows(*chosen)[0],
         )
 
-    def trees(self, rows: Rows, own: Looks, run: Run) -> Iterator[tuple[Met, Solution, Prepared]]:
-        """Alternatives one by one, trained on all rows; ``own`` is the chosen tree."""
+    def trees(
+        self, rows: Rows, weights: FloatArray, run: Run
+    ) -> Iterator[tuple[Met, Solution, Prepared]]:
+        """Alternatives one by one, trained on all rows.
+
+        ``weights`` (n_features, n_branches) are those of the chosen tree.
+        """
+        own = Looks.of(weights, rows.groups)
         taken = [own]
-        for met in self.met:
-            prepared = self.prepared(met.candidate, rows)
-            solution = self.trained([met.tree], met, prepared, run)
-            if _is_new(solution, rows.groups, taken):
-                yield met, solution, prepared
-        for feature in sorted(own.features) if self.folds else ():
-            found = self._without(feature, rows.groups, run)
-            if found is None:
-                continue
-            # The problem without the feature leads to the tree, which is one of all features.
-            reduced = self.prepared(found.candidate, without(rows, feature))
-            solution = self.trained([found.tree], found, reduced, run)
-            if _is_new(solution, rows.groups, taken):
-                yield found, solution, self.prepared(found.candidate, rows)
+        for met, without_feature in self._tried(own, weights, rows.groups, run):
+            # A problem without the feature leads to the tree, which is one of all features.
+            known = rows if without_feature is None else without(rows, without_feature)
+            solution = self._trained(met, self.prepared(met.candidate, known), run)
+            looks = Looks.of(solution.parameters.weights, rows.groups)
+            if looks.features and looks not in taken:
+                taken.append(looks)
+                yield met, solution, self.prepared(met.candidate, rows)
+
+    def _tried(
+        self, own: Looks, weights: FloatArray, groups: Groups, run: Run
+    ) -> Iterator[tuple[Met, int | None]]:
+        """Trees of folds in the order of the module's text, each with the feature it does without
+        if that was left out."""
+        larger = [met for met in self.met if met.looks.features > own.features]
+        yield from ((met, None) for met in self.met if met not in larger)
+        homes = np.arange(len(weights)) if groups is None else groups
+        sizes = {f: float(np.abs(weights[homes == f]).max()) for f in own.features}
+        weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[: OPTIONS.left_out]
+        for feature in weightiest if self.folds else ():
+            found = self._without(feature, groups, run)
+            if found is not None:
+                yield found, feature
+        yield from ((met, None) for met in larger)
 
     def prepared(self, candidate: Candidate, rows: TrainingRows) -> Prepared:
         """The problem of all rows at the settings of a candidate."""
         return prepare(configured(self.trainer.settings, candidate), rows)
 
-    def trained(
-        self, trees: Sequence[TreeParameters], met: Met, prepared: Prepared, run: Run
-    ) -> Solution:
-        """The best tree to which some trees lead on all rows."""
+    def _trained(self, met: Met, prepared: Prepared, run: Run) -> Solution:
+        """The tree to which one of a fold leads on all rows."""
         run = run.adapted(prepared, self.trainer.check)
         shares = SHARES[met.candidate.scope]
-        return refit_from(trees, prepared, shares, met.fraction, run, alone=True)
+        return refit_from([met.tree], prepared, shares, met.fraction, run, alone=True)
 
     def _without(self, feature: int, groups: Groups, run: Run) -> Met | None:
         """The best tree of the folds without a feature, if it is close to the chosen one."""
@@ -240,12 +259,3 @@ def without(rows: Rows, feature: int) -> Rows:
     X[:, silent] = 0.0
     known = tuple(one for one in rows.shared if one.first not in silent)
     return replace(rows, X=X, shared=known)
-
-
-def _is_new(solution: Solution, groups: Groups, taken: list[Looks]) -> bool:
-    """Whether a tree looks like none that was taken; it is then taken too."""
-    looks = Looks.of(solution.parameters.weights, groups)
-    if not looks.features or looks in taken:
-        return False
-    taken.append(looks)
-    return True
