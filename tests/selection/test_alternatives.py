@@ -89,6 +89,12 @@ def test_copies_and_files_do_not_hold_the_rows(search):
         search.alternatives(0)
 
 
+def test_alternatives_of_a_taught_tree():
+    X, y = twins(160, seed=1)
+    search = SoftTreeClassifierCV(random_state=0, teacher="forest", depths=[1], ridges=[1.0])
+    assert all(one.tree.score(X, y) > 0.6 for one in search.fit(X, y).alternatives(2))
+
+
 def test_looks_tell_features_and_questions_apart():
     weights = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
     looks = Looks.of(weights, None)

@@ -31,7 +31,7 @@ from softsplit.selection.scoreboard import Candidate, FoldScore, Key, Scoreboard
 from softsplit.selection.strengths import SHARES
 from softsplit.solvers.base import Solution
 from softsplit.support.arrays import FloatArray
-from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
+from softsplit.training.preparation import Prepared, Rows, prepare
 from softsplit.training.run import Run
 from softsplit.tree.parameters import TreeParameters
 
@@ -220,8 +220,11 @@ class Compared:
                 yield found, feature
         yield from ((met, None) for met in larger)
 
-    def prepared(self, candidate: Candidate, rows: TrainingRows) -> Prepared:
-        """The problem of all rows at the settings of a candidate."""
+    def prepared(self, candidate: Candidate, rows: Rows) -> Prepared:
+        """The problem of all rows at the settings of a candidate, taught if it has a teacher."""
+        lessons = self.trainer.lessons
+        if lessons is not None and candidate.teacher > 0:
+            rows = lessons.taught(rows, candidate.teacher)
         return prepare(configured(self.trainer.settings, candidate), rows)
 
     def _trained(self, met: Met, prepared: Prepared, run: Run) -> Solution:
