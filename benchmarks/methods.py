@@ -2,7 +2,8 @@
 
 Every method comes as it is offered, with the choice it makes by itself on five inner folds:
 
-- tree: ``SoftTreeClassifierCV()``;
+- tree: ``SoftTreeClassifierCV()``; tree-sparse and tree-best: the same with ``selection="sparse"``
+  and ``"best"``; tree-taught: with ``teacher="boosting"``;
 - peer: L1 logistic regression, ten strengths, saga, chosen by accuracy, with as many iterations as
   it needs (--peer-iterations at most);
 - peer-log: the same, chosen by log-loss;
@@ -27,6 +28,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,8 +106,8 @@ def inner_folds() -> StratifiedKFold:
     return StratifiedKFold(FOLDS, shuffle=True, random_state=0)
 
 
-def fit_tree(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
-    model = SoftTreeClassifierCV(random_state=0).fit(X, y)
+def fit_tree(X: np.ndarray, y: np.ndarray, iterations: int, **given: Any) -> Fit:
+    model = SoftTreeClassifierCV(random_state=0, **given).fit(X, y)
     told = ("loss", "scale", "depth", "steepness")
     facts = {k: v for k, v in model.best_params_.items() if k in told and _plain(v)}
     return Fit(
@@ -184,6 +186,9 @@ def fit_boosting(X: np.ndarray, y: np.ndarray, iterations: int) -> Fit:
 
 METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], Fit]] = {
     "tree": fit_tree,
+    "tree-sparse": partial(fit_tree, selection="sparse"),
+    "tree-best": partial(fit_tree, selection="best"),
+    "tree-taught": partial(fit_tree, teacher="boosting"),
     "peer": fit_peer,
     "peer-log": fit_peer_by_log_loss,
     "peer-default": fit_default_peer,

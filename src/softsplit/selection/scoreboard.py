@@ -8,9 +8,9 @@ at a stated price. The row is chosen that has the lowest
 
     mean log-loss  +  price x unit x size,      size = features + terms beyond the fourth
 
-with the unit the log-loss of a tree without features: a feature must save ``price`` parts of all
-that there is to save. The selections are points on this one trade (``PRICES``). It has the form of
-the training objective, a loss and a strength per feature, and is the same for few rows and many: a
+with the unit the log-loss of a tree without features, less with thousands of rows: a feature must
+save ``price`` parts of all that there is to save. The selections are points on this one trade
+(``PRICES``). It has the form of the training objective, a loss and a strength per feature. A
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
 that nothing does. A term beyond the first four of a question (``ChoiceRules.short``) counts as one
 more feature: a second question is easier to read than ten more terms.
@@ -40,7 +40,7 @@ from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray, mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
-PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.004, "sparse": 0.007}
+PRICES = {"best": 0.0, "default": 0.003, "one_se": 0.005, "sparse": 0.007}
 """What a feature costs in the choice, as a part of the log-loss without features, by selection."""
 
 ERRORS = {"best": 0.0, "default": 1.0, "one_se": 1.0, "sparse": 2.0}
@@ -128,7 +128,7 @@ Key = tuple[Candidate, float]
 class Scoreboard:
     """Scores by row and fold; rows are compared once all of their folds are scored.
 
-    ``unit`` is that of prices: the log-loss per row of a tree without features.
+    ``unit`` is that of prices (``price_unit`` of held_out.py).
     """
 
     n_folds: int
