@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,13 @@ def write_report(
     from softsplit.report.document import render_report
 
     tell = (lambda _: None) if quiet else say
+    began = time.perf_counter()
     walked = walk_path(
         tree, rows, repeatable=repeatable, seed=seed, n_jobs=jobs or -1, say=tell,
         time_limit=time_limit,
     )  # fmt: skip
-    report_data = make_report_data(name, rows, walked, provenance, search)
+    hurried = time_limit is not None and time.perf_counter() - began > time_limit
+    report_data = make_report_data(name, rows, walked, provenance, search, hurried)
     write_text(path, render_report(report_data))
     return report_data, walked.interrupted
 

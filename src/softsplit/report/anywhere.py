@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -105,10 +106,12 @@ def report(
         ``report.save(path)``; a notebook shows it by itself.
     """
     tree, rows = labelled_rows(model, X, y)
+    began = time.perf_counter()
     walked = walk_path(tree, rows, seed=seed, n_jobs=n_jobs, time_limit=time_limit)
     search = model.steps[-1][1] if isinstance(model, Pipeline) else model
     search = search if hasattr(search, "alternatives") else None
-    data = make_report_data(name or "data", rows, walked, search=search)
+    hurried = time_limit is not None and time.perf_counter() - began > time_limit
+    data = make_report_data(name or "data", rows, walked, search=search, hurried=hurried)
     made = Report(render_report(data), data)
     if path is not None:
         made.save(path)

@@ -173,7 +173,7 @@ def _known(
     coded = variable.coded(gap)[0].tolist()
     moving = [(j, code) for j, code in zip(columns[:-1], coded, strict=False) if j in place]
     return {
-        "name": shortened(f"Is {variable.name} known?", 60),
+        "name": shortened(f"Is {variable.unknown_name} known?", 60),
         "at": [place[columns[-1]], *(place[j] for j, _ in moving)],
         "texts": ["known", UNKNOWN],
         "codes": [[0.0], [1.0, *(code for _, code in moving)]],

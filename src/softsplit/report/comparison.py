@@ -120,6 +120,7 @@ def make_report_data(
     path: JudgedPath,
     provenance: tuple[tuple[str, str], ...] = (),
     search: Any = None,
+    hurried: bool = False,
 ) -> ReportData:
     """Everything that the report of a tree is made of.
 
@@ -135,6 +136,8 @@ def make_report_data(
         How the tree was fitted, see :class:`softsplit.report.Fitted`.
     search : SoftTreeClassifierCV, optional
         What has chosen the tree, if it still knows what it compared.
+    hurried : bool
+        Whether the time is spent: alternatives and resamples are then left out.
     """
     rows = rows.coded_as(path.trees[path.chosen].tree_.coding)
     gaps = any(np.any(cells.gaps) for cells in rows.rows.cells)
@@ -153,8 +156,8 @@ def make_report_data(
         assessment=path.assessment,
         provenance=(*provenance, *path.provenance, *source),
         repeatable=path.repeatable,
-        alternatives=_alternatives(search) if not path.interrupted else None,
-        stability=_stability(path, rows) if not path.interrupted else None,
+        alternatives=None if hurried or path.interrupted else _alternatives(search),
+        stability=None if hurried or path.interrupted else _stability(path, rows),
     )
 
 

@@ -188,7 +188,7 @@ class Variable:
         else:
             names = [f"{self.name} is {level}" for level in self.shown_levels]
             names += [f"{self.name} is {self.other_name}"] * self.other
-        return (*names, *([f"{self.name} is {UNKNOWN}"] * self.gaps))
+        return (*names, *([f"{self.unknown_name} is {UNKNOWN}"] * self.gaps))
 
     @property
     def opposites(self) -> tuple[str, ...]:
@@ -202,8 +202,13 @@ class Variable:
             if not self.whole and len(self.levels) == 2:
                 names[0] = f"{self.name} is {self.levels[0]}"
         if self.gaps:
-            names[-1] = f"{self.name} is known"
+            names[-1] = f"{self.unknown_name} is known"
         return tuple(names)
+
+    @property
+    def unknown_name(self) -> str:
+        """What is unknown where the variable is: of a part of a date, the date."""
+        return self.name if self.since else self.column
 
     @property
     def other_name(self) -> str:
