@@ -122,7 +122,7 @@ class LikelihoodFormulation(Formulation):
         compared_cells=1_000_000,
         draws_rows=True,
         bent_scales=("standard",),
-        short=4,
+        short=3,
     )
 
     def solver(self) -> Solver:

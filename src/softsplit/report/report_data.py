@@ -257,7 +257,7 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
     """Return the options of ``softsplit fit`` for the settings of a tree; None if it has none.
 
     What is the same for all trees of a table is not among them: columns, class weights and rates,
-    groups, limits of size and the effort.
+    groups and the effort.
     """
     formulation, strength = formulation_of(tree.loss), strength_of(tree)
     scopes = [
@@ -278,6 +278,10 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         "ridge": _short(tree.ridge) if formulation.tunes_ridge else None,
         "steepness": None if formulation.tunes_ridge else _short(tree.tree_.steepness),
         "scope": None if usual in scopes else scopes[0],
+        "curves": None if tree.curves == "auto" else int(tree.curves),
+        "max-features": tree.max_features,
+        "max-terms": tree.max_terms,
+        "max-questions": tree.max_questions,
         "strength": _short(strength),
     }
     written = [f"--{name} {value}" for name, value in given.items() if value is not None]

@@ -6,13 +6,13 @@ coefficients for every fold.
 Where every held-out row has a value, minus its log-loss (held_out.py), quality and size are traded
 at a stated price. The row is chosen that has the lowest
 
-    mean log-loss  +  price x unit x size,      size = features + terms beyond the fourth
+    mean log-loss  +  price x unit x size,      size = features + terms beyond the third
 
 with the unit the log-loss of a tree without features, less with thousands of rows: a feature must
 save ``price`` parts of all that there is to save. The selections are points on this one trade
 (``PRICES``). It has the form of the training objective, a loss and a strength per feature. A
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
-that nothing does. A term beyond the first four of a question (``ChoiceRules.short``) counts as one
+that nothing does. A term beyond the first three of a question (``ChoiceRules.short``) counts as one
 more feature: a second question is easier to read than ten more terms.
 
 Where folds have one score each, of any scale, the sparsest row is taken that is no more than some
@@ -222,7 +222,7 @@ class Scoreboard:
         return self._samples(key) is not None
 
     def size(self, key: Key) -> float:
-        """Return the mean number of features, with terms beyond the first four of a question."""
+        """Return the mean number of features, with terms beyond the first three of a question."""
         return self.mean(key, "n_features") + self.mean(key, "long_terms")
 
     def net(self, key: Key, price: float) -> float:
