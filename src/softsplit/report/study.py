@@ -253,10 +253,8 @@ def _given(rows: LabelledRows, options: FitOptions) -> SoftTreeClassifier:
 def _trained(
     rows: LabelledRows, settings: dict[str, Any], options: FitOptions, time_limit: float | None
 ) -> SoftTreeClassifier:
-    given = {**options.classes, **settings}
-    tree = SoftTreeClassifier(
-        **given, n_starts=OPTIONS.starts, time_limit=time_limit, **options.run
-    )
+    given = {**options.run, **options.classes, **settings}  # a chosen limit of terms counts
+    tree = SoftTreeClassifier(**given, n_starts=OPTIONS.starts, time_limit=time_limit)
     return tree.fit(*rows.part())
 
 
