@@ -317,7 +317,7 @@ class FittedTree(TreeHolder, BaseEstimator):
             tree.fit(rows, labels, sample_weight=_resampled(labels, drawn))
             trees.append(tree.tree_)
             said.append(tree.predict(rows))
-        return Stability.of(self.tree_, trees, np.array(said), self.predict(rows))
+        return Stability.of(self.tree_, trees, np.array(said), self.predict(X))
 
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:
         """One page about this tree: its picture, how good it is on held-out rows, its rivals.

@@ -23,6 +23,7 @@ from softsplit.estimators.path import (
     usual_fractions,
 )
 from softsplit.estimators.stability import Stability
+from softsplit.formulations import formulation_of
 from softsplit.report.metrics import Interval, balanced_share, rare_class, share
 from softsplit.report.report_data import ReportData
 from softsplit.selection.assessment import Assessment
@@ -175,7 +176,8 @@ def _alternatives(search: Any) -> Alternatives | None:
 def _stability(path: JudgedPath, rows: LabelledRows) -> Stability | None:
     """What comes back in resamples; None where these would take long."""
     tree = path.trees[path.chosen]
-    if rows.matrix.size > OPTIONS.resampled_cells or not len(tree.selected_features_):
+    long = rows.matrix.size > OPTIONS.resampled_cells or not formulation_of(tree.loss).prunes
+    if long or not len(tree.selected_features_):
         return None
     found: Stability = tree.stability(*rows.part(), n_resamples=OPTIONS.resamples)
     return found
