@@ -142,7 +142,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         12, and 8 with loss "cost".
     selection : {"default", "sparse", "one_se", "best"}, default="default"
         The trade between quality and size. By likelihood the tree is taken with the lowest log-loss
-        on left-out samples plus a price for each feature and each term beyond the third of a
+        on held-out rows plus a price for each feature and each term beyond the third of a
         question: for "default" 0.003 of the log-loss without features (less beyond 1,000 rows),
         for "one_se" 0.005, for "sparse" 0.007, and nothing for "best". With a scorer or by cost it
         is the sparsest tree that is worse than the best by at most one standard error over the

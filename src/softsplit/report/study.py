@@ -392,7 +392,7 @@ def _told_teacher(search: SoftTreeClassifierCV) -> str:
         f"{found['mean_n_features'][row]:.1f} features"
         for row in (search.best_index_, without)
     )
-    return f"{told}, {here} on left-out rows; without it {there}"
+    return f"{told}, {here} on held-out rows; without it {there}"
 
 
 def _facts(tree: SoftTreeClassifier, repeatable: bool) -> list[tuple[str, str]]:
