@@ -116,6 +116,18 @@ def test_a_tree_without_features():
         agree(tree, frame, answers)
 
 
+def test_many_classes_and_leaves():
+    """Nothing is nested deeper than parsers go: SQLite takes 100 levels, Python 200."""
+    tree, X = random_classifier(5, depth=5, n_classes=8, n_features=8, n_rows=400)
+    many = np.array([f"class {i:03d}" for i in range(160)])
+    shares = np.random.default_rng(0).dirichlet(np.full(160, 0.05), 32).T
+    parameters = replace(tree.tree_.parameters, leaf_classes=shares)
+    tree.tree_ = replace(tree.tree_, parameters=parameters, classes=many)
+    frame = pd.DataFrame(X[:20], columns=tree.feature_names_in_)
+    for answers in (in_this_process(tree, frame), run_sqlite(tree, frame), run_c(tree, frame)):
+        agree(tree, frame, answers)
+
+
 def test_a_matrix_without_names_is_read_by_position():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))

@@ -334,3 +334,14 @@ def test_tables_are_compared(tmp_path):
 def test_alternatives():
     printed = run("alternatives.py", "--datasets", "iris", "--folds", "1")
     assert "1 of 1 data sets" in printed or "0 of 1 data sets" in printed
+
+
+@pytest.mark.skipif("SOFTSPLIT_DATA" not in os.environ, reason="SOFTSPLIT_DATA is not set")
+def test_exports_agree():
+    asked = ("agree", "iris", "--runners", "python,sqlite")
+    text = run("exports.py", *asked, data=os.environ["SOFTSPLIT_DATA"])
+    assert re.search(r"2 trees, [\d,]+ answers, 0 with another class", text)
+
+
+def test_exports_are_timed():
+    assert "| 8 numbers |" in run("exports.py", "million", "--rows", "500")

@@ -23,6 +23,7 @@ from softsplit.reading.model import TreeHolder, TreeModel, holder_of, tree_of
 from softsplit.reading.pruning import simplified_model
 from softsplit.reading.ranges import far_warning
 from softsplit.reading.score_card import ScoreCard, make_card
+from softsplit.reading.shapley import ShapleyValues, shapley_values
 from softsplit.solvers import Status
 from softsplit.support.arguments import positive_integer, precision
 from softsplit.support.arrays import FloatArray
@@ -227,6 +228,24 @@ class FittedTree(TreeHolder, BaseEstimator):
         if isinstance(rows, CodedRows):
             return explain(self.tree_, rows.X[0], rows.cells)
         return explain(self.tree_, rows[0].astype(np.float64, copy=False))
+
+    def shapley_values(self, X: Any, background: Any) -> ShapleyValues:
+        """Exact Shapley values of the columns of X for the class probabilities.
+
+        What a column adds to the probabilities of a row, averaged over all orders in which columns
+        are made known; unknown ones are those of the background rows (interventional values). The
+        values of a row and ``base`` add up to its ``predict_proba``. Columns that the tree does not
+        use have 0.
+
+        Parameters
+        ----------
+        X : rows to explain
+        background : rows to compare with
+            A hundred rows of the training table, say; time is in proportion to them, and doubles
+            with each column that the tree uses.
+        """
+        rows, others = checked_rows(self, X), checked_rows(self, background)
+        return shapley_values(self.tree_, rows, others)
 
     def to_hard_tree(self) -> HardTree:
         """The tree with every split a plain yes or no; ``agreement(X)`` says how alike they are."""

@@ -96,7 +96,7 @@ class CPrinter(Printer):
         return f"ss_rank({self(curve.at)}, {', '.join(tables)}, {len(curve.knots)})"
 
     def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.inner(no)}"
+        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.otherwise(no)}"
 
     def missing(self, cell: Expression) -> str:
         return f"isnan({self(cell)})"

@@ -110,7 +110,7 @@ class JavaScriptPrinter(CodePrinter):
         return f"rank({self(curve.at)}, {', '.join(tables)})"
 
     def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.inner(no)}"
+        return f"{self.inner(condition)} ? {self.inner(yes)} : {self.otherwise(no)}"
 
     def missing(self, cell: Expression) -> str:
         return f"Number.isNaN({self(cell)})"

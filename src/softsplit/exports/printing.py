@@ -46,6 +46,11 @@ class Printer(ABC):
         compound = isinstance(expression, Op) and expression.kind in self.compound
         return f"({self(expression)})" if compound else self(expression)
 
+    def otherwise(self, expression: Expression) -> str:
+        """The last part of a choice, in a language in which choices follow each other."""
+        again = isinstance(expression, Op) and expression.kind == "if"
+        return self(expression) if again else self.inner(expression)
+
     compound: tuple[str, ...] = (*COMPOUND, "all", "any", "if", "missing")
 
     def operation(self, op: Op) -> str:

@@ -108,7 +108,7 @@ class PythonPrinter(CodePrinter):
         return f"rank({self(curve.at)}, {', '.join(tables)})"
 
     def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"{self.inner(yes)} if {self(condition)} else {self.inner(no)}"
+        return f"{self.inner(yes)} if {self(condition)} else {self.otherwise(no)}"
 
     def missing(self, cell: Expression) -> str:
         return f"{self(cell)} != {self(cell)}"

@@ -16,6 +16,7 @@ from softsplit.exports.expressions import (
     Expression,
     Interpolate,
     Lookup,
+    Op,
     names_in,
 )
 from softsplit.exports.printing import (
@@ -30,6 +31,9 @@ from softsplit.exports.printing import (
 from softsplit.exports.program import OPTIONS, Program, program_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
+
+MOST_ARGUMENTS = 50
+"""Of a function of SQLite; its limit is 127, or less where it was built so."""
 
 HELD = 2
 """Knots of one CASE of an interpolation; more are halved, so that few are looked at."""
@@ -118,11 +122,10 @@ class Dialect(Printer):
             text = self.level_text(cell)
         known = [(self.level_literal(level), i) for i, level in enumerate(levels)]
         cases = " ".join(f"WHEN {text} THEN {i}" for text, i in known if text is not None)
-        cases = (
-            f"CASE {self.compared(text)} {cases} ELSE {UNLISTED} END" if cases else str(UNLISTED)
-        )
         blank = self.without_blanks(self.as_text(cell))
-        return f"CASE WHEN {cell} IS NULL OR {blank} = '' THEN {MISSING} ELSE {cases} END"
+        other = f"CASE WHEN {blank} = '' THEN {MISSING} ELSE {UNLISTED} END"  # last: it takes long
+        found = f"CASE {self.compared(text)} {cases} ELSE {other} END" if cases else other
+        return f"CASE WHEN {cell} IS NULL THEN {MISSING} ELSE {found} END"
 
     def compared(self, text: str) -> str:
         """A text, compared letter by letter with ``level_literal``."""
@@ -180,12 +183,19 @@ class Dialect(Printer):
         )
 
     def choice(self, condition: Expression, yes: Expression, no: Expression) -> str:
-        return f"CASE WHEN {self(condition)} THEN {self(yes)} ELSE {self(no)} END"
+        cases = [f"WHEN {self(condition)} THEN {self(yes)}"]
+        while isinstance(no, Op) and no.kind == "if":  # one CASE: databases nest few of them
+            condition, yes, no = no.args
+            cases.append(f"WHEN {self(condition)} THEN {self(yes)}")
+        return f"CASE {' '.join(cases)} ELSE {self(no)} END"
 
     def missing(self, cell: Expression) -> str:
         return f"{self(cell)} IS NULL"
 
     def call(self, function: str, args: list[str]) -> str:
+        while len(args) > MOST_ARGUMENTS:
+            first, args = args[:MOST_ARGUMENTS], args[MOST_ARGUMENTS:]
+            args = [self.call(function, first), *args]
         return f"{function.upper()}({', '.join(args)})"
 
 
