@@ -13,6 +13,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from softsplit import SoftTreeClassifier, SoftTreeClassifierCV
 from softsplit.engines.outer import LOGARITHM
 from softsplit.estimators.base import model_settings
+from softsplit.report.study import told_choice
 from softsplit.selection.folds import make_splits
 from softsplit.selection.teachers import lessons_of
 from softsplit.training.preparation import Rows, prepare
@@ -96,6 +97,8 @@ def test_a_tree_learns_probabilities_that_labels_do_not_show():
     assert off[1] < 0.5 * off[0]
     chosen = SoftTreeClassifierCV(teacher=given, **FAST).fit(X, y)
     assert chosen.cv_results_["param_teacher"][chosen.best_index_] > 0
+    told = told_choice(chosen)
+    assert "are probabilities of a teacher, log-loss 0." in told and "; without it log-loss" in told
     again = SoftTreeClassifier(**chosen.best_params_, random_state=0)
     again.fit(X, y, targets=chosen.targets_)
     assert again.objective_ == pytest.approx(chosen.best_estimator_.objective_, rel=1e-3)

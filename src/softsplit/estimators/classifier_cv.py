@@ -143,8 +143,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
     selection : {"default", "sparse", "one_se", "best"}, default="default"
         The trade between quality and size. By likelihood the tree is taken with the lowest log-loss
         on held-out rows plus a price for each feature and each term beyond the third of a
-        question: for "default" 0.003 of the log-loss without features (less beyond 1,000 rows),
-        for "one_se" 0.005, for "sparse" 0.007, and nothing for "best". With a scorer or by cost it
+        question: for "default" 0.0025 of the log-loss without features (less beyond 1,000 rows),
+        for "one_se" 0.005, for "sparse" 0.008, and nothing for "best". With a scorer or by cost it
         is the sparsest tree that is worse than the best by at most one standard error over the
         folds, two for "sparse" and none for "best"; sparser means fewer features, less depth, then
         fewer coefficients a branch. "auto" is another name of "default".

@@ -294,7 +294,7 @@ def _chosen(
     )
     search.fit(*rows.part(drawn))
     sample = "" if compared == n_rows else f", on {compared:,} of {n_rows:,} rows drawn for that"
-    provenance = [("Settings", _told_choice(search, sample))]
+    provenance = [("Settings", told_choice(search, sample))]
     tree, anew = search.best_estimator_, False
     # A tree with a teacher is kept: its settings alone do not give it again.
     if search.targets_ is None and (part < 1 or search.end_ == "complete"):
@@ -358,7 +358,8 @@ def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: Labe
     return bool(own >= its)
 
 
-def _told_choice(search: SoftTreeClassifierCV, sample: str) -> str:
+def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
+    """How a tree was chosen, in words; ``sample`` says which rows were compared, if not all."""
     count = len(search.cv_results_["mean_test_score"])
     if count == 0:
         return "the first of those to choose from: there was no time to compare any"

@@ -39,7 +39,8 @@ class RowValueOptions:
     """No single row counts with a larger log-loss."""
 
     priced_rows: int = 1000
-    """With more rows, which tell smaller gains from noise, a feature costs less, as in training."""
+    """With more rows, which tell smaller gains from noise, a feature costs what it does with these
+    in the sum over rows: a fixed amount of log-likelihood."""
 
     least_probability: float = 1e-15
     """Smaller probabilities count as this one."""
@@ -57,12 +58,12 @@ def valued_samples(shares: FloatArray, labels: NDArray[np.int64], weights: Float
 def price_unit(rows: Rows) -> float:
     """Return the log-loss per row without features, or of two even classes if less.
 
-    It falls with more than ``priced_rows`` as n^-1/2.
+    With more than ``priced_rows`` it falls as 1 / n.
     """
     totals = np.bincount(rows.labels, rows.weight, len(rows.classes))
     shares = totals[totals > 0] / totals.sum()
     loss = min(float(-shares @ np.log(shares)), float(np.log(2)))
-    return loss * min(1.0, OPTIONS.priced_rows / len(rows.labels)) ** 0.5
+    return loss * min(1.0, OPTIONS.priced_rows / len(rows.labels))
 
 
 Scorer = Callable[..., float]

@@ -40,7 +40,7 @@ from softsplit.formulations import Formulation, formulation_of
 from softsplit.support.arrays import FloatArray, mean_and_error
 from softsplit.tree.parameters import TreeParameters
 
-PRICES = {"best": 0.0, "default": 0.003, "one_se": 0.005, "sparse": 0.007}
+PRICES = {"best": 0.0, "default": 0.0025, "one_se": 0.005, "sparse": 0.008}
 """What a feature costs in the choice, as a part of the log-loss without features, by selection."""
 
 ERRORS = {"best": 0.0, "default": 1.0, "one_se": 1.0, "sparse": 2.0}
