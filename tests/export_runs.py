@@ -213,12 +213,18 @@ def run_excel(tree, X):
 
 
 def _shown_label(text, labels):
-    """A label as LibreOffice writes it: truth values in capitals, numbers in its own way."""
+    """The label that LibreOffice writes: truth values in capitals, control characters otherwise."""
     if text in labels:
         return text
-    if text.capitalize() in ("True", "False"):
+    if text.capitalize() in labels:
         return text.capitalize()
-    return next(label for label in labels if math.isclose(float(label), float(text)))
+    alike = [label for label in labels if _seen(label) == _seen(text)]
+    assert len(alike) == 1, (text, labels)
+    return alike[0]
+
+
+def _seen(text):
+    return [character for character in text if character.isprintable() and character != " "]
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -491,7 +491,7 @@ def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]
     step = "softsplit"
     while any(part.casefold().startswith(step) for part in table):
         step += "_step"
-    outputs = _outputs(program, sql, kept)
+    outputs = _outputs(program, kept)
     needed = {name for _, expression in outputs for name in names_in(expression)}
     levels = program.levels() or [{}]
     wanted = [needed]  # what is used after each level, from the last one on
@@ -499,16 +499,12 @@ def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]
         wanted.insert(0, wanted[0] | {n for e in level.values() for n in names_in(e)})
     steps, have = [], set[str]()
     for number, (level, after) in enumerate(zip(levels, wanted, strict=True)):
-        own = [f"k{i}" for i in range(len(kept))]
-        handed = [sql.name(n) for n in (*own, *sorted(have & after)) if number]
-        handed += (
-            []
-            if number
-            else [
-                f"t.{sql.identifier(name)} AS {sql.name(k)}"
-                for name, k in zip(kept, own, strict=True)
-            ]
-        )
+        keys = [sql.name(f"k{i}") for i in range(len(kept))]
+        if number == 0:
+            first = zip(map(sql.identifier, kept), keys, strict=True)
+            handed = [f"t.{name} AS {key}" for name, key in first]
+        else:
+            handed = [*keys, *map(sql.name, sorted(have & after))]
         made = [f"{sql.as_double(sql(e))} AS {sql.name(n)}" for n, e in level.items() if n in after]
         have = (have | set(level)) & after
         lines = ",\n    ".join([*handed, *made] or ["1 AS ss_row"])
@@ -520,7 +516,7 @@ def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]
     return f"-- {HEADER}\nWITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
 
 
-def _outputs(program: Program, sql: Dialect, kept: list[str]) -> list[tuple[str, Expression]]:
+def _outputs(program: Program, kept: list[str]) -> list[tuple[str, Expression]]:
     """Names of the columns of the answer beside the kept ones, and what they hold."""
     predicted = identifiers(["predicted"], taken=kept)
     proba = identifiers(program.classes, "p_", taken=[*kept, *predicted])
