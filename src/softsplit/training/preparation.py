@@ -49,6 +49,10 @@ RAISES = 16
 IDLE = 1e-12
 """Branches without which no class probability changes by more are left out."""
 
+ROUNDED_IDLE = 1e-5
+"""The same for a tree whose gates and leaves are rounded (``decision="walk"``): a side that hardly
+any row takes would be printed as a question that everybody answers alike."""
+
 
 class Within(NamedTuple):
     """A working set of columns, in ascending order, among ``n_columns`` of a table."""
@@ -427,7 +431,8 @@ class Prepared:
         found, shares = solution.parameters, None
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
-            found = simplified(found, steepness, IDLE)
+            rounded = self.settings.decision == "walk"
+            found = simplified(found, steepness, ROUNDED_IDLE if rounded else IDLE)
         mass = problem.rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
         found = oriented(found, mass)
         assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
