@@ -145,6 +145,7 @@ def test_a_teacher_is_one_of_the_settings_that_are_compared(teacher):
     one, two = (clone(made).set_params(n_jobs=n).fit(X, y, weight) for n in (1, 2))
     compared = one.cv_results_["param_teacher"]
     assert 0.0 in compared and 0.5 in compared
+    assert (one.n_splits_, one.n_repeats_) == (10, 2)  # few rows: folds are made twice
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     np.testing.assert_array_equal(compared, two.cv_results_["param_teacher"])
     used = compared[one.best_index_] > 0
@@ -191,6 +192,7 @@ def test_wrong_probabilities_get_one_sentence(targets, sentence):
         ({"teacher": "jungle"}, "teacher must be None, 'auto', 'forest', 'boosting', a classifier"),
         ({"teacher": "forest", "cv": ShuffleSplit(3)}, "each row is tested once"),
         ({"teacher": "forest", "cv": 2}, "a teacher needs at least three folds"),
+        ({"teacher": "forest", "cv": ShuffleSplit(10, test_size=0.2)}, "each row is tested once"),
     ],
 )
 def test_wrong_teachers_get_one_sentence(given, sentence):

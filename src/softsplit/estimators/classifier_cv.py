@@ -66,6 +66,13 @@ from softsplit.training.preparation import Prepared, Rows, TrainingRows, prepare
 from softsplit.training.run import End, Run, joined, watched
 from softsplit.training.wide import WideRows
 
+USUAL_FOLDS = 5
+"""Folds where ``cv`` is left to the library."""
+
+REPEATS, REPEATED_ROWS = 2, 200
+"""Such folds are made so many times with up to so many rows: there a choice depends on how they
+fall, and a second one is cheap."""
+
 SEARCH_SHARE = 0.8
 """Part of a time limit that goes to the comparison; the rest is for the tree on all rows."""
 
@@ -152,8 +159,9 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Any scikit-learn scorer; accuracy if not given, which with loss "log" is told in
         ``cv_results_`` as the score, while trees are compared by the log-loss. Sample weights are
         handed to it if it takes them.
-    cv : int, splitter or iterable of splits, default=5
-        A number means stratified shuffled folds, fewer if every class is smaller than that.
+    cv : "auto", int, splitter or iterable of splits, default="auto"
+        A number means stratified shuffled folds, fewer if every class is smaller than that. "auto"
+        is 5, made twice where up to 200 rows are compared by likelihood and without groups.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
         As in ``SoftTreeClassifier``.
     n_starts : int, default=1
@@ -210,8 +218,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         Only if X had column names that are all strings.
     coding_, screening_
         Only if X was more than plain numbers, as in ``SoftTreeClassifier``.
-    n_splits_ : int
-        Number of folds.
+    n_splits_, n_repeats_ : int
+        Number of folds, and how many times they were made.
     targets_ : array of shape (n_samples, n_classes), or None
         Class probabilities that the tree on all rows was trained on, where a teacher was chosen:
         ``SoftTreeClassifier(**best_params_).fit(X, y, targets=targets_)`` trains on the same.
@@ -238,7 +246,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
     ridges: Sequence[float] | str = "auto"
     selection: str = "default"
     scoring: Any = None
-    cv: Any = 5
+    cv: Any = "auto"
     teacher: Any = None
     rare_classes: str = "auto"
     n_starts: int = 1
@@ -376,10 +384,14 @@ class SoftTreeClassifierCV(SoftTreeBase):
     def _trainer(self, whole: Prepared, rows: Rows, run: Run, groups: Any) -> FoldTrainer:
         """What trains on folds; scorers get plain arrays, so that no tree there has names."""
         rows = rows.nameless()
-        if not names_rows(self.cv):
+        cv = USUAL_FOLDS if is_auto(self.cv) else self.cv
+        if not names_rows(cv):
             groups = None if groups is None else groups[rows.weight > 0]
             rows = rows.counted()  # rows that count nothing change no fold
-            rows = rows if groups is not None else to_compare(rows, self.cv)
+            rows = rows if groups is not None else to_compare(rows, cv)
+        judged = self.scoring is None and formulation_of(self.loss).choice.scores_rows
+        few = judged and groups is None and len(rows.labels) <= REPEATED_ROWS
+        self.n_repeats_ = REPEATS if is_auto(self.cv) and few else 1
         fitted = partial(
             fitted_classifier,
             self,
@@ -391,10 +403,10 @@ class SoftTreeClassifierCV(SoftTreeBase):
             scoring=Scoring(
                 make_scorer(self, self.scoring),
                 fitted,
-                self.scoring is None and formulation_of(self.loss).choice.scores_rows,
+                judged,
             ),
             rows=rows,
-            splits=make_splits(self.cv, rows.X, rows.y, run.seed, groups),
+            splits=make_splits(cv, rows.X, rows.y, run.seed, groups, self.n_repeats_),
             run=run,
             check=partial(validated_rows, self),
         )

@@ -372,7 +372,9 @@ def told_choice(search: SoftTreeClassifierCV, sample: str = "") -> str:
         words = {0.0: "", 1.0: "one standard error", 2.0: "two standard errors"}[ERRORS[name]]
         rule = f"the tree with the fewest features whose score is within {words} of the best"
         rule = rule if words else "the best one"
-    told = f"chosen by {search.n_splits_}-fold cross-validation among {count} trees{sample}: {rule}"
+    folds, twice = search.n_splits_ // search.n_repeats_, search.n_repeats_ > 1
+    again = ", with folds made twice" if twice else ""
+    told = f"chosen by {folds}-fold cross-validation among {count} trees{sample}{again}: {rule}"
     return told + _told_teacher(search)
 
 

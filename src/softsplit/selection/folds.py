@@ -40,9 +40,17 @@ def make_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
 
 
 def make_splits(
-    cv: Any, X: FloatArray, y: NDArray[Any], seed: int, groups: NDArray[Any] | None = None
+    cv: Any,
+    X: FloatArray,
+    y: NDArray[Any],
+    seed: int,
+    groups: NDArray[Any] | None = None,
+    repeats: int = 1,
 ) -> list[Split]:
-    """Return stratified, shuffled folds if ``cv`` is a number, else its own splits, checked."""
+    """Return stratified, shuffled folds if ``cv`` is a number, else its own splits, checked.
+
+    Folds by number and without groups are made ``repeats`` times, each time anew.
+    """
     if names_rows(cv) and np.iterable(cv) and not isinstance(cv, str):
         return _checked(cv, len(y))
     if not is_number(cv):
@@ -58,10 +66,14 @@ def make_splits(
         )
     if groups is not None:
         return _grouped(int(cv), X, y, seed, groups)
-    folds = StratifiedKFold(min(int(cv), largest), shuffle=True, random_state=seed)
+    n_folds, found = min(int(cv), largest), []
     with warnings.catch_warnings():  # a class too rare for some folds is dealt with there
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        return list(folds.split(X, y))
+        for again in range(repeats):
+            state = (seed + again) % 2**32
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=state)
+            found.extend(folds.split(X, y))
+    return found
 
 
 def _grouped(

@@ -143,19 +143,42 @@ def lessons_of(
     teacher : classifier
     rows : Rows
     splits : list of (training rows, test rows)
-        Each row is tested on once.
+        Each row is tested on once, or folds are repeated one after the other.
     run : Run
         Its ``n_jobs`` models are trained side by side.
     columns : int array
         Columns that the teacher sees: hinges are no news to a forest.
     """
+    n_rows, n_tested = len(rows.labels), sum(len(test) for _, test in splits)
+    repeats = max(1, n_tested // n_rows)
+    n_folds = len(splits) // repeats
+    found = [
+        _partition(teacher, rows, splits[n_folds * r : n_folds * (r + 1)], run, columns)
+        for r in range(repeats)
+        if n_folds > 2 and len(splits) == n_folds * repeats
+    ]
+    if not found:
+        raise ValueError(NEEDS_FOLDS)
+    whole = np.mean([one[1] for one in found], axis=0)
+    folds = [fold for one in found for fold in one[0]]
+    whole = _calibrated(whole, rows.labels, rows.weight)
+    return Lessons(type(teacher).__name__, whole, folds)
+
+
+NEEDS_FOLDS = (
+    "a teacher needs at least three folds in which each row is tested once; give cv as a number, "
+    "or the teacher's probabilities."
+)
+
+
+def _partition(
+    teacher: Any, rows: Rows, splits: Sequence[Split], run: Run, columns: NDArray[np.intp]
+) -> tuple[list[FloatArray], FloatArray]:
+    """Return the probabilities for each of some folds that part the rows, and for all rows."""
     n_rows, n_classes, n_folds = len(rows.labels), len(rows.classes), len(splits)
     tested = np.concatenate([test for _, test in splits])
-    if n_folds < 3 or len(tested) != n_rows or len(np.unique(tested)) != n_rows:
-        raise ValueError(
-            "a teacher needs at least three folds in which each row is tested once; give cv as a "
-            "number, or the teacher's probabilities."
-        )
+    if len(tested) != n_rows or len(np.unique(tested)) != n_rows:
+        raise ValueError(NEEDS_FOLDS)
     blocks = np.arange(n_folds) % OPTIONS.blocks
     block = np.empty(n_rows, dtype=np.intp)
     for fold, (_, test) in enumerate(splits):
@@ -183,8 +206,7 @@ def lessons_of(
         folds.append(_calibrated(found, rows.labels[train], rows.weight[train]))
     for p, q in (pair for pair in pairs if pair[0] < pair[1]):
         whole += answers[p, q]
-    whole = _calibrated(whole, rows.labels, rows.weight)
-    return Lessons(type(teacher).__name__, whole, folds)
+    return folds, whole
 
 
 def _answers(model: Any, own: Rows, other: Rows, columns: NDArray[np.intp]) -> FloatArray:
