@@ -69,7 +69,7 @@ from softsplit.training.wide import WideRows
 USUAL_FOLDS = 5
 """Folds where ``cv`` is left to the library."""
 
-REPEATS, REPEATED_ROWS = 2, 200
+REPEATS, REPEATED_ROWS = 2, 150
 """Such folds are made so many times with up to so many rows: there a choice depends on how they
 fall, and a second one is cheap."""
 
@@ -161,7 +161,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
         handed to it if it takes them.
     cv : "auto", int, splitter or iterable of splits, default="auto"
         A number means stratified shuffled folds, fewer if every class is smaller than that. "auto"
-        is 5, made twice where up to 200 rows are compared by likelihood and without groups.
+        is 5, made twice where up to 150 rows are compared by likelihood and without groups.
     cost_matrix, class_weight, min_class_rate, sharpness, exponent, offset, solver, tol
         As in ``SoftTreeClassifier``.
     n_starts : int, default=1

@@ -203,7 +203,7 @@ class CandidateSearch:
         if not self.board.folds or self.trainer.run.budget.exhausted:
             return
         chosen = self.board.chosen(self.selection)
-        if np.rint(self.board.mean(chosen, "long_terms")) < 1:
+        if chosen[0].penalty != "count" or np.rint(self.board.mean(chosen, "long_terms")) < 1:
             return
         depth = next((d for d in depths if d > chosen[0].depth), chosen[0].depth)
         short = [chosen[0]._replace(depth=depth, max_terms=most)]
