@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softsplit.reading.model import TreeModel
 from softsplit.support.arrays import FloatArray
@@ -216,6 +217,8 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
     if walk is not None:  # the term whose coefficient is 1 stands first
         used.sort(key=lambda j: walk.coefficients[branch, j] != 1.0)
     unit = float(row[used[0]])
+    if model.coding is not None and model.coding.bends:
+        used = _by_variable(used, model.coding.homes)
     centre = threshold = _ratio(-offset, unit)
     gate_width = _ratio(1.0 / model.steepness, abs(unit))
     width = finite(float(np.log(OPTIONS.sure / (1 - OPTIONS.sure)) * gate_width))
@@ -258,6 +261,12 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
         gate_width=gate_width,
         digits=OPTIONS.digits if walk is None else None,
     )
+
+
+def _by_variable(columns: Sequence[int], homes: NDArray[np.intp]) -> list[int]:
+    """Columns of a variable side by side, its value before its hinges; variables as they came."""
+    order = list(dict.fromkeys(int(homes[j]) for j in columns))
+    return sorted(columns, key=lambda j: (order.index(int(homes[j])), j))
 
 
 def _holds_or_not(model: TreeModel, feature: int) -> bool:
