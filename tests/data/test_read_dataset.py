@@ -11,6 +11,8 @@ import pytest
 
 from softsplit import SoftTreeClassifier
 from softsplit.data import read_dataset
+from softsplit.data.files import read_table
+from softsplit.data.learning import learn
 
 TEXT = """age,town,smoker,risk
 31,Lyon,True,low
@@ -102,7 +104,11 @@ def test_missing_values_are_counted_by_column(path):
         ({}, {"missing": "guess"}, "missing must be 'refuse' or 'drop', got 'guess'"),
         ({}, {"coding": "hot"}, "coding 'hot' is unknown"),
         ({"risk": ["low"] * 4}, {}, "target 'risk' has only one class"),
-        ({"risk": [0.5, 1.5, 0.5, 2.0]}, {}, "target 'risk' holds fractions"),
+        (
+            {"risk": [0.5, 1.5, 0.5, 2.0]},
+            {},
+            "target 'risk' holds decimal numbers; a classifier needs classes",
+        ),
         ({"age": [1.0, np.inf, 2.0, 3.0]}, {}, "column 'age' holds infinity"),
         ({"age": pd.to_datetime(["2020-01-01"] * 4)}, {}, "column 'age' holds dates"),
     ],
@@ -146,3 +152,22 @@ def test_a_table_trains_a_tree(path):
     data = read_dataset(path, "risk")
     tree = SoftTreeClassifier(n_starts=1, random_state=0).fit(data.X, data.y)
     assert tuple(tree.classes_) == data.class_names
+
+
+@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
+def test_a_saved_index_is_left_out_whether_or_not_it_has_a_name(header, tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(f"{header},x,y\n0,1,a\n1,2,b\n2,3,a\n")
+    table = read_table(file)
+    assert list(table.frame.columns) == ["x", "y"]
+    assert len(table.notes) == 1 and "counts the rows" in table.notes[0]
+    rows = learn(table, "y", {"Unnamed: 0": "drop"})
+    assert list(rows.coding.names) == ["x"]
+
+
+def test_a_first_column_with_the_name_of_an_index_is_never_refused(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("Unnamed: 0,x,y\n7,1,a\n3,2,b\n12,3,a\n")
+    assert list(read_table(file).frame.columns) == ["x", "y"]
+    file.write_text("Unnamed: 0,x,y\nred,1,a\nblue,2,b\nred,3,a\n")
+    assert list(read_table(file).frame.columns) == ["Unnamed: 0", "x", "y"]

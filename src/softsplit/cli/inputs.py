@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softsplit.cli.console import OPTIONS, say
-from softsplit.support.messages import AdvisedError, shown
+from softsplit.support.messages import AdvisedError, counted, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,8 +66,8 @@ def training_rows(
             "used, fill the classes in to train on them."
         )
     if not quiet:
-        count, columns = len(rows.y), rows.coding.n_candidates
-        say(f"{count:,} rows, {columns:,} variables; loading the solver")
+        variables = counted(rows.coding.n_candidates, "variable")
+        say(f"{counted(len(rows.y), 'row')}, {variables}; loading the solver")
     return rows
 
 

@@ -15,7 +15,7 @@ from softsplit.cli import options
 from softsplit.cli.console import print_json, say
 from softsplit.cli.inputs import load_stored, read, rows_for
 from softsplit.cli.outputs import check_files, write_text
-from softsplit.support.messages import visible
+from softsplit.support.messages import counted, visible
 
 if TYPE_CHECKING:
     from softsplit.data.files import Table
@@ -61,7 +61,7 @@ def predict(
     else:
         write_text(out, _csv(predictions, classes, proba))
         if not quiet:
-            say(f"{len(predictions):,} rows are in {out}")
+            say(f"{counted(len(predictions), 'row')} written to {out}")
 
 
 def _predictions(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
@@ -89,7 +89,7 @@ def _compare(table: Table, tree: TreeModel, predictions: Any, quiet: bool) -> No
     if pairs:
         correct = sum(true == label for true, label in pairs)
         share = 100 * correct / len(pairs)
-        say(f"accuracy on {len(pairs):,} rows: {share:.1f} %")
+        say(f"accuracy on {counted(len(pairs), 'row')}: {share:.1f} %")
 
 
 def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:

@@ -37,6 +37,8 @@ PARQUET_MAGIC = b"PAR1"
 FEATHER_MAGIC = b"ARROW1"
 EXCEL_MAGIC = b"PK\x03\x04"
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+INDEX_NAME = "Unnamed: 0"
+"""The name that pandas gives to a first column without one."""
 DECIMAL_COMMA = re.compile(r"[+-]?\d*(,\d+)?([eE][+-]?\d+)?")
 
 
@@ -78,12 +80,15 @@ class Table:
         Whether "1,5" may be a number: true for text files whose separator is not the comma.
     notes : tuple of str
         Notes to the user, such as a column that was dropped.
+    left_out : tuple of str
+        Columns of the file that are not in ``frame``, such as a saved index.
     """
 
     name: str
     frame: pd.DataFrame
     decimal_comma: bool = False
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def read_table(source: str | Path, *, encoding: str | None = None) -> Table:
@@ -147,10 +152,12 @@ def _parsed(name: str, content: bytes, encoding: str | None) -> Table:
     if not text.strip():
         raise ValueError(f"{name} is empty; its first line must name the columns.")
     separator = _separator(text)
-    _check_header(name, text, separator)
+    header = _checked_header(name, text, separator)
     frame = _csv(name, text, separator)
-    frame, notes = _without_index(name, frame)
-    return Table(stem, frame, separator != ",", notes)
+    full = frame
+    frame, notes = _without_index(name, full, named=bool(header[0]))
+    left_out = tuple(full.columns.difference(frame.columns))
+    return Table(stem, frame, separator != ",", notes, left_out)
 
 
 def _parquet(name: str, content: bytes) -> pd.DataFrame:
@@ -269,7 +276,8 @@ def _header(text: str, separator: str) -> list[str]:
         return []
 
 
-def _check_header(name: str, text: str, separator: str) -> None:
+def _checked_header(name: str, text: str, separator: str) -> list[str]:
+    """Return the fields of the first line, of which only the first may be empty."""
     header = [field.strip() for field in _header(text[: LIMITS.header_bytes], separator)]
     for place, field in enumerate(header):
         _check_length(name, place, field)
@@ -281,6 +289,7 @@ def _check_header(name: str, text: str, separator: str) -> None:
             raise ValueError(
                 f"column {place + 1} of {name} has no name; the first line must name all columns."
             )
+    return header
 
 
 def _csv(name: str, text: str, separator: str) -> pd.DataFrame:
@@ -315,13 +324,28 @@ def _stripped(column: Any) -> Any:
     return column.astype(object).where(column.isna(), column.astype(str).str.strip())
 
 
-def _without_index(name: str, frame: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Drop an unnamed first column that numbers the rows, as written by ``DataFrame.to_csv``."""
+def _without_index(
+    name: str, frame: pd.DataFrame, named: bool
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Drop the index that ``DataFrame.to_csv`` writes as the first column.
+
+    A column without a name must count the rows. One that is ``named`` "Unnamed: 0", because the
+    file was read and saved again, may hold any distinct whole numbers, as of a part of a table;
+    with other cells it is a column like all others.
+    """
     first = str(frame.columns[0])
-    if not re.fullmatch(r"Unnamed: 0", first):
+    if first != INDEX_NAME:
         return frame, ()
-    counted = pd.to_numeric(frame[first], errors="coerce")
-    if len(frame) and (counted.diff().iloc[1:] == 1).all() and counted.iloc[0] in (0, 1):
+    numbers = pd.to_numeric(frame[first], errors="coerce")
+    counts = len(frame) and (numbers.diff().iloc[1:] == 1).all() and numbers.iloc[0] in (0, 1)
+    if named:
+        whole = ((numbers >= 0) & (numbers % 1 == 0)).all() and numbers.is_unique
+        if not (len(frame) and whole) or frame.shape[1] == 1:
+            return frame, ()
+        what = "counts" if counts else "numbers"
+        note = f"the first column, {first!r}, {what} the rows; it is left out."
+        return frame.drop(columns=first), (note,)
+    if counts:
         return frame.drop(columns=first), (
             "the first column has no name and counts the rows; it is left out.",
         )
@@ -406,6 +430,6 @@ def refuse_fractions(target: str, numbers: Any) -> None:
     """Raise ``ValueError`` for a target with fractions: a regression target, not classes."""
     if np.any(numbers != np.floor(numbers)):
         raise ValueError(
-            f"target {shown(target)} holds fractions, which are no classes; softsplit trains "
-            "classifiers."
+            f"target {shown(target)} holds decimal numbers; a classifier needs classes, and "
+            "softsplit trains classifiers only."
         )

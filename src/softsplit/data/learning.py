@@ -16,6 +16,7 @@ from softsplit.support.messages import shown
 from softsplit.variables import CodedRows, Coding
 from softsplit.variables import learn as learn_coding
 from softsplit.variables.contents import distinct, number_of, read, text_of
+from softsplit.variables.kinds import DROP
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ def learn(
         Kinds of columns, see ``SoftTreeClassifier``. Unusable columns are dropped with the warning
         ``ColumnsLeftOut``.
     """
-    feature_types = dict(feature_types or {})
+    feature_types = {
+        name: kind
+        for name, kind in (feature_types or {}).items()
+        if kind != DROP or name not in table.left_out
+    }
     require_columns(table.frame, [target], "target")
     require_columns(table.frame, feature_types)
     if target in feature_types:

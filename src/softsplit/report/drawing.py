@@ -21,9 +21,9 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
 from softsplit.reading.text import curve_lines, probability_lines, ranked_features
-from softsplit.report.elements import add, counted, element, shortened, text_width
+from softsplit.report.elements import add, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import visible
+from softsplit.support.messages import counted, visible
 
 
 @dataclass(frozen=True)

@@ -110,8 +110,3 @@ def with_interval(found: Interval | None) -> str:
     if found is None:
         return "not judged"
     return f"{percent(found.value)} ({100 * found.low:.1f} to {100 * found.high:.1f})"
-
-
-def counted(count: int, word: str) -> str:
-    """A number of things: "1 row", "2,000 rows"."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -20,6 +20,7 @@ from softsplit.report.elements import add, add_table, percent, shortened, with_i
 from softsplit.report.metrics import Interval, MethodMetrics, positive_class
 from softsplit.report.report_data import ReportData
 from softsplit.selection.baselines import BASELINES
+from softsplit.support.messages import counted
 
 TITLES = {
     "majority": "most frequent class",
@@ -92,8 +93,9 @@ def class_sentence(data: ReportData, point: int) -> str | None:
     text += ")" if k == data.rare else ""
     text += (
         f", and predicting {shortened(most, 60)} for all rows is right on {percent(base)}. The "
-        f"tree finds {round(found.rows * found.found.value):,} of {found.rows:,} rows of class "
-        f"{name} ({percent(found.found.value, 0)}, between {percent(found.found.low, 0)} and "
+        f"tree finds {round(found.rows * found.found.value):,} of "
+        f"{counted(found.rows, 'row')} of class {name} ({percent(found.found.value, 0)}, "
+        f"between {percent(found.found.low, 0)} and "
         f"{percent(found.found.high, 0)})"
     )
     if found.trusted is None or found.alarms is None:
@@ -103,9 +105,12 @@ def class_sentence(data: ReportData, point: int) -> str | None:
             "tree does."
         )
     text += (
-        f"; of its {found.predicted:,} predictions of {name} {percent(found.trusted.value, 0)} are "
-        f"right, and {percent(found.alarms.value, 2)} of the other rows are false positives."
+        f"; its only prediction of {name} is {'right' if found.trusted.value > 0.5 else 'wrong'}"
+        if found.predicted == 1
+        else f"; of its {found.predicted:,} predictions of {name} "
+        f"{percent(found.trusted.value, 0)} are right"
     )
+    text += f", and {percent(found.alarms.value, 2)} of the other rows are false positives."
     others = [(i, data.class_metrics(point, i)) for i in range(len(data.classes)) if i != k]
     listed = [
         f"{shortened(data.classes[i], 40)} {percent(one.found.value, 0)}"

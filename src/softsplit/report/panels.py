@@ -16,7 +16,6 @@ from softsplit.report.drawing import rows_flow, tree_outline, tree_svg
 from softsplit.report.elements import (
     add,
     add_table,
-    counted,
     element,
     percent,
     shortened,
@@ -24,7 +23,7 @@ from softsplit.report.elements import (
 )
 from softsplit.report.report_data import ReportData, fit_options, strength_of
 from softsplit.report.scales import add_questions
-from softsplit.support.messages import visible
+from softsplit.support.messages import counted, visible
 from softsplit.variables.variable import CATEGORY, UNKNOWN, Variable
 
 

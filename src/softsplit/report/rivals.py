@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
-from softsplit.report.elements import add, add_table, counted, percent, shortened
+from softsplit.report.elements import add, add_table, percent, shortened
+from softsplit.support.messages import counted
 
 SHOWN_SHARES = 8
 """Lines of each table of shares."""

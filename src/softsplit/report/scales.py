@@ -17,9 +17,9 @@ from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
 from softsplit.report.drawing import threshold_text
-from softsplit.report.elements import add, add_table, counted, shortened
+from softsplit.report.elements import add, add_table, shortened
 from softsplit.support.arrays import FloatArray
-from softsplit.support.messages import visible
+from softsplit.support.messages import counted, visible
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from softsplit.reading.equations import number
 from softsplit.reading.outline import outline
 from softsplit.reading.palette import class_colour
 from softsplit.report.charts import path_chart
-from softsplit.report.elements import add, add_table, counted, percent, shortened, with_interval
+from softsplit.report.elements import add, add_table, percent, shortened, with_interval
 from softsplit.report.measures import (
     add_curves,
     add_figures,
@@ -21,7 +21,7 @@ from softsplit.report.measures import (
 )
 from softsplit.report.panels import headline, panel, strength_text
 from softsplit.report.report_data import ReportData
-from softsplit.support.messages import visible
+from softsplit.support.messages import counted, visible
 from softsplit.variables import Cells, Variable
 from softsplit.variables.variable import BOOLEAN, DATE, ORDERED
 
@@ -175,7 +175,7 @@ def add_data(parent: ET.Element, data: ReportData) -> None:
             item,
             "span",
             {"title": visible(name)},
-            f"{shortened(name, 60)}: {counts[k]:,} rows, {share}",
+            f"{shortened(name, 60)}: {counted(counts[k], 'row')}, {share}",
         )
     if data.rows.dropped_rows:
         lost = f"{data.rows.dropped_rows:,} rows without a class were left out."

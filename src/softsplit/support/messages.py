@@ -108,6 +108,11 @@ def shown(value: Any, length: int = 60) -> str:
     return cut(text, length)
 
 
+def counted(count: int, word: str) -> str:
+    """A number of things: "1 row", "2,000 rows"."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
 def cut(text: str, length: int = 60) -> str:
     """A text, not longer than that."""
     return text if len(text) <= length else f"{text[:length]}..."
