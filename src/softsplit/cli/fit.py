@@ -281,7 +281,7 @@ def _show(
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.provenance:
         facts[name.lower()] = value
-    echo(export_text(tree, max_terms=12) + "\n")
+    echo(export_text(tree) + "\n")
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         echo(f"{name:<{width}}{value}")

@@ -310,7 +310,10 @@ def rank_places(model: TreeModel, feature: int, precision: int = 4) -> list[tupl
 def tree_notes(model: TreeModel) -> list[str]:
     """What a reader needs beside the splits: what unknown values count as, and when classes are
     predicted, if not as the most probable one."""
-    return [*_gap_notes(model), *_order_notes(model), *_other_notes(model), *decision_notes(model)]
+    return [
+        *_gap_notes(model), *_hour_notes(model), *_order_notes(model), *_other_notes(model),
+        *decision_notes(model),
+    ]  # fmt: skip
 
 
 def decision_notes(model: TreeModel) -> list[str]:
@@ -320,7 +323,16 @@ def decision_notes(model: TreeModel) -> list[str]:
     labels = model.labels
     if len(labels) > 2:
         even = np.allclose(model.call_costs, (1 - np.eye(len(labels))) * model.call_costs.max())
-        return [] if even else ["the predicted class has the least expected cost (cost_matrix)"]
+        if even:
+            return []
+        factors = model.call_costs.max(axis=1)
+        if np.allclose(model.call_costs, factors[:, None] * (1 - np.eye(len(labels)))):
+            counts = ", ".join(
+                f"{visible(labels[k])} {factors[k] / factors.min():.3g} times"
+                for k in np.flatnonzero(factors > factors.min())
+            )
+            return [f"errors on some classes count more than once (cost_matrix): {counts}"]
+        return ["the predicted class has the least expected cost (cost_matrix)"]
     k = int(model.decision_threshold(1) < model.decision_threshold(0))
     least = model.decision_threshold(k)
     if abs(least - 0.5) < 1e-9:
@@ -329,15 +341,24 @@ def decision_notes(model: TreeModel) -> list[str]:
 
 
 def _gap_notes(model: TreeModel) -> list[str]:
-    """For the variables of a table that had gaps and are in use.
+    """What a missing value counts as, for the variables of a table that are in use.
 
-    The terms "... is unknown" of the splits come on top of it.
+    The terms "... is unknown" of the splits come on top of it. Columns without names are a matrix,
+    whose reader knows the values.
     """
     if model.coding is None:
         return []
     used = [model.coding.variables[i] for i in model.selected_variables]
-    noted = [variable for variable in used if variable.gaps and not variable.own_gap_level]
+    noted = [v for v in used if (v.gaps or model.coding.named) and not v.own_gap_level]
     return [f"{visible(v.name)}: unknown counts as {v.display_imputed}" for v in noted]
+
+
+def _hour_notes(model: TreeModel) -> list[str]:
+    """That an hour is a whole number, where one is asked for."""
+    if model.coding is None:
+        return []
+    used = [model.coding.variables[i] for i in model.selected_variables]
+    return [f"{visible(v.name)} is the whole hour, 0 to 23" for v in used if v.part == "hour"]
 
 
 def _order_notes(model: TreeModel) -> list[str]:

@@ -351,9 +351,10 @@ def _strengths(search: SoftTreeClassifierCV, options: FitOptions, part: float) -
 def _fits_better(tree: SoftTreeClassifier, other: SoftTreeClassifier, rows: LabelledRows) -> bool:
     """Whether the classes of all rows are more probable by the first tree than by the second."""
     labels = np.searchsorted(tree.classes_, rows.y)
+    coded = (rows.coded_as(t.tree_.coding).matrix for t in (tree, other))
     own, its = (
-        np.log(t.tree_.predict_proba(rows.matrix)[np.arange(len(labels)), labels] + 1e-15).mean()
-        for t in (tree, other)
+        np.log(t.tree_.predict_proba(X)[np.arange(len(labels)), labels] + 1e-15).mean()
+        for t, X in zip((tree, other), coded, strict=True)
     )
     return bool(own >= its)
 
