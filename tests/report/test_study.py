@@ -15,7 +15,15 @@ from softsplit import SoftTreeClassifier, dumps_model, loads_model
 from softsplit.data import Table, learn
 from softsplit.data.dataset import TooFewToChoose, UnknownTarget
 from softsplit.estimators.base import CutShortWarning
-from softsplit.report import FitOptions, comparison, fit_tree, make_report_data, rows_of, walk_path
+from softsplit.report import (
+    FitOptions,
+    comparison,
+    fit_tree,
+    make_report_data,
+    rows_of,
+    study,
+    walk_path,
+)
 from softsplit.report.comparison import ComparisonOptions
 from tables import people
 
@@ -59,6 +67,23 @@ def test_a_tree_that_was_read_gets_the_report_of_its_table(light):
     assert path.trees[path.chosen] is data.tree is tree
     assert said[0].startswith("training 3 trees") and said[1].startswith("judging 3 trees")
     assert not path.interrupted
+
+
+def test_a_tree_that_the_limit_cut_is_compared_with_that_of_the_choice(monkeypatch):
+    rng = np.random.default_rng(0)
+    dose = rng.normal(5, 2, 120).round(2)
+    table = pd.DataFrame({"dose": dose, "harm": np.where(np.abs(dose - 5) > 1.3, "yes", "no")})
+    real = study._trained
+
+    def cut(*arguments):
+        tree = real(*arguments)
+        tree.end_ = "time_limit"
+        return tree
+
+    monkeypatch.setattr(study, "_trained", cut)
+    found = fit_tree(learn(Table("doses", table.astype(str)), "harm"), FitOptions())
+    assert found.tree.coding_.bends
+    assert np.mean(found.tree.predict(table[["dose"]]) == table["harm"]) > 0.9
 
 
 def test_rows_without_a_class_are_left_out_and_lost_classes_refused():
