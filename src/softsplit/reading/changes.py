@@ -1,9 +1,8 @@
 """The smallest change of one feature, or of two, that changes the predicted class.
 
 Where the walk decides (walk.py), the class along one feature changes only where a question does:
-at the value v with c_tj v = b_t - the other terms. A number a little beyond each of these values is
-tried, with as few digits as possible. The rest of this text is about trees that predict by the
-mixture of their leaves.
+at the value v with c_tj v = b_t - the other terms. Numbers a little beyond each of these values are
+tried. The next paragraphs are about trees that predict by the mixture of their leaves.
 
 Along one feature j everything is a function of one number v: the gates F(steepness z_t(v)) are
 monotone in v because every scaling is, and the lead of the predicted class c over class k,
@@ -20,6 +19,11 @@ outside the training range the search begins at the nearer end of it.
 
 A number that bends moves with its hinges: between its knots all gates are monotone as above, and
 the search goes from one knot to the next.
+
+The nearest value is then rounded away from the present one, to the fewest digits (from
+``fewest_digits`` on; a date to days, hours or minutes) at which ``predict`` gives the same class,
+within the training range and not further than ``most_rounding`` of it. What is printed is that
+number with all its digits.
 
 Features whose training values are all 0 or 1 are flipped, integer ones move in whole steps. A
 category of a table changes to each of its other levels; a gap is filled with its middle first. A
@@ -39,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -78,6 +83,10 @@ class ChangeSearchOptions:
         Parts of a range that are tried for two features together.
     most_features : int
         Features that are paired: those with the largest coefficients.
+    fewest_digits : int
+        Digits to which a new value is rounded first, as on the report page.
+    most_rounding : float
+        Part of the training range by which rounding may move a value: the change stays a small one.
     """
 
     tie: float = 1e-12
@@ -87,6 +96,8 @@ class ChangeSearchOptions:
     most_steps: int = 100_000
     grid: int = 24
     most_features: int = 12
+    fewest_digits: int = 3
+    most_rounding: float = 0.01
 
 
 OPTIONS = ChangeSearchOptions()
@@ -241,6 +252,9 @@ def change_along(
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
+        along = _Number.of(model, i)
+        if model.summary.kinds[along.column] in (BINARY, INTEGER):
+            x = along.moved(x, np.rint(x[along.column : along.column + 1]))[0]
     return _moved_to(model, x, i, current, written)
 
 
@@ -255,6 +269,7 @@ def _moved_to(
         value = _nearest(model, x, along, current)
     if value is None:
         return None
+    value = _rounded(model, x, i, value)
     span = float(model.summary.high[j] - model.summary.low[j])
     coding, row = model.coding, along.moved(x, np.array([value]))[0]
     change = Change(
@@ -266,6 +281,45 @@ def _moved_to(
         label=model.labels[int(model.predict_index(row[None, :])[0])],
     )
     return change, row
+
+
+def _rounded(model: TreeModel, x: FloatArray, i: int, value: float) -> float:
+    """The shortest number from ``value`` on, away from that of the row, with the same class."""
+    along, coding = _Number.of(model, i), model.coding
+    low, high = float(model.summary.low[along.column]), float(model.summary.high[along.column])
+    whole = model.summary.kinds[along.column] in (BINARY, INTEGER) and value == np.rint(value)
+    if whole or (coding is not None and coding.variables[i].levels):
+        return value
+    date = coding is not None and coding.variables[i].kind == DATE
+    side = np.sign(value - float(x[along.column]))
+    shorter = [
+        number
+        for up in ([side > 0] if side else [True, False])
+        for number in (_whole_times(value, up) if date else _fewer_digits(value, up))
+        if low <= number <= high and abs(number - value) <= OPTIONS.most_rounding * (high - low)
+    ]
+    predicted = model.predict_index(along.moved(x, np.array([value, *shorter])))
+    same = np.flatnonzero(predicted[1:] == predicted[0])
+    return shorter[same[0]] if len(same) else value
+
+
+def _fewer_digits(value: float, up: bool) -> list[float]:
+    """A number rounded up or down to more and more significant digits."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    return [
+        float(Context(prec=digits, rounding=rounding).create_decimal(repr(value)))
+        for digits in range(OPTIONS.fewest_digits, 16)
+    ]
+
+
+def _whole_times(days: float, up: bool) -> list[float]:
+    """A date, in days, rounded up or down to whole days, hours and minutes."""
+    found = []
+    for parts in (1, 24, 1440):
+        near, further = np.rint(days * parts), np.ceil if up else np.floor
+        exact = abs(near - days * parts) < 1e-6  # within rounding of floats
+        found.append(float((near if exact else further(days * parts)) / parts))
+    return found
 
 
 def _other_level(

@@ -15,6 +15,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import cut, visible
 from softsplit.support.options import late
 from softsplit.variables import Cells
+from softsplit.variables.variable import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -343,6 +344,12 @@ def _value(value: float | str) -> str:
     return cut(visible(value)) if isinstance(value, str) else number(value, 6)
 
 
+def changed_value(change: Change) -> str:
+    """The new value with all its digits: with fewer the class may be another."""
+    new = change.new_value
+    return visible(new) if isinstance(new, str) else number(new, None)
+
+
 def _pull(log_odds: float, sides: tuple[str, str]) -> str:
     if abs(log_odds) < OPTIONS.no_pull:
         return "speaks for neither side"
@@ -371,10 +378,12 @@ def _change_lines(explanation: Explanation) -> list[str]:
 
 
 def _change_text(change: Change) -> str:
-    before, after = _value(change.value), _value(change.new_value)
+    before, after = _value(change.value), cut(changed_value(change))
     level = isinstance(change.new_value, str) and change.share_of_range == 1.0
-    # What is unknown has no distance from a number.
-    unplaced = isinstance(change.value, str) and not isinstance(change.new_value, str)
+    # What is unknown has no distance from a number or a date.
+    unplaced = change.value == UNKNOWN or (
+        isinstance(change.value, str) and not isinstance(change.new_value, str)
+    )
     far = "" if level or unplaced else f" ({_distance(change.share_of_range)})"
     return f"{visible(change.name)} from {before} to {after}{far}"
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from softsplit.reading.equations import number
-from softsplit.reading.explanation import BranchReading, Explanation
+from softsplit.reading.explanation import BranchReading, Explanation, changed_value
 from softsplit.reading.model import holder_of
 from softsplit.reading.outline import answer_words
 from softsplit.reading.score_card import ScoreCard
@@ -83,7 +83,7 @@ def explanation_html(explanation: Explanation) -> str:
     if changes:
         add(box, "p", {"class": "head"}, "What would change the answer")
         rows = [
-            [visible(c.name), _told(c.value), _told(c.new_value), visible(c.label)] for c in changes
+            [visible(c.name), _told(c.value), changed_value(c), visible(c.label)] for c in changes
         ]
         head = ["feature", "now", "if it were", "the answer would be"]
         alone = "Changes of one feature alone" if explanation.changes else "Both together"
