@@ -512,3 +512,30 @@ def test_answers_go_into_a_pipe_and_keep_private_files_private(model, expected, 
     works(invoke("predict", model, path, "--proba", "-o", pipe, "-q"))
     reader.join(300)
     assert heard == [expected] and pipe.is_fifo()
+
+
+def test_dates_with_a_few_other_cells_are_listed(tmp_path):
+    path = tmp_path / "t.csv"
+    days = [d.strftime("%d.%m.%Y") for d in pd.date_range("2026-01-13", periods=300)]
+    days[5], days[9] = "unknown", "31.02.2026"
+    x, y = np.arange(300) % 7, np.where(np.arange(300) % 7 > 3, "yes", "no")
+    frame = pd.DataFrame({"day": days, "x": x, "y": y})
+    frame.to_csv(path, index=False)
+    said = invoke("fit", path, "-t", "y", *QUICK)
+    works(said)
+    assert "'day' (dates except for 2 of 300 cells, such as 'unknown')" in said.stderr
+    assert "--date day lists them" in said.stderr
+    date = ("fit", path, "-t", "y", "--date", "day", "-q")
+    listed = "are not dates: 'unknown' (row 6), '31.02.2026' (row 10); correct them"
+    refused(invoke(*date), f"column 'day': 2 of 300 cells {listed}")
+    frame.loc[0, "y"] = None  # rows keep their numbers
+    frame.to_csv(path, index=False)
+    refused(invoke(*date), f"column 'day': 2 of 299 cells {listed}")
+
+
+def test_kinds_that_are_none_are_refused_by_the_name_of_the_option(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Year,y\n2020-01-03,a\n2021-02-03,b\n")
+    result = invoke("fit", path, "-t", "y", "--kind", "Year=weekday", "-q")
+    refused(result, "--kind says that column 'Year' is 'weekday'; choose")
+    refused(result, "a part of a date is named as in 'date: weekday'")

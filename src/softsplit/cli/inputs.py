@@ -4,6 +4,7 @@ minimum rates of classes (CLASS=NUMBER, or a number)."""
 from __future__ import annotations
 
 import math
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ def training_rows(
         rows = learn(table, target, feature_types)
     for warning in caught:
         if isinstance(warning.message, ColumnsLeftOut):
-            say(warning.message.advising("name it with --keep"))
+            say(warning.message.advising(_advice_on_columns(warning.message.nearly_dates)))
     if rows.dropped_rows:
         say(
             f"rows without a class in column {shown(target)}: {rows.dropped_rows:,}; they are not "
@@ -71,6 +72,16 @@ def training_rows(
     return rows
 
 
+def _advice_on_columns(nearly_dates: str | None) -> str:
+    """Return what to do about columns left out; ``nearly_dates`` is one with a few other cells."""
+    if nearly_dates is None:
+        return "name it with --keep"
+    return (
+        "name it with --keep; correct the cells that are not dates or leave them empty "
+        f"(--date {shlex.quote(nearly_dates)} lists them)"
+    )
+
+
 def said_kinds(
     names: Sequence[str],
     kinds: Sequence[str] | None,
@@ -78,6 +89,7 @@ def said_kinds(
 ) -> dict[str, str]:
     """Return the kind of each column that some option names; ``names`` are all columns."""
     from softsplit.data.learning import split_names
+    from softsplit.variables.coding import refuse_kind
 
     said = [
         (name, kind)
@@ -91,7 +103,9 @@ def said_kinds(
                 f"--kind {shown(text)} must be COLUMN=KIND, with a column of the table."
             )
         name = max(fitting, key=len)
-        said.append((name, text[len(name) + 1 :].strip()))
+        kind = text[len(name) + 1 :].strip()
+        refuse_kind(name, kind, "--kind")
+        said.append((name, kind))
     found: dict[str, str] = {}
     for name, kind in said:
         if found.setdefault(name, kind) != kind:

@@ -15,7 +15,7 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import shown
 from softsplit.variables import CodedRows, Coding
 from softsplit.variables import learn as learn_coding
-from softsplit.variables.contents import distinct, number_of, read, text_of
+from softsplit.variables.contents import NotDates, distinct, number_of, read, text_of
 from softsplit.variables.kinds import DROP
 
 
@@ -93,7 +93,10 @@ def learn(
     if features.shape[1] == 0:
         raise ValueError(f"there is no column beside the target {shown(target)}.")
     classes, places = np.unique(y, return_inverse=True)
-    rows = learn_coding(features, places, classes, np.ones(len(y)), feature_types or None)
+    try:
+        rows = learn_coding(features, places, classes, np.ones(len(y)), feature_types or None)
+    except NotDates as error:  # counted with the rows that have no class
+        raise error.numbered(np.flatnonzero(kept) + 1) from None
     return LabelledRows(rows, y, target, int((~kept).sum()))
 
 

@@ -335,7 +335,8 @@ class FittedTree(TreeHolder, BaseEstimator):
             tree = clone(base).set_params(random_state=number)
             tree.fit(rows, labels, sample_weight=_resampled(labels, drawn))
             trees.append(tree.tree_)
-            said.append(tree.predict(rows))
+            tree_rows = validated_rows(tree, rows)  # ``predict`` would warn about rows not drawn
+            said.append(tree.tree_.classes[tree.tree_.predict_index(tree_rows)])
         return Stability.of(self.tree_, trees, np.array(said), self.predict(X))
 
     def report(self, X: Any, y: Any, path: Any = None, **options: Any) -> Any:

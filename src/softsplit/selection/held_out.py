@@ -11,6 +11,7 @@ mixture decides.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.leaf_shares import decision_gains
+from softsplit.reading.ranges import FarOutsideWarning
 from softsplit.reading.walk import Arriving, chosen_walk
 from softsplit.selection.scoreboard import Valued
 from softsplit.solvers import Solution
@@ -112,7 +114,9 @@ class TestRows:
             known = self.rows.weighted and takes_weights(scorer)
             weight = {"sample_weight": self.rows.weight} if known else {}
             fitted = estimator(self.prepared, solution)
-            score = float(scorer(fitted, self.rows.X, self.rows.y, **weight))
+            with warnings.catch_warnings():  # about rows that were only held out here
+                warnings.simplefilter("ignore", FarOutsideWarning)
+                score = float(scorer(fitted, self.rows.X, self.rows.y, **weight))
         elif not np.any(self.rows.weight):
             raise ValueError("a test fold holds no sample of positive weight; use other folds.")
         else:

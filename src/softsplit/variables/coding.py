@@ -29,6 +29,7 @@ from softsplit.variables.kinds import (
     DROP,
     HINTS,
     KEEP,
+    NEARLY_DATES,
     Hint,
     kind_of,
     learn_variables,
@@ -53,6 +54,16 @@ class ColumnsLeftOut(UserWarning):
         self.advice = (
             advice or f"name its kind, such as feature_types={{{columns[0][0]!r}: 'keep'}}"
         )
+        if not advice and self.nearly_dates is not None:
+            self.advice += (
+                "; correct the cells that are not dates or leave them empty "
+                f"(feature_types={{{self.nearly_dates!r}: 'date'}} lists them)"
+            )
+
+    @property
+    def nearly_dates(self) -> str | None:
+        """The first column whose cells are dates except for a few."""
+        return next((name for name, why in self.columns if why.startswith(NEARLY_DATES)), None)
 
     def advising(self, advice: str) -> str:
         """Return the message with ``advice`` in place of the default advice."""
@@ -355,17 +366,24 @@ class Coding:
 def _call_for_each(
     calls: Mapping[int, tuple[Callable[..., Any], tuple[Any, ...]]], most_errors: int = 3
 ) -> dict[int, Any]:
-    """Return the result of each call; one ``ValueError`` joins the first ``most_errors`` errors."""
-    results, errors = {}, []
+    """Return the result of each call; errors are joined.
+
+    One ``ValueError`` joins the first ``most_errors`` errors; a single one is raised as it is.
+    """
+    results: dict[int, Any] = {}
+    errors: list[ValueError] = []
     for key, (function, arguments) in calls.items():
         try:
             results[key] = function(*arguments)
         except ValueError as error:
-            errors.append(str(error).rstrip("."))
-    if len(errors) > most_errors:
-        errors[most_errors:] = [f"and {len(errors) - most_errors} columns more"]
-    if errors:
-        raise ValueError("; ".join(errors) + ".")
+            errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    said = [str(error).rstrip(".") for error in errors]
+    if len(said) > most_errors:
+        said[most_errors:] = [f"and {len(said) - most_errors} columns more"]
+    if said:
+        raise ValueError("; ".join(said) + ".")
     return results
 
 
@@ -528,11 +546,7 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
         )
     hints: dict[int, str] = {}
     for column, kind in feature_types.items():
-        if Hint.of(kind) is None:
-            raise ValueError(
-                f"feature_types says that column {shown(column)} is {shown(kind)}; choose "
-                f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}."
-            )
+        refuse_kind(column, kind)
         if isinstance(column, str) and column in names:
             hints[names.index(column)] = kind
         elif isinstance(column, int | np.integer) and 0 <= column < len(names):
@@ -549,8 +563,19 @@ def _hints(feature_types: Mapping[Any, str] | None, names: Sequence[str]) -> dic
     return hints
 
 
+def refuse_kind(column: Any, kind: Any, said_by: str = "feature_types") -> None:
+    """Raise ``ValueError`` if ``kind``, which the argument ``said_by`` gives, is none."""
+    if Hint.of(kind) is None:
+        raise ValueError(
+            f"{said_by} says that column {shown(column)} is {shown(kind)}; choose "
+            f"{', '.join(HINTS[:-1])} or {HINTS[-1]}{_more(kind)}."
+        )
+
+
 def _more(kind: Any) -> str:
     """Return what an order or the parts of a date look like, for a kind that begins so."""
+    if isinstance(kind, str) and kind in PARTS:
+        return f"; a part of a date is named as in '{DATE}: {kind}'"
     if isinstance(kind, str) and kind.startswith(DATE):
         return f", with parts as in 'date: hour, month' ({', '.join(PARTS)}, since a column)"
     if isinstance(kind, str) and kind.startswith(ORDERED):

@@ -115,6 +115,11 @@ DATE_LIKE = re.compile(
     r"(?:\d{1,2}([./-])\d{1,2}\1\d{4}|\d{4}/\d{1,2}/\d{1,2})(?: \d{1,2}:\d\d(?::\d\d)?)?"
 )
 """Texts that ``OTHER_DATES`` may fit and that are no numbers."""
+ISO_LIKE = re.compile(rf"{ISO_DATE.pattern}|{DATE_LIKE.pattern}")
+LISTED = 5
+"""Cells that a message names."""
+TRIED = 100
+"""A format of dates is tried if it fits one of this many first values."""
 TRUTHS = {"true": 1.0, "false": 0.0}
 LARGEST_WHOLE = 2.0**53
 EPOCH = datetime(1970, 1, 1)
@@ -245,11 +250,46 @@ def day_of(value: Any) -> float | None:
     return None
 
 
-def date_form(values: list[Any], column: str) -> str:
-    """Return the ``strptime`` format of all dates in ``values``, "" for ISO 8601.
+class NotDates(ValueError):
+    """Some cells of a column of dates are no dates.
 
-    Raise ``ValueError`` if no format fits all values, or if several do and give different dates.
+    Attributes
+    ----------
+    column : str
+    cells : tuple of (value, int)
+        The values that are no dates, each with the first of its rows, counted from one.
+    count, total : int
+        Number of cells that are no dates, and of all cells that are not missing.
     """
+
+    def __init__(
+        self, column: str, cells: Sequence[tuple[Any, int]], count: int, total: int
+    ) -> None:
+        super().__init__(column, cells, count, total)
+        self.column, self.cells, self.count, self.total = column, tuple(cells), count, total
+
+    def numbered(self, numbers: NDArray[np.intp]) -> NotDates:
+        """Return the same error with ``numbers[i]`` as the number of the ``i``-th row."""
+        cells = [(value, int(numbers[row - 1])) for value, row in self.cells]
+        return NotDates(self.column, cells, self.count, self.total)
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{shown(value, 30)} (row {row})" for value, row in self.cells[:LISTED])
+        more = f" and {len(self.cells) - LISTED} more" if len(self.cells) > LISTED else ""
+        which = "cell is not a date" if self.total == 1 else "cells are not dates"
+        return (
+            f"column {shown(self.column)}: {self.count:,} of {self.total:,} {which}: {listed}{more}"
+            "; correct them, or leave them empty, and write all dates in the same way."
+        )
+
+
+def date_form(content: Distinct, column: str) -> str:
+    """Return the ``strptime`` format of all dates of a column, "" for ISO 8601.
+
+    Raise ``ValueError`` if no format fits all values, or if several do and give different dates;
+    it is ``NotDates`` if one fits at least half of the cells.
+    """
+    values = occurring(content)
     if all(day_of(value) is not None for value in values):
         return ""
     texts = [text_of(value).strip() for value in values]
@@ -260,12 +300,44 @@ def date_form(values: list[Any], column: str) -> str:
             "cannot be told apart; write them as 2026-11-16."
         )
     if not fitting:
-        odd = next(value for value in values if day_of(value) is None)
+        odd_cells = cells_without_date(content, column)
+        if 2 * odd_cells.count <= odd_cells.total:
+            raise odd_cells
+        odd = odd_cells.cells[0][0]
         raise ValueError(
             f"column {shown(column)} holds {shown(odd)} where dates are needed; write them as "
             "2026-11-16."
         )
     return fitting[0]
+
+
+def cells_without_date(content: Distinct, column: str) -> NotDates:
+    """Return the cells that are no dates in the format that fits most cells."""
+    codes, values = content
+    rows = np.flatnonzero(codes >= 0)
+    places, firsts, counts = np.unique(codes[rows], return_index=True, return_counts=True)
+    order = np.argsort(firsts)
+    found = [values[place] for place in places[order]]
+    firsts, counts = rows[firsts[order]], counts[order]
+    texts = [text_of(value).strip() for value in found[:TRIED]]
+    forms = [form + time for form in OTHER_DATES for time in TIMES]
+    forms = ["", *(form for form in forms if any(_parsed(text, form) for text in texts))]
+    odd = [np.array([days_in(form)(value) is None for value in found]) for form in forms]
+    least = min(odd, key=lambda marked: counts[marked].sum())
+    cells = [(found[i], int(firsts[i]) + 1) for i in np.flatnonzero(least)]
+    return NotDates(column, cells, int(counts[least].sum()), len(rows))
+
+
+def share_like_dates(content: Distinct) -> float:
+    """Return the share of the cells that are written like dates, missing values apart."""
+    codes, values = content
+    like = [
+        isinstance(value, date)
+        or (isinstance(value, str) and bool(ISO_LIKE.fullmatch(value.strip())))
+        for value in values
+    ]
+    known = codes[codes >= 0]
+    return float(np.mean(np.array(like)[known])) if len(known) else 0.0
 
 
 def _fitting_forms(texts: list[str]) -> list[str]:

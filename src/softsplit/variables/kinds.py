@@ -15,6 +15,7 @@ from softsplit.support.messages import shown
 from softsplit.variables.contents import (
     PADDED,
     Distinct,
+    cells_without_date,
     date_form,
     day_of,
     distinct,
@@ -22,6 +23,7 @@ from softsplit.variables.contents import (
     look_like_dates,
     number_of,
     occurring,
+    share_like_dates,
     text_of,
     truth_of,
 )
@@ -118,6 +120,10 @@ class KindOptions:
     """Distinct integers whose range is at most this multiple of their number are taken for an
     identifier."""
 
+    nearly_dates: float = 0.9
+    """If at least this share of the cells of an unusable column are dates, the reason says so: the
+    other cells are probably typing errors."""
+
     free_text_words: float = 2.5
     """Texts with more words on average are free text."""
 
@@ -134,6 +140,9 @@ NO_VALUES, CONSTANT, IDENTIFIER, FREE_TEXT = (
     "an identifier",
     "free text",
 )
+
+NEARLY_DATES = "dates except for"
+"""The beginning of the reason for a column of dates with a few other cells."""
 
 
 def kind_of(column: pd.Series) -> str:
@@ -205,7 +214,7 @@ def learn_variables(
 
 def _form(name: str, column: pd.Series) -> str:
     """Return the ``strptime`` format of a column of dates, "" for ISO 8601."""
-    return "" if column.dtype.kind == "M" else date_form(occurring(distinct(column)), name)
+    return "" if column.dtype.kind == "M" else date_form(distinct(column), name)
 
 
 def _learn_parts(
@@ -409,6 +418,11 @@ def _reason_unusable(
     if look_like_dates(occurring(content)):
         example = shown(next(iter(counts)), 20)
         return f"dates such as {example}, day and month unclear: write them as 2026-11-16"
+    if share_like_dates(content) >= OPTIONS.nearly_dates:
+        found = cells_without_date(content, "")
+        if found.count <= (1 - OPTIONS.nearly_dates) * found.total:
+            example = shown(found.cells[0][0], 20)
+            return f"{NEARLY_DATES} {found.count:,} of {found.total:,} cells, such as {example}"
     odd = _typing_error(content)
     if odd is not None:
         return f"texts beside numbers, such as {shown(odd, 20)}"
