@@ -287,3 +287,18 @@ def test_the_command_line_answers_far_rows(tmp_path):
         said("explain", model, far, "--row", i, "--quiet")
     every = [part for i in range(1, len(rows) + 1) for part in ("--row", i)]
     assert len(json.loads(said("explain", model, far, *every, "--json"))) == len(rows)
+
+
+def test_rows_held_out_by_the_library_itself_are_not_warned_about():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1)), np.arange(60) % 2
+    X[:, 0] += 3.0 * y
+    X[7] = 1e4  # far outside of the training rows wherever it is held out
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FarOutsideWarning)
+        tree = SoftTreeClassifier(depth=1, random_state=0).fit(X, y)
+        tree.stability(X, y, n_resamples=6)
+        SoftTreeClassifierCV(
+            depths=[1], scales=["standard"], scoring="balanced_accuracy", cv=3, n_jobs=1,
+            random_state=0,
+        ).fit(X, y)  # fmt: skip
