@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softsplit import SoftTreeClassifier
+from softsplit import SoftTreeClassifier, export_text
 
 CHANGE = re.compile(r"(\w+) from (.+?) to (.+?)(?: \([^()]*range\))?(?= and |: class |$)")
 
@@ -69,3 +69,24 @@ def test_the_printed_changes_change_the_class_as_printed(options):
                     assert f"{name} from unknown to {new} (" not in told
             assert tree.predict(changed)[0] == label != before, line
     assert len(moved) > 3 and unknown > 3
+
+
+def test_questions_and_leaves_have_the_numbers_of_the_printed_tree():
+    X = np.arange(256.0).reshape(-1, 1) % 16
+    X = np.hstack([X, np.arange(256).reshape(-1, 1) // 16.0])
+    y = (X[:, 0] > 7) * 4 + (X[:, 1] > np.where(X[:, 0] > 7, 4, 10)) * 2
+    tree = SoftTreeClassifier(depth=2, n_starts=2, random_state=0).fit(X, y)
+    printed = export_text(tree)
+    conditions = dict(re.findall(r"if (.+?)   (\[question \d+\])", printed))
+    leaves = re.findall(r"class (.+?)   \[leaf (\d+)\]", printed)
+    assert len(conditions) == 3 and len(leaves) == 4
+    asked, reached = set(), set()
+    for x in X[::5]:
+        said = str(tree.explain(x))
+        for number, condition in re.findall(r"question (\d+): (.+)", said):
+            assert conditions[condition] == f"[question {number}]"
+            asked.add(number)
+        (leaf,) = re.findall(r"leaf: class (.+?)   \[leaf (\d+)\]", said)
+        assert leaf in leaves
+        reached.add(leaf)
+    assert asked == {"1", "2", "3"} and len(reached) == 4

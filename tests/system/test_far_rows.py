@@ -204,6 +204,8 @@ def test_from_far_outside_the_nearest_change_within_the_range_is_found(seed, kin
         assert change is not None
         end = low if far < low else high
         nearest = np.min(np.abs(values[other] - end))
+        third_digit = 10.0 ** (np.floor(np.log10(abs(change.new_value) or 1.0)) - 2)
+        nearest += min(0.01 * (high - low), third_digit)  # to which a change is rounded
         assert abs(change.new_value - end) <= nearest + 1e-9 * (high - low)
     assert change is None or (low <= change.new_value <= high and change.share_of_range >= 0)
     assert change is None or np.isfinite(change.share_of_range)

@@ -250,8 +250,11 @@ def test_explanations_move_a_number_with_its_hinges():
     )
     (change,) = told.changes
     moved = X[[inside]].copy()
-    for share, label in ((1 - 1e-6, told.label), (1 + 1e-6, change.label)):
-        moved[0, 0] = change.value + share * (change.new_value - change.value)
+    # rounded away by less than one unit of the third digit
+    unit = 10 ** (np.floor(np.log10(change.new_value)) - 2)
+    back = np.sign(change.value - change.new_value) * unit
+    for value, label in ((change.new_value + back, told.label), (change.new_value, change.label)):
+        moved[0, 0] = value
         assert tree.predict(moved)[0] == label
     # the other side of the curve is further away
     far = np.linspace(change.value, 2 * change.value - change.new_value, 50)

@@ -91,6 +91,8 @@ class BranchReading:
         or without a walk whether that is more probable.
     sides : tuple of str
         The classes that the left and the right side make more probable.
+    number : int
+        Of the question in the printed tree.
     """
 
     branch: int
@@ -105,6 +107,7 @@ class BranchReading:
     holds: bool | None = None
     answer: bool = True
     sides: tuple[str, str] = ("true", "false")
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,9 @@ class Explanation:
         Why another class is predicted than the most probable one; empty where it is that.
     remarks : tuple of str
         Values of the row that training did not have, and what they count as.
+    leaf_number : int
+        Of the leaf in the printed tree; 0 where leaves have no numbers there: without a walk, or
+        without a question.
     """
 
     label: Any
@@ -153,6 +159,7 @@ class Explanation:
     undecided: tuple[str, ...] = ()
     note: str = ""
     remarks: tuple[str, ...] = ()
+    leaf_number: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and strings."""
@@ -170,9 +177,10 @@ class Explanation:
         lines = [f"class {visible(self.label)}   ({chances})", *([self.note] * bool(self.note))]
         lines += [*map(visible, self.remarks), ""]
         by_branch = {reading.branch: reading for reading in self.branches}
-        for place, branch in enumerate(self.path, start=1):
-            lines += _branch_lines(place, by_branch[branch])
-        lines.append(f"leaf: class {self.leaf_label}")
+        for branch in self.path:
+            lines += _branch_lines(by_branch[branch])
+        place = f"   [leaf {self.leaf_number}]" if self.leaf_number else ""
+        lines.append(f"leaf: class {self.leaf_label}{place}")
         lines.append(f"    probability of this leaf {_percent(self.leaf_probability)}")
         lines += ["", *_change_lines(self)]
         return "\n".join(lines)
@@ -189,7 +197,9 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
     leaves = model.leaf_proba(row)[0]
     leaf = int(model.arrive(row)[0])
     answers = {step.branch: step.goes_left for step in model.topology.path(leaf)}
-    splits = {found.node: found.split for found in outline(model).questions() if found.split}
+    root = outline(model)
+    numbers = {found.node: found.number for found in root.questions()}
+    splits = {found.node: found.split for found in root.questions() if found.split}
     path = [step.branch for step in model.topology.path(leaf) if step.branch in splits]
     end = _below(model, path, leaf)
     written = _written_values(model, x, cells)
@@ -202,6 +212,7 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
             replace(
                 _reading(model, x, splits[t], scores[t], gates[t], reach[t], written),
                 answer=answers.get(t, bool(gates[t] >= 0.5)),
+                number=numbers[t],
             )
             for t in sorted(splits)
         ),
@@ -214,6 +225,7 @@ def explain(model: TreeModel, x: FloatArray, cells: Sequence[Cells] = ()) -> Exp
         undecided=tuple(undecided),
         note="" if proba[predicted] == proba.max() else _reason(model),
         remarks=(*_remarks(model, cells), *far_remarks(model, x)),
+        leaf_number=root.end_number(leaf) if model.walk is not None and root.split else 0,
     )
 
 
@@ -323,10 +335,10 @@ def _amounts(split: Split, x: FloatArray, scaled: FloatArray) -> dict[int, float
     return {j: finite(coef * float(seen[j])) for j, coef in pairs}
 
 
-def _branch_lines(place: int, reading: BranchReading) -> list[str]:
+def _branch_lines(reading: BranchReading) -> list[str]:
     sure = reading.left if reading.answer else 1 - reading.left
     said = f"{'true' if reading.answer else 'false'}, probability {_percent(sure)}"
-    lines = [f"question {place}: {reading.condition}"]
+    lines = [f"question {reading.number}: {reading.condition}"]
     summed = reading.holds is None and reading.contributions
     lines.append(f"    the sum is {number(reading.total, 6)}: {said}" if summed else f"    {said}")
     names = [visible(term.name) for term in reading.contributions]

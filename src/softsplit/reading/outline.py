@@ -77,6 +77,14 @@ class OutlineNode:
         """The questions of the walk, in the order of their numbers."""
         return [found for found in self.walk() if found.split is not None]
 
+    def ends(self) -> list[OutlineNode]:
+        """The ends of the walk from the left; texts number them from 1."""
+        return [found for found in self.walk() if found.split is None]
+
+    def end_number(self, leaf: int) -> int:
+        """The number of the end that ``leaf`` belongs to."""
+        return next(n for n, end in enumerate(self.ends(), 1) if leaf in end.leaves)
+
 
 def outline(model: TreeModel, written: Callable[[str], str] = visible) -> OutlineNode:
     """The root of the outline of a tree; ``written`` says how conditions put names."""

@@ -91,13 +91,14 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     if model.walk is None or root.split is None:
         return []
     lines = [FORMULA]
-    ends = [found for found in root.walk() if found.split is None]
     lines += [
         f"    question {found.number}: {found.split.gate()}"
         for found in root.questions()
         if found.split is not None
     ]
-    lines += [f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(ends, 1)]
+    lines += [
+        f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(root.ends(), 1)
+    ]
     return lines
 
 

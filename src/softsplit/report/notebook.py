@@ -76,8 +76,8 @@ def explanation_html(explanation: Explanation) -> str:
     chances = sorted(explanation.probabilities.items(), key=lambda item: -item[1])
     _bars(box, [(label, share) for label, share in chances[: SHOWN.bars]])
     by_branch = {reading.branch: reading for reading in explanation.branches}
-    for place, branch in enumerate(explanation.path, start=1):
-        _question(box, place, by_branch[branch], answer_words(explanation.probabilities))
+    for branch in explanation.path:
+        _question(box, by_branch[branch], answer_words(explanation.probabilities))
     add(box, "p", {}, f"So it ends at: {explanation.leaf_label}.")
     changes = explanation.changes or explanation.together
     if changes:
@@ -148,13 +148,11 @@ def _bars(parent: ET.Element, shares: list[tuple[Any, float]]) -> None:
         add(item, "span", {"class": "number"}, f"{100 * share:.3g} %")
 
 
-def _question(
-    parent: ET.Element, place: int, reading: BranchReading, words: tuple[str, str]
-) -> None:
+def _question(parent: ET.Element, reading: BranchReading, words: tuple[str, str]) -> None:
     """One question on the way, and what each feature adds to its answer."""
     answer = words[0] if reading.answer else words[1]
     sure = reading.left if reading.answer else 1 - reading.left
-    line = add(parent, "p", {"class": "head"}, f"Question {place}: ")
+    line = add(parent, "p", {"class": "head"}, f"Question {reading.number}: ")
     add(line, "code", {}, reading.condition)
     add(parent, "p", {}, f"{answer}, with {100 * sure:.3g} %")
     if not reading.contributions:
