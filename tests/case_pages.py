@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from softsplit.report import Assessment, JudgedPath, make_report_data, render_report
+from softsplit.report import Assessment, JudgedPath, comparison, make_report_data, render_report
 from softsplit.selection.assessment import NOT_JUDGED, Judged
 from softsplit.selection.baselines import BASELINES
 
@@ -16,7 +18,9 @@ def unjudged_page(tree, rows):
     none = Judged(np.full(shape[0], NOT_JUDGED), np.zeros(shape))
     labels = np.searchsorted(tree.classes_, rows.y)
     found = Assessment(labels, (none,), dict.fromkeys(BASELINES, none), 2, 0)
-    return make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
+    with pytest.MonkeyPatch.context() as patch:  # a tree that was not trained is not resampled
+        patch.setattr(comparison, "OPTIONS", replace(comparison.OPTIONS, resampled_cells=0))
+        return make_report_data("data", rows, JudgedPath((tree,), 0, found, (), False))
 
 
 def shown_proba(page):

@@ -18,7 +18,8 @@ from softsplit.tree.scaling import KINDS
 @pytest.fixture(scope="module")
 def fitted():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    return SoftTreeClassifier(global_strength=1.0, n_starts=2, random_state=0).fit(X, y)
+    given = {"global_strength": 1.0, "curves": False, "n_starts": 2, "random_state": 0}
+    return SoftTreeClassifier(**given).fit(X, y)
 
 
 def test_text_names_features_and_classes(fitted):
