@@ -16,7 +16,7 @@ from softsplit.exports.printing import (
     remark,
     written,
 )
-from softsplit.exports.program import Program, program_of
+from softsplit.exports.program import TreeProgram, program_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 
@@ -184,7 +184,7 @@ def _body(lines: list[str], wanted: Collection[str]) -> list[str]:
     return [f"{line}\n" for line in lines if line.split()[1] in wanted]
 
 
-def _reasons(program: Program, lines: list[str], printer: CPrinter) -> list[str]:
+def _reasons(program: TreeProgram, lines: list[str], printer: CPrinter) -> list[str]:
     told = program.reasons
     if not told:
         return []

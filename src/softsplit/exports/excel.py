@@ -23,7 +23,7 @@ from softsplit.exports.expressions import (
     Lookup,
 )
 from softsplit.exports.printing import Printer, has_halves, model_in
-from softsplit.exports.program import Program, program_of
+from softsplit.exports.program import TreeProgram, program_of
 from softsplit.reading.model import TreeModel
 from softsplit.reading.score_card import ScoreCard, make_card
 from softsplit.support.messages import shown
@@ -220,7 +220,7 @@ def _card(model: TreeModel, X: Any, y: Any) -> ScoreCard:
     return make_card(model, rows, y)
 
 
-def _cells(program: Program, model: TreeModel, X: Any) -> list[list[Any]]:
+def _cells(program: TreeProgram, model: TreeModel, X: Any) -> list[list[Any]]:
     """The cells of the columns in use, row by row."""
     if X is None:
         return []
@@ -254,7 +254,7 @@ def _values(series: pd.Series, column: Column) -> list[Any]:
     return [str(v) if isinstance(v, date | datetime) else v for v in made]
 
 
-def _outputs(program: Program) -> list[tuple[str, Expression]]:
+def _outputs(program: TreeProgram) -> list[tuple[str, Expression]]:
     classes = [
         (f"p {label}", p) for label, p in zip(program.classes, program.probabilities, strict=True)
     ]
@@ -263,7 +263,7 @@ def _outputs(program: Program) -> list[tuple[str, Expression]]:
     ]
 
 
-def _class_formula(program: Program, tables: _Tables, printer: ExcelPrinter) -> str:
+def _class_formula(program: TreeProgram, tables: _Tables, printer: ExcelPrinter) -> str:
     labels = tables.labels(program.classes)
     return _formula(f"INDEX({labels},{printer(program.predicted)}+1)")
 
@@ -273,7 +273,7 @@ def _mark_day(cell: Any, column: Column) -> None:
         cell.number_format = "yyyy-mm-dd"
 
 
-def _case_sheet(sheet: Any, program: Program, tables: _Tables, rows: list[list[Any]]) -> None:
+def _case_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[list[Any]]) -> None:
     """One row to fill in: names in A, values in B; answers, then the steps."""
     places: dict[str, str] = {}
     _fill(sheet.cell(1, 1), "Fill in the values in column B; leave unknown ones empty.")
@@ -301,7 +301,7 @@ def _case_sheet(sheet: Any, program: Program, tables: _Tables, rows: list[list[A
     sheet.column_dimensions["A"].width, sheet.column_dimensions["B"].width = 50, 24
 
 
-def _batch_sheet(sheet: Any, program: Program, tables: _Tables, rows: list[list[Any]]) -> None:
+def _batch_sheet(sheet: Any, program: TreeProgram, tables: _Tables, rows: list[list[Any]]) -> None:
     """A line for each row: class, probabilities, reasons; values; then the steps."""
     from openpyxl.utils import get_column_letter
 

@@ -65,7 +65,7 @@ class Reason(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class TreeProgram:
     """A tree as definitions.
 
     Attributes
@@ -105,7 +105,7 @@ class Program:
         """What ``predict`` and ``predict_proba`` return."""
         return (self.predicted, *self.probabilities)
 
-    def used(self) -> Program:
+    def used(self) -> TreeProgram:
         """The program without what nothing uses: branches that decide nothing."""
         needed = self.needed_for([*self.answers, *(reason.value for reason in self.reasons)])
         read = tuple(made.column for made in needed.values() if isinstance(made, Read))
@@ -124,7 +124,7 @@ class Program:
 
 def program_of(
     model: TreeModel, *, reasons: bool = False, saturation: float | None = None
-) -> Program:
+) -> TreeProgram:
     """The program of a tree; with ``reasons``, what each variable adds to each question."""
     return _Maker(model, OPTIONS.saturation if saturation is None else saturation).made(reasons)
 
@@ -140,7 +140,7 @@ class _Maker:
             used = used | np.any(model.walk.coefficients, axis=0)
         self.used = np.flatnonzero(used).tolist()
 
-    def made(self, reasons: bool) -> Program:
+    def made(self, reasons: bool) -> TreeProgram:
         model = self.model
         labels = checked_labels(model.classes)
         self._code()
@@ -159,7 +159,7 @@ class _Maker:
         if model.class_factors is not None:
             probabilities = self._consistent(probabilities, predicted, model.class_factors)
         told = self._reasons() if reasons else []
-        program = Program(
+        program = TreeProgram(
             columns=tuple(self.columns),
             n_columns=len(model.table_coding.names),
             definitions=self.definitions,

@@ -28,7 +28,7 @@ from softsplit.exports.printing import (
     model_in,
     written,
 )
-from softsplit.exports.program import OPTIONS, Program, program_of
+from softsplit.exports.program import OPTIONS, TreeProgram, program_of
 from softsplit.support.messages import shown
 from softsplit.support.output_files import PathName
 
@@ -486,7 +486,7 @@ def export_sql(
     return written(_statement(program, printer, parts, kept), path)
 
 
-def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]) -> str:
+def _statement(program: TreeProgram, sql: Dialect, table: list[str], kept: list[str]) -> str:
     source = ".".join(map(sql.identifier, table))
     step = "softsplit"
     while any(part.casefold().startswith(step) for part in table):
@@ -516,7 +516,7 @@ def _statement(program: Program, sql: Dialect, table: list[str], kept: list[str]
     return f"-- {HEADER}\nWITH {', '.join(steps)}\nSELECT\n  {chosen}\nFROM {step}_{len(steps)}\n"
 
 
-def _outputs(program: Program, kept: list[str]) -> list[tuple[str, Expression]]:
+def _outputs(program: TreeProgram, kept: list[str]) -> list[tuple[str, Expression]]:
     """Names of the columns of the answer beside the kept ones, and what they hold."""
     predicted = identifiers(["predicted"], taken=kept)
     proba = identifiers(program.classes, "p_", taken=[*kept, *predicted])
@@ -530,7 +530,7 @@ def _outputs(program: Program, kept: list[str]) -> list[tuple[str, Expression]]:
 
 
 def _final(
-    program: Program, sql: Dialect, kept: list[str], outputs: list[tuple[str, Expression]]
+    program: TreeProgram, sql: Dialect, kept: list[str], outputs: list[tuple[str, Expression]]
 ) -> list[str]:
     lines = [f"{sql.name(f'k{i}')} AS {sql.identifier(name)}" for i, name in enumerate(kept)]
     (name, at), *others = outputs

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from softsplit.reading.card_blocks import Bins, BlockPoints, day_edges, gap_edge, spread_edges
 from softsplit.reading.card_rows import whole_numbers
-from softsplit.reading.card_search import OPTIONS, Asked, Part, search_points
+from softsplit.reading.card_search import OPTIONS, Asked, CardPart, search_points
 from softsplit.reading.model import TreeModel
 from softsplit.reading.walk import OPTIONS as WALK
 from softsplit.reading.walk import best_cut
@@ -146,7 +146,7 @@ def question_points(
         if one.variable.kind == CATEGORY:
             chain = chain[np.argsort(examples[chain], kind="stable")]
         bins.append(one)
-        parts.append(Part(one.of(cells[home]), examples, chain))
+        parts.append(CardPart(one.of(cells[home]), examples, chain))
     side = np.where(above >= shift, OPTIONS.side, -OPTIONS.side)
     asked = Asked(above - shift, linear.constant - shift, linear.width, gain + side)
     found = search_points(asked, parts, points, sharp)

@@ -96,7 +96,7 @@ class CardSearchOptions:
 OPTIONS = CardSearchOptions()
 
 
-class Part(NamedTuple):
+class CardPart(NamedTuple):
     """A variable at one question: the bin at which each row is, and contributions of bins.
 
     ``chain`` are the bins in the order in which neighbours may share a line; other bins stand
@@ -134,7 +134,7 @@ class Found(NamedTuple):
     gain: float
 
 
-def search_points(asked: Asked, parts: Sequence[Part], points: int, sharp: bool) -> Found:
+def search_points(asked: Asked, parts: Sequence[CardPart], points: int, sharp: bool) -> Found:
     """The best card of one question; no bin gets more than ``points`` points.
 
     ``sharp``: only the side counts, not how far a sum is from the limit; of a single variable 0 and
@@ -181,7 +181,7 @@ def _weights(asked: Asked) -> tuple[FloatArray, float]:
 
 def _fitted(
     asked: Asked,
-    parts: Sequence[Part],
+    parts: Sequence[CardPart],
     weight: FloatArray,
     top: int,
     multiple: float,
@@ -226,7 +226,7 @@ def _fitted(
     return Found(fits, limit, gain)
 
 
-def _summed(points: Sequence[NDArray[np.int64]], parts: Sequence[Part]) -> NDArray[np.int64]:
+def _summed(points: Sequence[NDArray[np.int64]], parts: Sequence[CardPart]) -> NDArray[np.int64]:
     """T of every row."""
     found: NDArray[np.int64] = np.sum(
         [p[part.at] for p, part in zip(points, parts, strict=True)], axis=0
@@ -234,12 +234,12 @@ def _summed(points: Sequence[NDArray[np.int64]], parts: Sequence[Part]) -> NDArr
     return found
 
 
-def _binned(part: Part, values: FloatArray) -> FloatArray:
+def _binned(part: CardPart, values: FloatArray) -> FloatArray:
     """Sums of values over the rows of each bin."""
     return np.bincount(part.at, values, len(part.pulls)).astype(float)
 
 
-def _span(part: Part) -> tuple[float, float]:
+def _span(part: CardPart) -> tuple[float, float]:
     """Least and largest contribution of the bins with rows."""
     seen = part.pulls[np.unique(part.at)] if len(part.at) else part.pulls
     return float(seen.min()), float(seen.max())
@@ -316,28 +316,28 @@ def _best_limit(worth: FloatArray, wanted: float) -> tuple[int, float]:
 # --- one variable alone ---------------------------------------------------------------------------
 
 
-def _right(part: Part, asked: Asked) -> NDArray[np.bool_]:
+def _right(part: CardPart, asked: Asked) -> NDArray[np.bool_]:
     """Which bins of a variable that is asked alone belong to the right side."""
     worth = np.bincount(part.at, asked.above >= 0, len(part.pulls))
     seen = np.bincount(part.at, minlength=len(part.pulls))
     return np.asarray(np.where(seen > 0, 2 * worth >= seen, part.pulls + asked.constant >= 0))
 
 
-def _sides(part: Part, asked: Asked, top: int) -> NDArray[np.bool_]:
+def _sides(part: CardPart, asked: Asked, top: int) -> NDArray[np.bool_]:
     """Points that each bin may have, so that both sides keep apart, (n_bins, top + 1)."""
     levels, middle = np.arange(top + 1), _middle(part, asked, top)
     right = _right(part, asked)
     return np.asarray(np.where(right[:, None], levels >= middle, levels < middle))
 
 
-def _middle(part: Part, asked: Asked, top: int) -> int:
+def _middle(part: CardPart, asked: Asked, top: int) -> int:
     """The limit: both sides share the points by the contributions that they span."""
     low, high = _span(part)
     share = (-asked.constant - low) / (high - low) if high > low else 0.5
     return int(np.clip(np.rint(top * share + 0.5), 1, top))
 
 
-def _limit_of_sides(fit: NDArray[np.int64], part: Part, asked: Asked) -> tuple[int, float]:
+def _limit_of_sides(fit: NDArray[np.int64], part: CardPart, asked: Asked) -> tuple[int, float]:
     right = _right(part, asked)
     limit = int(fit[right].min()) if np.any(right) else int(fit.max()) + 1
     return limit, float(asked.gain[fit[part.at] >= limit].sum())
@@ -354,7 +354,7 @@ def _n_lines(points: NDArray[np.int64], chain: NDArray[np.intp]) -> int:
     return 1 + int(np.count_nonzero(np.diff(points[chain]))) + alone
 
 
-def _polished(found: Found, asked: Asked, parts: Sequence[Part], top: int) -> Found:
+def _polished(found: Found, asked: Asked, parts: Sequence[CardPart], top: int) -> Found:
     """Move single lines by a point and single edges by a bin while rows are won."""
     points = [p.copy() for p in found.points]
     totals = _summed(points, parts)
