@@ -350,7 +350,7 @@ def _gap_notes(model: TreeModel) -> list[str]:
         return []
     used = [model.coding.variables[i] for i in model.selected_variables]
     noted = [v for v in used if (v.gaps or model.coding.named) and not v.own_gap_level]
-    return [f"{visible(v.name)}: unknown counts as {v.display_imputed}" for v in noted]
+    return [f"{visible(v.name)}: unknown counts as {visible(v.display_imputed)}" for v in noted]
 
 
 def _hour_notes(model: TreeModel) -> list[str]:

@@ -9,7 +9,7 @@ from softsplit.estimators.alternatives import Alternative, Alternatives
 from softsplit.estimators.stability import Stability
 from softsplit.report.drawing import tree_outline, tree_svg
 from softsplit.report.elements import add, add_table, percent, shortened
-from softsplit.support.messages import counted
+from softsplit.support.messages import counted, visible
 
 SHOWN_SHARES = 8
 """Lines of each table of shares."""
@@ -38,7 +38,9 @@ def add_alternatives(parent: ET.Element, found: Alternatives) -> None:
 
 def _title(one: Alternative) -> str:
     names = ", ".join(
-        f"{shortened(name, 24)} (new)" if name in one.new_features else shortened(name, 24)
+        f"{shortened(visible(name), 24)} (new)"
+        if name in one.new_features
+        else shortened(visible(name), 24)
         for name in one.features
     )
     size = f"{counted(one.n_questions, 'question')}, {counted(one.n_terms, 'term')}"
@@ -62,7 +64,9 @@ def add_stability(parent: ET.Element, found: Stability) -> None:
         shares: dict[Any, float] = getattr(found, what)
         rows = [
             [
-                ", ".join(shortened(name, 30) for name in ([key] if what == "features" else key)),
+                ", ".join(
+                    shortened(visible(name), 30) for name in ([key] if what == "features" else key)
+                ),
                 percent(share, 0),
                 "yes" if found.has(what, key) else "no",
             ]
