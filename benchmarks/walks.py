@@ -128,6 +128,7 @@ def main() -> None:
     each = table.groupby(["tables", "dataset", "decision"])["accuracy"].mean().unstack()
     sets = table.groupby(["tables", "dataset", "decision"]).mean(numeric_only=True)
     summary = sets.groupby(["tables", "decision"]).mean().reset_index()
+    summary = summary.rename(columns={"accuracy": "right, %", "balanced": "balanced, %"})
     put_into(
         args.document,
         f"{markdown(summary.round(4))}\n{markdown(each.reset_index().round(2))}",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import random as random_sparse
 
+from printed_tree import PrintedTree
 from softsplit import (
     SoftTreeClassifier,
     SoftTreeClassifierCV,
@@ -148,6 +149,16 @@ def test_a_bend_is_found_and_counts_as_one_feature():
     assert "max(x0 - 5, 0)" in export_text(bent)
     named = export_text(bent, feature_names=["dose", "noise"])
     assert "dose" in named and "(x0" not in named
+
+
+def test_a_question_that_begins_with_a_falling_piece_is_walked_as_predicted():
+    X, y = curved()
+    tree = SoftTreeClassifier(**FAST).fit(X, np.where(y, "out", "in"))
+    text = export_text(tree)
+    printed = PrintedTree(text)
+    assert "if - " in text  # the value falls, and its hinge has the larger coefficient
+    said = [printed.class_of({"x0": a, "x1": b}) for a, b in X]
+    assert said == tree.predict(X).tolist()
 
 
 def test_defaults_depend_on_loss_rows_and_scale():

@@ -150,8 +150,8 @@ class Split:
         for name, coef in list(zip(self.names, self.coefficients, strict=True))[:shown]:
             size = number(abs(coef), precision)
             body = name if size == "1" else f"{size} {name}"
-            sign = "-" if coef < 0 else "+"
-            parts.append(f"{sign} {body}" if parts else body)
+            sign = "- " if coef < 0 else "+ " if parts else ""
+            parts.append(f"{sign}{body}")
         left_out = len(self.features) - shown
         return [*parts, f"+ ... ({left_out} more)"] if left_out > 0 else parts
 
