@@ -199,7 +199,18 @@ class Dialect(Printer):
         return f"{function.upper()}({', '.join(args)})"
 
 
-class Postgres(Dialect):
+class GreatestDialect(Dialect):
+    """Dialects with GREATEST and LEAST, whose texts are compared letter by letter as they are."""
+
+    def compared(self, text: str) -> str:
+        return text
+
+    def call(self, function: str, args: list[str]) -> str:
+        called = {"max": "GREATEST", "min": "LEAST"}.get(function, function.upper())
+        return f"{called}({', '.join(args)})"
+
+
+class Postgres(GreatestDialect):
     """PostgreSQL 12 and later. A product that underflows is an error there: gates shut earlier."""
 
     double, text_type = "double precision", "text"
@@ -232,11 +243,8 @@ class Postgres(Dialect):
         cases += f"WHEN {text} <> '' THEN {epoch.format(text, 'timestamp')}"
         return f"{self.as_double(f'CASE {cases} END')} / 86400.0"
 
-    def call(self, function: str, args: list[str]) -> str:
-        return _greatest(function, args)
 
-
-class DuckDB(Dialect):
+class DuckDB(GreatestDialect):
     """DuckDB."""
 
     double, text_type = "DOUBLE", "VARCHAR"
@@ -249,9 +257,6 @@ class DuckDB(Dialect):
     def literal(self, text: str) -> str | None:
         made = super().literal(text)
         return None if made is None else made.replace("|| char(0) ||", "|| chr(0) ||")
-
-    def compared(self, text: str) -> str:
-        return text
 
     def level_text(self, cell: str) -> str:
         text = self.as_text(cell)
@@ -268,11 +273,8 @@ class DuckDB(Dialect):
             moment = f"COALESCE({moment}, try_strptime({text}, '{form}'))"
         return f"epoch({moment}) / 86400E0"
 
-    def call(self, function: str, args: list[str]) -> str:
-        return _greatest(function, args)
 
-
-class BigQuery(Dialect):
+class BigQuery(GreatestDialect):
     """GoogleSQL of BigQuery."""
 
     double, text_type, materialized = "FLOAT64", "STRING", ""
@@ -288,9 +290,6 @@ class BigQuery(Dialect):
             return None
         return f"'{_escaped(text)}'"
 
-    def compared(self, text: str) -> str:
-        return text
-
     def level_text(self, cell: str) -> str:
         return self.as_text(cell)
 
@@ -304,9 +303,6 @@ class BigQuery(Dialect):
         if form:
             moment = f"COALESCE({moment}, SAFE.PARSE_TIMESTAMP('{form}', {text}))"
         return f"UNIX_MICROS({moment}) / 86400000000.0"
-
-    def call(self, function: str, args: list[str]) -> str:
-        return _greatest(function, args)
 
 
 class SQLServer(Dialect):
@@ -380,11 +376,6 @@ DIALECTS: dict[str, type[Dialect]] = {
     "mssql": SQLServer,
     "bigquery": BigQuery,
 }
-
-
-def _greatest(function: str, args: list[str]) -> str:
-    called = {"max": "GREATEST", "min": "LEAST"}.get(function, function.upper())
-    return f"{called}({', '.join(args)})"
 
 
 def _with_exponent(value: float) -> str:

@@ -2,23 +2,8 @@
 
 Where the walk decides (walk.py), the class along one feature changes only where a question does:
 at the value v with c_tj v = b_t - the other terms. Numbers a little beyond each of these values are
-tried. The next paragraphs are about trees that predict by the mixture of their leaves.
-
-Along one feature j everything is a function of one number v: the gates F(steepness z_t(v)) are
-monotone in v because every scaling is, and the lead of the predicted class c over class k,
-
-    g_k(v) = sum over leaves of (votes for c - votes for k) * probability of the leaf,
-
-is carried up the tree as V_t = p_t V_left + (1 - p_t) V_right. On an interval of v each gate lies
-between its values at the ends, so that interval arithmetic bounds every g_k, and its derivative
-with respect to the scaled feature. An interval holds no change of class if every g_k is bounded
-away from below zero there, or is monotone with both ends above; any other interval is divided. The
-search goes outwards from x, so that the first change it meets is the nearest, up to ``finest`` of
-the training range; none is missed at which another class leads by more than ``tie``. From a value
-outside the training range the search begins at the nearer end of it.
-
-A number that bends moves with its hinges: between its knots all gates are monotone as above, and
-the search goes from one knot to the next.
+tried. Trees that predict by the mixture of their leaves are searched by interval arithmetic
+(feature_line.py). From a value outside the training range the search begins at its nearer end.
 
 The nearest value is then rounded away from the present one, to the fewest digits (from
 ``fewest_digits`` on; a date to days, hours or minutes) at which ``predict`` gives the same class,
@@ -41,7 +26,7 @@ may be missed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import combinations, pairwise
@@ -51,13 +36,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.reading.equations import finite
+from softsplit.reading.feature_line import FeatureLine, MovingNumber, UndecidedError
 from softsplit.reading.model import TreeModel
 from softsplit.reading.summary import BINARY, INTEGER
 from softsplit.support.arrays import FloatArray
-from softsplit.tree.routing import gate_probabilities
-from softsplit.tree.scaling import scaled_rows
 from softsplit.variables import Cells
-from softsplit.variables.curves import hinges, slopes
+from softsplit.variables.curves import slopes
 from softsplit.variables.dates import HOUR, UNITS
 from softsplit.variables.variable import CATEGORY, DATE
 
@@ -68,15 +52,6 @@ class ChangeSearchOptions:
 
     Attributes
     ----------
-    tie : float
-        Leads of another class smaller than this are no change of class: rounding may make
-        them.
-    finest : float
-        A change is found to within this part of the training range.
-    pieces : int
-        Parts of an interval that could not be decided.
-    most_divisions : int
-        After so many divisions a search gives up; seen only where classes are all but tied.
     most_steps : int
         Integers tried one by one; over a longer range a feature counts as a number.
     grid : int
@@ -89,10 +64,6 @@ class ChangeSearchOptions:
         Part of the training range by which rounding may move a value: the change stays a small one.
     """
 
-    tie: float = 1e-12
-    finest: float = 1e-12
-    pieces: int = 16
-    most_divisions: int = 20_000
     most_steps: int = 100_000
     grid: int = 24
     most_features: int = 12
@@ -131,41 +102,6 @@ class Change:
 
 Moved = tuple[Change, FloatArray]
 """A change, and the row after it."""
-
-
-class UndecidedError(Exception):
-    """The search along a feature was given up."""
-
-
-class _Number(NamedTuple):
-    """A feature that moves along its values: the column of the value, and its knots.
-
-    The hinges of the knots are the columns that follow.
-    """
-
-    column: int
-    knots: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, model: TreeModel, i: int) -> _Number:
-        """Feature, or variable, i of a tree."""
-        if model.coding is None:
-            return cls(i)
-        return cls(model.coding.firsts[i], model.coding.variables[i].knots)
-
-    @property
-    def columns(self) -> slice:
-        return slice(self.column, self.column + 1 + len(self.knots))
-
-    def coded(self, values: FloatArray) -> FloatArray:
-        """What the columns hold at some values, (n_values, n_columns)."""
-        return np.hstack([values[:, None], hinges(values, self.knots)])
-
-    def moved(self, x: FloatArray, values: FloatArray) -> FloatArray:
-        """The row with other values of the feature, (n_values, n_features)."""
-        rows = np.repeat(x[None, :], len(values), axis=0)
-        rows[:, self.columns] = self.coded(values)
-        return rows
 
 
 def class_changes(
@@ -252,7 +188,7 @@ def change_along(
     if variable.gaps and x[columns[-1]] == 1.0:
         x = x.copy()
         x[columns[-1]] = 0.0  # known, and as in the middle
-        along = _Number.of(model, i)
+        along = MovingNumber.of(model, i)
         if model.summary.kinds[along.column] in (BINARY, INTEGER):
             x = along.moved(x, np.rint(x[along.column : along.column + 1]))[0]
     return _moved_to(model, x, i, current, written)
@@ -262,7 +198,7 @@ def _moved_to(
     model: TreeModel, x: FloatArray, i: int, current: int, written: float | str
 ) -> Moved | None:
     """The nearest change along feature or variable i, which is no category."""
-    along = _Number.of(model, i)
+    along = MovingNumber.of(model, i)
     j = along.column
     value: float | None = float(x[j])
     if int(model.predict_index(x[None, :])[0]) == current:
@@ -285,7 +221,7 @@ def _moved_to(
 
 def _rounded(model: TreeModel, x: FloatArray, i: int, value: float) -> float:
     """The shortest number from ``value`` on, away from that of the row, with the same class."""
-    along, coding = _Number.of(model, i), model.coding
+    along, coding = MovingNumber.of(model, i), model.coding
     low, high = float(model.summary.low[along.column]), float(model.summary.high[along.column])
     whole = model.summary.kinds[along.column] in (BINARY, INTEGER) and value == np.rint(value)
     if whole or (coding is not None and coding.variables[i].levels):
@@ -419,7 +355,7 @@ def _at_dates(model: TreeModel, x: FloatArray, i: int, values: FloatArray) -> Fl
     return rows
 
 
-def _nearest(model: TreeModel, x: FloatArray, along: _Number, current: int) -> float | None:
+def _nearest(model: TreeModel, x: FloatArray, along: MovingNumber, current: int) -> float | None:
     """Nearest value of a number within the training range at which the class is another."""
     j = along.column
     low, high = float(model.summary.low[j]), float(model.summary.high[j])
@@ -435,7 +371,7 @@ def _nearest(model: TreeModel, x: FloatArray, along: _Number, current: int) -> f
         return start
     if model.walk is not None:
         return _nearest_turn(model, x, along, current, start)
-    line = _Line(model, x, along, current, start)
+    line = FeatureLine(model, x, along, current, start)
     down = line.first_change(start, low) if low < start else None
     up = line.first_change(start, high) if start < high else None
     values = [value for value in (down, up) if value is not None]
@@ -443,7 +379,7 @@ def _nearest(model: TreeModel, x: FloatArray, along: _Number, current: int) -> f
 
 
 def _nearest_turn(
-    model: TreeModel, x: FloatArray, along: _Number, current: int, start: float
+    model: TreeModel, x: FloatArray, along: MovingNumber, current: int, start: float
 ) -> float | None:
     """Of a walk: the nearest short number beyond the turn of a question that changes the class."""
     assert model.walk is not None
@@ -458,7 +394,7 @@ def _nearest_turn(
     return _nearest_of(model, x, along, current, values, start)
 
 
-def _turns(model: TreeModel, x: FloatArray, along: _Number) -> list[float]:
+def _turns(model: TreeModel, x: FloatArray, along: MovingNumber) -> list[float]:
     """Values of a number at which a question turns, all else as in the row."""
     walk, found = model.walk, []
     assert walk is not None
@@ -480,7 +416,7 @@ def _turns(model: TreeModel, x: FloatArray, along: _Number) -> list[float]:
     return [turn for turn in found if np.isfinite(turn)]
 
 
-def _curve_at(level: float, coefficients: FloatArray, along: _Number) -> list[float]:
+def _curve_at(level: float, coefficients: FloatArray, along: MovingNumber) -> list[float]:
     """Values at which the terms of a number that bends add up to ``level``."""
     with np.errstate(over="ignore", invalid="ignore"):  # of a row that is far away
         knots = np.array(along.knots)
@@ -514,7 +450,7 @@ def _beyond(turn: float, side: float, low: float, high: float) -> list[float]:
 def _nearest_of(
     model: TreeModel,
     x: FloatArray,
-    along: _Number,
+    along: MovingNumber,
     current: int,
     values: FloatArray,
     start: float,
@@ -528,173 +464,6 @@ def _nearest_of(
         if np.any(changed):
             return float(part[np.argmax(changed)])
     return None
-
-
-class _Line:
-    """The tree along one feature of one row, within the training range.
-
-    Scores are counted from ``start``, a value in that range: those of a row that is far outside
-    are so large that nothing else is left of them in rounding.
-
-    Arrays of bounds have shape (n_nodes, n_rivals, n_intervals).
-    """
-
-    def __init__(
-        self, model: TreeModel, x: FloatArray, along: _Number, current: int, start: float
-    ) -> None:
-        self.model, self.x, self.along, self.current = model, x, along, current
-        self.slopes = model.parameters.weights[along.columns] / model.parameters.n_features
-        row = along.moved(x, np.array([start]))
-        self.base = model.scores(row)[:, 0] - self._moving(np.array([start]))[:, 0]
-        self.slope = self.slopes[0]
-        votes = model.leaf_votes
-        self.leads = (votes[current] - np.delete(votes, current, axis=0)).T  # (leaves, rivals)
-        span = float(model.summary.high[along.column] - model.summary.low[along.column])
-        self.finest = OPTIONS.finest * span
-        self.divisions = 0
-
-    def _moving(self, values: FloatArray) -> FloatArray:
-        """What the feature adds to every score, (n_branches, n_values)."""
-        rows = np.zeros((len(values), len(self.x)))
-        rows[:, self.along.columns] = self.along.coded(values)
-        used = np.zeros(len(self.x), dtype=bool)
-        used[self.along.columns] = True
-        scaled = scaled_rows(self.model.scaling, rows, used)[:, self.along.columns]
-        return sum(
-            slope[:, None] * column for slope, column in zip(self.slopes, scaled.T, strict=True)
-        )
-
-    def _gates(self, values: FloatArray) -> FloatArray:
-        scores = self.base[:, None] + self._moving(values)
-        return gate_probabilities(scores, self.model.steepness)[0]
-
-    def first_change(self, near: float, far: float) -> float | None:
-        """First value from ``near`` to ``far`` at which another class leads."""
-        inside = sorted(knot for knot in self.along.knots if min(near, far) < knot < max(near, far))
-        stops = [near, *(inside if near < far else reversed(inside)), far]
-        for here, end in pairwise(stops):
-            self.slope = self._slope((here + end) / 2)
-            found = self._search(here, end)
-            if found is not None:
-                return self._confirmed(found, far)
-        return None
-
-    def _slope(self, value: float) -> FloatArray:
-        """How every score rises along the feature near a value that is no knot, (n_branches,).
-
-        Without knots it is the rise by the scaled feature, otherwise by the feature itself.
-        """
-        if not self.along.knots:
-            return self.slopes[0]
-        spans = self.model.scaling.arrays()["span"][self.along.columns]
-        piece = int(np.searchsorted(self.along.knots, value))
-        rise: FloatArray = slopes(self.slopes / spans[:, None])[piece]
-        return rise
-
-    def _confirmed(self, value: float, far: float) -> float | None:
-        """``value``, or one a few roundings further at which ``predict`` itself says so."""
-        step = max(self.finest, float(np.spacing(abs(value))))
-        direction = 1.0 if far >= value else -1.0
-        while True:
-            row = self.along.moved(self.x, np.array([value]))
-            if int(self.model.predict_index(row)[0]) != self.current:
-                return value
-            if value == far:
-                return None
-            value = value + direction * min(step, abs(far - value))
-            step *= 2.0
-
-    def _search(self, near: float, far: float) -> float | None:
-        self.divisions += 1
-        if self.divisions > OPTIONS.most_divisions:
-            raise UndecidedError
-        ends = np.linspace(near, far, OPTIONS.pieces + 1)
-        safe = self._safe(ends)
-        for i in np.flatnonzero(~safe):
-            a, b = float(ends[i]), float(ends[i + 1])
-            if abs(b - a) <= max(self.finest, 4 * float(np.spacing(max(abs(a), abs(b))))):
-                if self._lead(self._gates(np.array([b])))[0] < -OPTIONS.tie:
-                    return b
-                continue
-            found = self._search(a, b)
-            if found is not None:
-                return found
-        return None
-
-    def _lead(self, gates: FloatArray) -> FloatArray:
-        """Smallest lead over any rival, (n_values,)."""
-        return self._values(gates).min(axis=0)
-
-    def _values(self, gates: FloatArray) -> FloatArray:
-        """g_k at single values, (n_rivals, n_values)."""
-        level = [np.repeat(lead[:, None], gates.shape[1], axis=1) for lead in self.leads]
-        return _lifted(len(gates), level, lambda t, left, right: (
-            gates[t] * left + (1 - gates[t]) * right
-        ))  # fmt: skip
-
-    def _safe(self, ends: FloatArray) -> Any:
-        """Which of the intervals between ``ends`` hold no change of class for certain."""
-        gates = self._gates(ends)
-        values = self._values(gates)
-        (low, _), (slope_low, slope_high) = self._bounds(gates)
-        monotone = (slope_low >= 0) | (slope_high <= 0)
-        at_ends = np.minimum(values[:, :-1], values[:, 1:])
-        return np.all((low > -OPTIONS.tie) | (monotone & (at_ends > -OPTIONS.tie)), axis=0)
-
-    def _bounds(self, gates: FloatArray) -> tuple[Any, Any]:
-        """Bounds of g_k and of its derivative on every interval between neighbouring gates."""
-        first, second = gates[:, :-1], gates[:, 1:]
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        flat = np.minimum(low * (1 - low), high * (1 - high))
-        steep = np.where((low < 0.5) & (high > 0.5), 0.25, np.maximum(
-            low * (1 - low), high * (1 - high)
-        ))  # fmt: skip
-        factor = self.model.steepness * self.slope
-        n = low.shape[1]
-        leaves = [
-            (*(np.repeat(lead[:, None], n, axis=1),) * 2, *(np.zeros((len(lead), n)),) * 2)
-            for lead in self.leads
-        ]
-
-        def merge(t: int, left: Any, right: Any) -> Any:
-            bounds = _mixed(low[t], high[t], left[:2], right[:2])
-            apart = left[0] - right[1], left[1] - right[0]
-            rise = _times(_ordered(factor[t] * flat[t], factor[t] * steep[t]), apart)
-            below = _mixed(low[t], high[t], left[2:], right[2:])
-            return (*bounds, rise[0] + below[0], rise[1] + below[1])
-
-        found = _lifted(len(gates), leaves, merge)
-        return found[:2], found[2:]
-
-
-def _lifted(n_branches: int, leaves: list[Any], merge: Callable[[int, Any, Any], Any]) -> Any:
-    """Carry leaf values up to the root."""
-    nodes: list[Any] = [None] * n_branches + leaves
-    for t in range(n_branches - 1, -1, -1):
-        nodes[t] = merge(t, nodes[2 * t + 1], nodes[2 * t + 2])
-        nodes[2 * t + 1] = nodes[2 * t + 2] = None
-    return nodes[0]
-
-
-def _mixed(low: FloatArray, high: FloatArray, left: Any, right: Any) -> tuple[Any, Any]:
-    """Bounds of p left + (1 - p) right for p in [low, high]."""
-    smallest = np.minimum(
-        low * left[0] + (1 - low) * right[0], high * left[0] + (1 - high) * right[0]
-    )
-    largest = np.maximum(
-        low * left[1] + (1 - low) * right[1], high * left[1] + (1 - high) * right[1]
-    )
-    return smallest, largest
-
-
-def _ordered(a: Any, b: Any) -> tuple[Any, Any]:
-    return np.minimum(a, b), np.maximum(a, b)
-
-
-def _times(a: Any, b: Any) -> tuple[Any, Any]:
-    """Bounds of a product of two intervals."""
-    products = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
-    return np.minimum.reduce(products), np.maximum.reduce(products)
 
 
 # --- two features together -----------------------------------------------------------------------
@@ -779,7 +548,7 @@ def _moves(model: TreeModel, x: FloatArray, i: int) -> TriedValues:
         tried = np.unique(np.rint(np.linspace(low, high, OPTIONS.grid + 1)))
     else:
         tried = np.linspace(low, high, OPTIONS.grid + 1)
-    along = _Number.of(model, i)
+    along = MovingNumber.of(model, i)
     values = np.zeros((len(tried), len(columns)))  # known, where there is an indicator
     values[:, : 1 + len(along.knots)] = along.coded(tried)
     return TriedValues(columns, values, np.abs(tried - float(x[j])) / span)

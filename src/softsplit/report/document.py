@@ -12,9 +12,9 @@ from softsplit.report.cards import add_card
 from softsplit.report.case import add_case, case_values
 from softsplit.report.elements import add, element, json_for_script, rendered
 from softsplit.report.measures import threshold_values
+from softsplit.report.other_trees import add_alternatives, add_stability
 from softsplit.report.panels import headline
 from softsplit.report.report_data import ReportData
-from softsplit.report.rivals import add_alternatives, add_stability
 from softsplit.report.sections import (
     add_data,
     add_explorer,
