@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,22 @@ if TYPE_CHECKING:
     from softsplit.reading.model import TreeModel
     from softsplit.variables import CodedRows
 
-EPILOG = "Example: softsplit predict tree.json new.csv --proba --out answers.csv"
+EPILOG = "Example: softsplit predict tree.json new.csv --proba --refer 0.9 --out answers.csv"
+
+
+COLUMNS = {"--confidence": "set", "--refer": "refer"}
+"""Columns that options add, in order."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is written about one row; ``classes`` is its prediction set, if one was asked for."""
+
+    row: int
+    label: str
+    probabilities: dict[str, float]
+    classes: list[str] | None = None
+    refer: bool | None = None
 
 
 def predict(
@@ -34,6 +50,25 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of every class.")
     ] = False,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            help="Add the set of classes that hold the true one in this share of cases, such as "
+            "0.9.",
+        ),
+    ] = None,
+    refer: Annotated[
+        float | None,
+        typer.Option(
+            "--refer",
+            help="Mark rows for a person: those whose set at this confidence is not one class.",
+        ),
+    ] = None,
+    class_conditional: Annotated[
+        bool,
+        typer.Option("--class-conditional", help="The share is to hold within each class."),
+    ] = False,
     encoding: options.Encoding = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -44,70 +79,119 @@ def predict(
     missing values and with texts that are absent from training. The output is a CSV with the number
     of the row (from 1, the header not counted) and its class.
     Labels are written unchanged: a spreadsheet may take one that begins with "=" for a formula.
+    Prediction sets need a tree that was chosen by cross-validation or calibrated.
     """
     check_files({"--out": out}, table=data, model=model)
+    from softsplit.reading.conformal import checked_confidence, known_scores
+
+    asked = {"--confidence": confidence, "--refer": refer}
+    levels = {n: checked_confidence(v, n) for n, v in asked.items() if v is not None}
     stored = load_stored(model)
     tree = stored.model
+    if levels:
+        known_scores(tree.held_out)
     table = read(data, encoding, quiet)
-    predictions = _predictions(tree, rows_for(stored, table))
-    _compare(table, tree, predictions, quiet)
+    answers = _answers(tree, rows_for(stored, table), levels, class_conditional)
+    _compare(table, tree, answers, quiet)
     if as_json:
-        print_json([_as_object(row, proba) for row in predictions])
+        print_json([_as_object(answer, proba) for answer in answers])
         return
-    classes = [str(c) for c in tree.classes]
+    classes = [str(c) for c in tree.classes] if proba else []
     if out is None:  # labels are escaped on a terminal and left as they are in a pipe
         written = visible if sys.stdout.isatty() else str
-        typer.echo(_csv(predictions, classes, proba, written), nl=False)
+        typer.echo(_csv(answers, classes, list(levels), written), nl=False)
     else:
-        write_text(out, _csv(predictions, classes, proba))
+        write_text(out, _csv(answers, classes, list(levels)))
         if not quiet:
-            say(f"{counted(len(predictions), 'row')} written to {out}")
+            say(f"{counted(len(answers), 'row')} written to {out}")
 
 
-def _predictions(tree: TreeModel, rows: CodedRows) -> list[tuple[int, str, Any]]:
-    """Return for each row its number, its predicted class and its class probabilities."""
+def _answers(
+    tree: TreeModel, rows: CodedRows, levels: dict[str, float], class_conditional: bool
+) -> list[Answer]:
+    """Return what is written about each row; ``levels`` are confidences by option."""
     if len(rows) == 0:
         return []
+    from softsplit.reading.conformal import known_scores, passed_on
+
     probabilities = tree.predict_proba(rows.X)
     predicted = tree.classes[tree.predict_index(rows.X)]
     names = [str(label) for label in tree.classes]
+    sets = {
+        option: known_scores(tree.held_out).sets(
+            probabilities, level, class_conditional=class_conditional
+        )
+        for option, level in levels.items()
+    }
+    found, passed = sets.get("--confidence"), sets.get("--refer")
+    passed = None if passed is None else passed_on(passed)
     return [
-        (i + 1, str(predicted[i]), dict(zip(names, probabilities[i], strict=True)))
+        Answer(
+            row=i + 1,
+            label=str(predicted[i]),
+            probabilities=dict(zip(names, map(float, probabilities[i]), strict=True)),
+            classes=None if found is None else [names[k] for k in found[i].nonzero()[0]],
+            refer=None if passed is None else bool(passed[i]),
+        )
         for i in range(len(rows))
     ]
 
 
-def _compare(table: Table, tree: TreeModel, predictions: Any, quiet: bool) -> None:
-    """If the table has the target column, print how many predictions agree with it."""
+def _compare(table: Table, tree: TreeModel, answers: list[Answer], quiet: bool) -> None:
+    """Print how many rows go to a person and, with the target there, how many answers are right."""
     from softsplit.data.learning import class_texts
 
-    target = tree.target
-    if quiet or target not in table.frame.columns:
+    if quiet:
         return
-    known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
-    pairs = [(known[i - 1], label) for i, label, _ in predictions if known[i - 1] in classes]
-    if pairs:
-        correct = sum(true == label for true, label in pairs)
-        share = 100 * correct / len(pairs)
-        say(f"accuracy on {counted(len(pairs), 'row')}: {share:.1f} %")
+    target, asked = tree.target, any(answer.refer is not None for answer in answers)
+    hits: dict[int, bool] = {}
+    if target in table.frame.columns:
+        known, classes = class_texts(table.frame[target]), {str(c) for c in tree.classes}
+        hits = {a.row: known[a.row - 1] == a.label for a in answers if known[a.row - 1] in classes}
+    if hits:
+        say(f"accuracy on {counted(len(hits), 'row')}: {_share(hits.values())}")
+    if asked:
+        passed = sum(bool(answer.refer) for answer in answers)
+        said = f"{passed:,} of {counted(len(answers), 'row')} {'goes' if passed == 1 else 'go'}"
+        rest = [hits[a.row] for a in answers if not a.refer and a.row in hits]
+        right = f"; the rest are {_share(rest)} right" if rest else ""
+        say(f"{said} to a person{right}")
 
 
-def _as_object(row: tuple[int, str, Any], proba: bool) -> dict[str, Any]:
-    number, label, probabilities = row
-    made: dict[str, Any] = {"row": number, "prediction": label}
+def _share(hits: Collection[bool]) -> str:
+    return f"{100 * sum(hits) / len(hits):.1f} %"
+
+
+def _as_object(answer: Answer, proba: bool) -> dict[str, Any]:
+    made: dict[str, Any] = {"row": answer.row, "prediction": answer.label}
     if proba:
-        made["probabilities"] = {k: float(v) for k, v in probabilities.items()}
+        made["probabilities"] = answer.probabilities
+    if answer.classes is not None:
+        made["set"] = answer.classes
+    if answer.refer is not None:
+        made["refer"] = answer.refer
     return made
 
 
 def _csv(
-    predictions: Any, classes: list[str], proba: bool, written: Callable[[str], str] = str
+    answers: list[Answer],
+    classes: list[str],
+    asked: list[str],
+    written: Callable[[str], str] = str,
 ) -> str:
-    """Return the predictions as CSV; ``written`` converts a label to its text."""
+    """Return the answers as CSV with the probabilities of ``classes``.
+
+    ``written`` converts a label to its text, ``asked`` are the options that add columns.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes if proba)])
-    for number, label, probabilities in predictions:
-        values = [f"{probabilities[c]:.6g}" for c in classes] if proba else []
-        writer.writerow([number, written(label), *values])
+    more = [name for option, name in COLUMNS.items() if option in asked]
+    writer.writerow(["row", "prediction", *(f"probability {written(c)}" for c in classes), *more])
+    for answer in answers:
+        values = [f"{answer.probabilities[c]:.6g}" for c in classes]
+        if answer.classes is not None:
+            values.append(" | ".join(map(written, answer.classes)))
+        if answer.refer is not None:
+            values.append("yes" if answer.refer else "no")
+        writer.writerow([answer.row, written(answer.label), *values])
     return buffer.getvalue()

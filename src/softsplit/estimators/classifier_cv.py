@@ -24,6 +24,7 @@ from softsplit.estimators.classifier import SoftTreeClassifier, fitted_classifie
 from softsplit.estimators.fitted import know_table, validated_rows
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
+from softsplit.reading.conformal import HeldOutScores
 from softsplit.selection.alternatives import Compared, Looks
 from softsplit.selection.candidates import (
     Axes,
@@ -487,6 +488,13 @@ class SoftTreeClassifierCV(SoftTreeBase):
         factors = search.trainer.call_factors(candidate, trees)
         return None if factors is None else call_costs(factors)
 
+    @staticmethod
+    def _held_out(chosen: Key, costs: Any, search: CandidateSearch) -> HeldOutScores | None:
+        """What the trees of the chosen settings said about the rows of their folds."""
+        folds = search.board.folds.get(chosen, {})
+        trees = {fold: score.tree for fold, score in sorted(folds.items())}
+        return search.trainer.held_out(chosen[0], trees, costs) if trees else None
+
     def _refit(
         self,
         candidate: Candidate,
@@ -499,7 +507,7 @@ class SoftTreeClassifierCV(SoftTreeBase):
 
         They are why it was chosen; a start of its own might end in another optimum.
         """
-        costs = self._call_costs(candidate, fraction, search)
+        costs, chosen = self._call_costs(candidate, fraction, search), (candidate, fraction)
         settings_now = replace(search.trainer.settings, cost_matrix=costs)
         fraction, trees = search.on_all_rows(candidate, fraction)
         lessons, self.targets_ = search.trainer.lessons, None
@@ -517,6 +525,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         prepared, (local, global_) = self._priced(prepared, candidate, fraction)
         found = joined(prepared, found, run)
         self.best_estimator_ = fitted_classifier(self, prepared, found, run.solver.zero_threshold)
+        held_out = self._held_out(chosen, costs, search)
+        self.best_estimator_.tree_ = replace(self.best_estimator_.tree_, held_out=held_out)
         self.tree_ = self.best_estimator_.tree_
         know_table(self, self.tree_, named=prepared.named)
         if found.screening is not None:

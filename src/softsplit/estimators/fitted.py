@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.estimators.stability import Stability
+from softsplit.reading.conformal import checked_confidence, known_scores
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
@@ -204,6 +205,30 @@ class FittedTree(TreeHolder, BaseEstimator):
         warn_far(self.tree_, rows)
         labels: NDArray[Any] = self.tree_.classes[self.tree_.predict_index(rows)]
         return labels
+
+    def predict_set(
+        self, X: Any, confidence: float = 0.9, class_conditional: bool = False
+    ) -> NDArray[np.bool_]:
+        """Classes that each sample may have at this confidence, (n_samples, n_classes).
+
+        A matrix of truth values in the order of ``classes_``: the class of a new sample is among
+        those that are true in at least the share ``confidence`` of all cases. A set of one class is
+        a sure answer; several classes, or none, are cases for a person. The tree compares with
+        held-out samples: those of the folds of ``SoftTreeClassifierCV``, or those of ``calibrate``
+        (``softsplit.reading.conformal``).
+
+        Parameters
+        ----------
+        X : rows
+        confidence : float, default=0.9
+            Between 0 and 1.
+        class_conditional : bool, default=False
+            Whether the share is to hold for the samples of each class; sets are larger.
+        """
+        confidence = checked_confidence(confidence)
+        check_is_fitted(self, "tree_")
+        known = known_scores(self.tree_.held_out)
+        return known.sets(self.predict_proba(X), confidence, class_conditional=class_conditional)
 
     def explain(self, x: Any) -> Explanation:
         """Why the tree says what it says about one row.

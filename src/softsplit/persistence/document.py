@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
+from softsplit.reading.conformal import HeldOutScores
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.reading.walk import Walk
@@ -115,6 +116,11 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
     }
     if model.coding is not None or model.target is not None:
         document["table"] = written_table(model.coding, model.target)
+    if model.held_out is not None:
+        document["held_out"] = {
+            "scores": [scores.tolist() for scores in model.held_out.scores],
+            "rows": model.held_out.rows.tolist(),
+        }
     return document
 
 
@@ -131,7 +137,7 @@ def from_document(document: Any) -> Stored:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("table",))
+    entries(document, "the top level", parts, ("table", "held_out"))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -149,6 +155,8 @@ def from_document(document: Any) -> Stored:
             raise ModelFileError("table of the model file does not fit the features of its tree.")
         known |= {"coding": coding, "feature_names": coding.column_names}
         named = coding.named
+    if "held_out" in document:
+        known["held_out"] = _read_held_out(document["held_out"], len(classes))
     model = replace(model, **known)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
@@ -345,6 +353,17 @@ def _read_plain(value: Any, where: str, depth: int = 0) -> Any:
     if isinstance(value, str):
         return text(value, where)
     return real(value, where) if isinstance(value, float) else value
+
+
+def _read_held_out(value: Any, n_classes: int) -> HeldOutScores:
+    found = entries(value, "held_out", ("scores", "rows"))
+    lists = items(found["scores"], "held_out.scores", n_classes)
+    scores = [reals(v, f"held_out.scores[{k}]", None, 0.0, 1.0) for k, v in enumerate(lists)]
+    rows = reals(found["rows"], "held_out.rows", n_classes, 0.0, LIMITS.number)
+    empty = [len(known) == 0 for known in scores]
+    if empty != (rows == 0).tolist() or any(np.any(np.diff(known) < 0) for known in scores):
+        raise ModelFileError("held_out.scores of the model file do not ascend or fit their rows.")
+    return HeldOutScores(tuple(scores), rows)
 
 
 # --- the section "tree": branches and leaves -----------------------------------------------------

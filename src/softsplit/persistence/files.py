@@ -141,6 +141,7 @@ SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.estimators.classifier.SoftTreeClassifier",
     "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
     "softsplit.problem.optimality.KKT",
+    "softsplit.reading.conformal.HeldOutScores",
     "softsplit.reading.model.TreeModel",
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.reading.walk.Walk",

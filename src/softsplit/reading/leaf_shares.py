@@ -121,3 +121,11 @@ def decision_gains(costs: FloatArray) -> FloatArray:
     largest = gains.max()
     gains = gains / largest if largest > 0 else gains
     return np.where(np.any(gains > 0, axis=1, keepdims=True), gains, 1.0)
+
+
+def cost_factors(costs: FloatArray) -> FloatArray | None:
+    """f with f_y for every error of class y; None where errors of a class differ in cost."""
+    costs = costs - np.diag(costs)[:, None]
+    worst: FloatArray = costs.max(axis=1)
+    even = np.allclose(costs, worst[:, None] * (1 - np.eye(len(costs))), rtol=1e-12, atol=0)
+    return worst if even and np.all(worst > 0) else None

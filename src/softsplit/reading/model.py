@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softsplit.reading.leaf_shares import consistency_bound, consistent_with, decision_gains
+from softsplit.reading.conformal import HeldOutScores
+from softsplit.reading.leaf_shares import (
+    consistency_bound,
+    consistent_with,
+    cost_factors,
+    decision_gains,
+)
 from softsplit.reading.row_pass import RowPlan
 from softsplit.reading.summary import FeatureSummary
 from softsplit.reading.walk import Walk
@@ -64,6 +70,9 @@ class TreeModel:
     walk : Walk, optional
         The questions that decide the class, as they are printed; see ``softsplit.reading.walk``.
         None: the class is that of the mixture over all leaves.
+    held_out : HeldOutScores, optional
+        What the tree said about rows that it was not trained on; see
+        ``softsplit.reading.conformal``.
     """
 
     parameters: TreeParameters
@@ -81,6 +90,7 @@ class TreeModel:
     coding: Coding | None = None
     target: str | None = None
     walk: Walk | None = None
+    held_out: HeldOutScores | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""
@@ -288,12 +298,7 @@ class TreeModel:
             return np.ones(n_classes) if np.all(own >= self.leaf_shares.max(axis=0)) else None
         if self.walk is None:
             return None  # the class is that of the mixture as it is
-        if self.call_costs is None:
-            return np.ones(n_classes)
-        costs = self.call_costs - np.diag(self.call_costs)[:, None]
-        worst = costs.max(axis=1)
-        even = np.allclose(costs, worst[:, None] * (1 - np.eye(n_classes)), rtol=1e-12, atol=0)
-        return worst if even and np.all(worst > 0) else None
+        return np.ones(n_classes) if self.call_costs is None else cost_factors(self.call_costs)
 
     @cached_property
     def consistency_bound(self) -> float:

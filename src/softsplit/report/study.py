@@ -304,6 +304,8 @@ def _chosen(
             anew = whole.end_ == "complete" or _fits_better(whole, tree, rows)
             kept = copy.copy(tree).set_params(**_strengths(search, options, part))
             tree = whole if anew else kept
+            # The held-out rows of the choice were judged by trees with these settings.
+            tree.tree_ = replace(tree.tree_, held_out=search.tree_.held_out)
             if part < 1:  # unless it was cut short before it was as good as what is there
                 late = f"{drawn_rows}: on all rows time ran out"
                 on_all = f"on all {n_rows:,} rows with the chosen settings"

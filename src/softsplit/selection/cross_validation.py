@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from softsplit.formulations import formulation_of
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.problem.problem import TrainingProblem
+from softsplit.reading.conformal import HeldOutScores
 from softsplit.selection.decision import call_factors
 from softsplit.selection.folds import Split
 from softsplit.selection.held_out import Scoring, TestRows
@@ -223,6 +224,23 @@ class FoldTrainer:
             np.concatenate([tested[f].rows.labels for f in trees]),
             np.concatenate([tested[f].rows.weight for f in trees]),
         )
+
+    def held_out(
+        self, candidate: Candidate, trees: Mapping[int, TreeParameters], costs: Any = None
+    ) -> HeldOutScores:
+        """Return the scores of all held-out rows, each by the tree of its fold (conformal.py).
+
+        Rows that are held out several times count as one altogether. ``costs`` are those that
+        decide at prediction.
+        """
+        costs = None if costs is None else np.asarray(costs, dtype=float)
+        tested = {f: self._on_fold(candidate.family, f)[1] for f in trees}
+        proba = np.vstack([tested[f].probabilities(tree, costs) for f, tree in trees.items()])
+        labels = np.concatenate([tested[f].rows.labels for f in trees])
+        weight = np.concatenate([tested[f].rows.weight for f in trees])
+        rows = np.concatenate([np.arange(len(self.rows.labels))[self.splits[f][1]] for f in trees])
+        counted = weight / min(1.0, float(weight[weight > 0].mean()))
+        return HeldOutScores.of(proba, labels, counted / np.bincount(rows)[rows])
 
     def evaluate(
         self,

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.leaf_shares import decision_gains
+from softsplit.reading.leaf_shares import consistent_with, cost_factors, decision_gains
 from softsplit.reading.ranges import FarOutsideWarning
 from softsplit.reading.walk import Arriving, chosen_walk
 from softsplit.selection.scoreboard import Valued
@@ -150,7 +150,36 @@ class TestRows:
     def shares(self, tree: TreeParameters) -> FloatArray:
         """Class probabilities of the rows, (n_classes, n_rows); 0 for classes not trained on."""
         steepness = self.prepared.problem.steepness
-        found = class_probabilities(tree, self.scaled, steepness)
+        return self._of_all_classes(class_probabilities(tree, self.scaled, steepness))
+
+    def probabilities(self, tree: TreeParameters, costs: FloatArray | None = None) -> FloatArray:
+        """What ``predict_proba`` of the tree says of the rows, (n_rows, n_classes).
+
+        These are the shares, of a tree for costs those of the training rows in its leaves, made
+        consistent with the predicted class as ``TreeModel.predict_proba`` does.
+        """
+        prepared, n_leaves = self.prepared, tree.leaf_classes.shape[1]
+        factors: FloatArray | None = None
+        mixed = tree
+        if prepared.assigned:
+            mixed = replace(tree, leaf_classes=prepared.leaf_shares(tree))
+            own = mixed.leaf_classes[np.argmax(tree.leaf_classes, axis=0), np.arange(n_leaves)]
+            if np.all(own >= mixed.leaf_classes.max(axis=0)):
+                factors = np.ones(tree.n_classes)
+        elif self.training is not None and costs is None:
+            factors = np.ones(tree.n_classes)
+        elif self.training is not None and costs is not None:
+            factors = cost_factors(costs[np.ix_(self._known, self._known)])
+        proba = class_probabilities(mixed, self.scaled, prepared.problem.steepness).T.copy()
+        if factors is not None:
+            places = np.cumsum(self._known) - 1
+            predicted = places[self.predicted(tree, costs)]
+            apart = np.argmax(proba * factors, axis=1) != predicted
+            proba[apart] = consistent_with(proba[apart], predicted[apart], factors)
+        return self._of_all_classes(proba.T).T
+
+    def _of_all_classes(self, found: FloatArray) -> FloatArray:
+        """Probabilities (n_classes, n_rows) with zeros for classes not trained on."""
         if len(self.rows.classes) == len(self.prepared.classes):
             return found
         shares = np.zeros((len(self.rows.classes), found.shape[1]))

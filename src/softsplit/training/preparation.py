@@ -435,7 +435,7 @@ class Prepared:
             found = simplified(found, steepness, ROUNDED_IDLE if rounded else IDLE)
         mass = problem.rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
         found = oriented(found, mass)
-        assigned = isinstance(problem.loss.leaf_rule, ClassAssignment)
+        assigned = self.assigned
         costs = None if assigned else self.settings.cost_matrix
         costs = None if costs is None else np.array(costs, dtype=float)
         walk = None
@@ -455,7 +455,7 @@ class Prepared:
             importances=None if shares is None else used_shares(shares, found.weights),
             objective=solution.objective,
             n_iter=max(1, solution.n_iter),
-            distributions=self._shares(found) if assigned else None,
+            distributions=self.leaf_shares(found) if assigned else None,
             call_costs=costs,
             coding=self.coding,
             target=self.target,
@@ -501,7 +501,12 @@ class Prepared:
             samples = self.labelled if limit is None else self.labelled.stratified(limit)
         return Arriving(samples.features, samples.labels, samples.weights)
 
-    def _shares(self, tree: TreeParameters) -> FloatArray:
+    @property
+    def assigned(self) -> bool:
+        """Whether leaves hold one class each."""
+        return isinstance(self.problem.loss.leaf_rule, ClassAssignment)
+
+    def leaf_shares(self, tree: TreeParameters) -> FloatArray:
         """Class shares of the rows that reach each leaf, (n_classes, n_leaves)."""
         rows, steepness = self.problem.rows, self.problem.steepness
         splits, classes = tree.splits, tree.leaf_classes
