@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,6 +22,7 @@ from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel, holder_of
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import ink_on
+from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import ranked_features
 from softsplit.support.arrays import FloatArray
 
@@ -50,6 +52,8 @@ class TreeStyle:
     thin : float
         Share of all rows below which a band is not drawn.
     margin : float
+    curve, curve_gap : float
+        Width of the curve beside a term that bends, and its distance from the terms.
     """
 
     type_size: float = 8.0
@@ -65,9 +69,14 @@ class TreeStyle:
     widest: float = 0.9
     thin: float = 0.004
     margin: float = 0.12
+    curve: float = 0.5
+    curve_gap: float = 0.1
 
 
 STYLE = TreeStyle()
+
+CURVE = "#0b5cad"
+"""The colour of curves, that of links on pages."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,10 @@ class TreeSheet:
 class TreeDisplay:
     """Picture of a tree; make one with ``from_estimator``.
 
-    Where the inequality in a box holds, a row goes left ("yes"). With rows, bands show where they
-    go, as wide as the expected number of rows and coloured by their class.
+    Where the inequality in a box holds, a row goes left ("yes"). Beside terms that bend a small
+    curve shows what they add to the sum, from the smallest to the largest training value, with
+    their knots. With rows, bands show where they go, as wide as the expected number of rows and
+    coloured by their class.
 
     Parameters
     ----------
@@ -168,7 +179,10 @@ class TreeDisplay:
         def box_of(node: OutlineNode) -> NodeBox:
             if node.split is None:
                 return _sized(node, [*_end_lines(self.model, node), *self._note(node)])
-            return _sized(node, _condition_lines(node.number, node.split, max_terms, precision))
+            lines = _condition_lines(node.number, node.split, max_terms, precision)
+            shown = len(node.split.features) if max_terms is None else max(1, max_terms)
+            found = term_curves(self.model, node.split)
+            return _sized(node, lines, [curve for curve in found if curve.terms.stop <= shown])
 
         root = outline(self.model, lambda name: plain(name, STYLE.longest_name))
         placed, width, height = lay_out(root, box_of, STYLE.side_gap, STYLE.level_gap)
@@ -204,11 +218,27 @@ class TreeDisplay:
             sharp = len(box.lines) - 1 if self.model.walk is None else 0
             small = not box.is_end and i in (0, sharp)
             self.ax_.text(
-                box.middle, sheet.up(box.y) - STYLE.pad - (i + 0.5) * STYLE.line, line, ha="center",
-                va="center_baseline", color=PALE if small else ink, zorder=4,
+                box.middle_of_lines, sheet.up(box.y) - STYLE.pad - (i + 0.5) * STYLE.line, line,
+                ha="center", va="center_baseline", color=PALE if small else ink, zorder=4,
                 fontsize=STYLE.type_size * scale,
                 weight="bold" if box.is_end and i == 0 else "normal",
             )  # fmt: skip
+
+        for curve in box.curves:
+            self._curve(sheet, box, curve, scale)
+
+    def _curve(self, sheet: TreeSheet, box: NodeBox, curve: TermCurve, scale: float) -> None:
+        """The curve of a term that bends, as high as the lines of its terms, with its knots."""
+        left = box.x + box.width - STYLE.pad - STYLE.curve
+        lines = sheet.up(box.y) - STYLE.pad - STYLE.line  # below the number of the question
+        top, foot = (lines - STYLE.line * (n + inset) for n, inset in
+                     ((curve.terms.start, 0.15), (curve.terms.stop, -0.15)))  # fmt: skip
+        points = np.array([left, foot]) + curve.places * [STYLE.curve, top - foot]
+        at_knots = points[curve.bends]
+        thin, dotted = {"color": PALE, "zorder": 4, "lw": 0.6 * scale}, (0, (2, 2))
+        self.ax_.vlines(at_knots[:, 0], foot, top, linestyles=[dotted], **thin)
+        self.ax_.plot(*points.T, color=CURVE, lw=1.1 * scale, zorder=4)
+        self.ax_.plot(*at_knots.T, "o", color=CURVE, ms=2.2 * scale, zorder=4)
 
     def _edge(
         self, sheet: TreeSheet, box: NodeBox, child: NodeBox, word: str, colours: list[Any],
@@ -277,11 +307,13 @@ def _flow(tree: Any, X: Any, y: Any) -> FloatArray:
 # --- what is written in boxes ------------------------------------------------------------------
 
 
-def _sized(node: OutlineNode, lines: list[str]) -> NodeBox:
-    """A box that is as large as its lines need."""
+def _sized(node: OutlineNode, lines: list[str], curves: Sequence[TermCurve] = ()) -> NodeBox:
+    """A box that is as large as its lines need, and the curves beside them."""
     first = text_width(lines[0]) * (STYLE.bold if node.split is None else 1.0)
-    width = max([first, *map(text_width, lines)]) + 2 * STYLE.pad
-    return NodeBox(node, lines, width, len(lines) * STYLE.line + 2 * STYLE.pad)
+    beside = STYLE.curve_gap + STYLE.curve if curves else 0.0
+    width = max([first, *map(text_width, lines)]) + 2 * STYLE.pad + beside
+    height = len(lines) * STYLE.line + 2 * STYLE.pad
+    return NodeBox(node, lines, width, height, curves=list(curves), beside=beside)
 
 
 def _end_lines(model: TreeModel, end: OutlineNode) -> list[str]:

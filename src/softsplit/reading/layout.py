@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from softsplit.reading.outline import OutlineNode
+from softsplit.reading.term_curves import TermCurve
 from softsplit.support.arrays import FloatArray
 
 
 @dataclass
 class NodeBox:
-    """The box of one node: what is written in it, its size, and its upper left corner (x, y)."""
+    """The box of one node: what is written in it, its size, and its upper left corner (x, y).
+
+    ``beside`` of its width, at the right, is kept for what is drawn beside the lines: ``curves``.
+    """
 
     node: OutlineNode
     lines: list[str]
@@ -25,10 +29,16 @@ class NodeBox:
     x: float = 0.0
     y: float = 0.0
     children: list[NodeBox] = field(default_factory=list)
+    curves: list[TermCurve] = field(default_factory=list)
+    beside: float = 0.0
 
     @property
     def middle(self) -> float:
         return self.x + self.width / 2
+
+    @property
+    def middle_of_lines(self) -> float:
+        return self.x + (self.width - self.beside) / 2
 
     @property
     def foot(self) -> float:

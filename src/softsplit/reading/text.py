@@ -11,9 +11,8 @@ import numpy as np
 from softsplit.reading.equations import Split, number, percentage, rank_places, tree_notes
 from softsplit.reading.model import TreeModel, tree_of
 from softsplit.reading.outline import OutlineNode, answer_words, outline
-from softsplit.support.arrays import FloatArray
+from softsplit.reading.term_curves import term_curves
 from softsplit.support.messages import shown, visible
-from softsplit.variables.curves import knot_text, slopes
 
 MARKDOWN = re.compile(r"([\\`*_\[\]|<>~$&])")
 
@@ -46,30 +45,12 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
 def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
     """For numbers with several terms in a question: what each unit of them counts, from knot to
     knot."""
-    coding = model.coding
-    if coding is None or not coding.bends:
-        return []
-    lines = []
-    for found in root.questions():
-        split = found.split
-        known = {} if split is None else dict(zip(split.features, split.coefficients, strict=True))
-        for i in dict.fromkeys(int(coding.homes[j]) for j in known):
-            variable, first = coding.variables[i], coding.firsts[i]
-            own = [known.get(first + n, 0.0) for n in range(1 + variable.n_hinges)]
-            if variable.knots and np.count_nonzero(own) > 1:
-                told = _rises(slopes(np.array(own)), variable.knots)
-                lines.append(f"{visible(variable.name)} in question {found.number}: {told}")
-    return lines
-
-
-def _rises(rises: FloatArray, knots: Sequence[float]) -> str:
-    """Slopes between knots in words; knots without a bend are left out."""
-    parts: list[str] = []
-    for rise, after, knot in zip(rises, rises[1:], knots, strict=False):
-        if abs(after - rise) > 1e-9 * max(abs(after), abs(rise)):
-            parts.append(f"{number(float(rise))}{'' if parts else ' per unit'} up to "
-                         f"{knot_text(knot)}")  # fmt: skip
-    return ", then ".join([*parts, number(float(rises[-1]))])
+    return [
+        f"{curve.name} in question {found.number}: {curve.rises}"
+        for found in root.questions()
+        for curve in ([] if found.split is None else term_curves(model, found.split))
+        if len(curve.terms) > 1
+    ]
 
 
 def _condition(split: Split, max_terms: int | None, precision: int | None, walked: bool) -> str:

@@ -1,13 +1,15 @@
 """A tree as an SVG picture and as a nested list, made of elements: names are text nodes only.
 
 A box is a question with its terms in the units of the data and, below them, how the rows that get
-there are spread over its answers; a leaf is coloured by its predicted class. Bands between boxes
+there are spread over its answers, and beside terms that bend a small curve of what they add to the
+sum over the training range; a leaf is coloured by its predicted class. Bands between boxes
 are as wide as the rows that go there, in the colours of their classes. Widths of text are
 estimated, without a browser: a box is as wide as its longest line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,6 +22,7 @@ from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
 from softsplit.reading.palette import class_colour, ink_on
+from softsplit.reading.term_curves import TermCurve, term_curves
 from softsplit.reading.text import curve_lines, probability_lines, ranked_features
 from softsplit.report.elements import add, element, shortened, text_width
 from softsplit.support.arrays import FloatArray
@@ -74,6 +77,27 @@ class DrawingLayout:
 
     spread_height: float = 34.0
     """Its height."""
+
+    curve_width: float = 54.0
+    """Width of the curve of a term, beside it; it is as high as the lines of its terms."""
+
+    curve_gap: float = 16.0
+    """Space between the lines of a box and its curves."""
+
+    curve_pad: float = 3.0
+    """Space above and below a curve."""
+
+    tall: float = 64.0
+    """Height of the curve of a term where it stands alone, with its values below it."""
+
+    wide: float = 200.0
+    """Width of such a curve."""
+
+    aside: float = 48.0
+    """Space on either side of it: the first and the last value are centred at its ends."""
+
+    values_apart: float = 34.0
+    """Least distance of two values written below a curve."""
 
 
 LAYOUT = DrawingLayout()
@@ -151,7 +175,8 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
         if node.split is None:
             return _sized(node, _end_lines(model, flow, node))
         lines = [f"question {node.number}", *_terms(node.split, words[0])]
-        return _sized(node, lines, LAYOUT.spread_height + LAYOUT.line if flow else 0.0)
+        curves = [c for c in term_curves(model, node.split) if c.terms.stop <= LAYOUT.most_terms]
+        return _sized(node, lines, LAYOUT.spread_height + LAYOUT.line if flow else 0.0, curves)
 
     root, width, height = lay_out(
         outline(model, shortened), box_of, LAYOUT.side_gap, LAYOUT.level_gap, LAYOUT.margin
@@ -173,11 +198,16 @@ def tree_svg(model: TreeModel, flow: Flow | None, label: str, anchor: str = "") 
     return svg
 
 
-def _sized(node: OutlineNode, lines: list[str], extra: float = 0.0) -> NodeBox:
-    """A box as wide as its longest line, with ``extra`` height for the spread of its rows."""
-    widest = max(map(text_width, lines))
+def _sized(
+    node: OutlineNode, lines: list[str], extra: float = 0.0, curves: Sequence[TermCurve] = ()
+) -> NodeBox:
+    """A box as wide as its longest line with the curves beside it, and with ``extra`` height for
+    the spread of its rows."""
+    beside = LAYOUT.curve_gap + LAYOUT.curve_width if curves else 0.0
+    widest = max(map(text_width, lines)) + beside
     width = max(widest, LAYOUT.spread_width if extra > LAYOUT.line else 0.0) + 2 * LAYOUT.pad_x
-    return NodeBox(node, lines, width, len(lines) * LAYOUT.line + 2 * LAYOUT.pad_y + extra)
+    height = len(lines) * LAYOUT.line + 2 * LAYOUT.pad_y + extra
+    return NodeBox(node, lines, width, height, curves=list(curves), beside=beside)
 
 
 def _terms(split: Split, yes: str) -> list[str]:
@@ -336,7 +366,7 @@ def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, an
     add(group, "rect", shape)
     for i, line in enumerate(box.lines):
         place = {
-            "x": f"{box.middle:.1f}",
+            "x": f"{box.middle_of_lines:.1f}",
             "y": f"{box.y + LAYOUT.pad_y + (i + 0.74) * LAYOUT.line:.1f}",
         }
         if colour:
@@ -344,8 +374,54 @@ def _draw(svg: ET.Element, model: TreeModel, box: NodeBox, flow: Flow | None, an
         elif i == 0:
             place["class"] = "note"
         add(group, "text", place, line)
+    for curve in box.curves:
+        top = box.y + LAYOUT.pad_y + (1 + curve.terms.start) * LAYOUT.line + LAYOUT.curve_pad
+        left = box.x + box.width - LAYOUT.pad_x - LAYOUT.curve_width
+        height = len(curve.terms) * LAYOUT.line - 2 * LAYOUT.curve_pad
+        add_curve(group, curve, left, top, LAYOUT.curve_width, height)
     if flow is not None and not box.is_end:
         _spread(group, box, flow.scores[node.node], answer_words(model.labels))
+
+
+def add_curve(
+    parent: ET.Element, curve: TermCurve, left: float, top: float, width: float, height: float
+) -> list[float]:
+    """Draw the curve of a term in a frame; returns how far from the left its points are."""
+    group = add(parent, "g", {"class": "curve", "role": "img", "aria-label": curve.told})
+    add(group, "title", {}, curve.told)
+    frame = {"x": f"{left:.1f}", "y": f"{top:.1f}", "width": f"{width:.1f}"}
+    add(group, "rect", frame | {"height": f"{height:.1f}"})  # the whole frame shows the title
+    points = [(left + width * x, top + height * (1 - y)) for x, y in curve.places.tolist()]
+    for (x, y), bends in zip(points, curve.bends, strict=True):
+        if bends:
+            line = {"class": "knot", "x1": f"{x:.1f}", "x2": f"{x:.1f}", "y1": f"{top:.1f}"}
+            add(group, "line", line | {"y2": f"{top + height:.1f}"})
+            add(group, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "2.2"})
+    way = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    add(group, "path", {"d": f"M{way}"})
+    return [x for x, _ in points]
+
+
+def tall_curve(curve: TermCurve) -> ET.Element:
+    """The curve of a term by itself, with its ends and knots written below."""
+    width, height = LAYOUT.wide + 2 * LAYOUT.aside, LAYOUT.tall + LAYOUT.line + LAYOUT.curve_pad
+    svg = element(
+        "svg",
+        {
+            "class": "tree", "viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}",
+            "height": f"{height:.0f}", "role": "img", "aria-label": curve.told,
+        },
+    )  # fmt: skip
+    whole = LAYOUT.aside, LAYOUT.curve_pad, LAYOUT.wide, LAYOUT.tall - LAYOUT.curve_pad
+    points = list(zip(add_curve(svg, curve, *whole), curve.bends, curve.labels, strict=True))
+    # Ends come first: a knot near one is not written.
+    written: list[float] = []
+    for x, _, label in [points[0], points[-1], *(point for point in points[1:-1] if point[1])]:
+        if all(abs(x - other) >= LAYOUT.values_apart for other in written):
+            place = {"class": "tick", "x": f"{x:.1f}", "y": f"{height - 5:.1f}"}
+            add(svg, "text", place, shortened(label, 12))
+            written.append(x)
+    return svg
 
 
 def _spread(group: ET.Element, box: NodeBox, scores: FloatArray, words: tuple[str, str]) -> None:

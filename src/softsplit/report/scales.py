@@ -16,7 +16,8 @@ from softsplit.reading.equations import Split, number
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import answer_words, described_sides, outline
 from softsplit.reading.summary import BINARY
-from softsplit.report.drawing import threshold_text
+from softsplit.reading.term_curves import term_curves
+from softsplit.report.drawing import tall_curve, threshold_text
 from softsplit.report.elements import add, add_table, shortened
 from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import counted, visible
@@ -68,6 +69,10 @@ def add_questions(parent: ET.Element, model: TreeModel, anchor: str) -> None:
             said = f"{yes} in {100 * split.left_share:.3g} of 100, whatever the row."
             add(part, "p", {}, said.capitalize())
             continue
+        for curve in term_curves(model, split):
+            box = add(part, "figure", {"class": "bent"})
+            add(box, "figcaption", {"class": "quiet"}, f"{curve.told}.")
+            box.append(tall_curve(curve))
         _scales(part, model, split)
         formula = add(part, "details")
         title = "As a formula (with ranks)" if split.ranked else "As a formula"

@@ -1,0 +1,126 @@
+"""Small curves beside terms that bend: pages and pictures draw what the tree adds up."""
+
+from __future__ import annotations
+
+import re
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+from softsplit import SoftTreeClassifier
+from softsplit.reading.outline import outline
+from softsplit.reading.term_curves import term_curves
+from softsplit.report.drawing import tall_curve, tree_svg
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def bent():
+    """A tree of three knots in which "hill" rises and falls, and a straight "slope" matters too."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hill": rng.normal(50, 20, 900), "slope": rng.integers(-2, 3, 900)})
+    X.loc[::9, "hill"] = np.nan
+    y = np.abs(X["hill"].fillna(0) - 50) / 15 + X["slope"] + 0.3 * rng.normal(size=900) > 1
+    return SoftTreeClassifier(depth=1, curves=3, random_state=0, n_starts=2).fit(X, y)
+
+
+def curves_of(tree):
+    questions = [q for q in outline(tree.tree_).questions() if q.split.features]
+    return [(q, curve) for q in questions for curve in term_curves(tree.tree_, q.split)]
+
+
+def test_a_curve_is_what_the_number_adds_to_the_score_of_the_tree(bent):
+    model = bent.tree_
+    ((question, curve),) = curves_of(bent)
+    split = question.split
+    assert curve.name == "hill" and 1 <= curve.bends.sum() <= 3
+    assert [curve.values[0], curve.values[-1]] == [model.summary.low[0], model.summary.high[0]]
+    assert all(split.names[place].find("hill") >= 0 for place in curve.terms)
+    assert "unknown" not in "".join(split.names[place] for place in curve.terms)
+
+    def scores(values):
+        rows = np.zeros((len(values), len(model.feature_names)))
+        rows[:, 0] = values
+        model.coding.fill_hinges(rows)
+        return model.scores(rows)[split.branch]
+
+    # The curve is straight between its points: any value in the training range lies on it.
+    values = np.random.default_rng(1).uniform(curve.values[0], curve.values[-1], 50)
+    values[: len(curve.values)] = curve.values
+    up = split.gate_width * model.steepness * (1 if split.sign == ">" else -1)
+    found = np.interp(values, curve.values, curve.heights)
+    np.testing.assert_allclose(
+        found - found[0], up * (scores(values) - scores(values)[0]), rtol=1e-9, atol=1e-9
+    )
+    assert curve.told.endswith(curve.rises) and " up to " in curve.rises
+
+
+def test_only_terms_that_bend_have_a_curve():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 2))
+    straight = SoftTreeClassifier(random_state=0, n_starts=2).fit(X, X[:, 0] + X[:, 1] > 0)
+    assert straight.coding_.bends and not curves_of(straight)
+    # One hinge alone bends as well: nothing up to its knot.
+    y = np.maximum(X[:, 0], 0) + 0.05 * rng.normal(size=400) > 0.5
+    hinge = SoftTreeClassifier(depth=1, random_state=0, n_starts=2).fit(X, y)
+    for _, curve in curves_of(hinge):
+        assert curve.terms.start < len(hinge.tree_.feature_names)
+        assert curve.heights[0] == curve.heights[1] != curve.heights[2] or len(curve.terms) > 1
+    assert not tree_svg(straight.tree_, None, "a tree").findall(".//g[@class='curve']")
+
+
+def numbers_of(path):
+    return np.array(re.findall(r"-?[\d.]+", path.get("d")), dtype=float).reshape(-1, 2)
+
+
+def test_pages_draw_the_curve_beside_its_terms_and_tell_it(bent):
+    ((_, curve),) = curves_of(bent)
+    drawn = tree_svg(bent.tree_, None, "a tree")
+    tall = tall_curve(curve)
+    for svg in (drawn, tall):
+        (group,) = svg.findall(".//g[@class='curve']")
+        assert group.get("role") == "img"
+        assert group.get("aria-label") == group.find("title").text == curve.told
+        assert len(group.findall("line")) == len(group.findall("circle")) == curve.bends.sum()
+        frame = {key: float(value) for key, value in group.find("rect").items()}
+        places = (numbers_of(group.find("path")) - [frame["x"], frame["y"]]) / [
+            frame["width"], frame["height"],
+        ]  # fmt: skip
+        spans = [np.ptp(curve.values), np.ptp(curve.heights)]
+        expected = (
+            np.column_stack([curve.values - curve.values[0], curve.heights.max() - curve.heights])
+            / spans
+        )
+        np.testing.assert_allclose(places, expected, atol=0.01)
+    (box,) = drawn.findall(".//g[@class='split']/rect")
+    ends = float(box.get("x")) + float(box.get("width"))
+    frame = drawn.find(".//g[@class='curve']/rect")
+    assert float(frame.get("x")) + float(frame.get("width")) < ends
+    written = [text.text for text in tall.findall("text")]
+    assert written[:2] == [curve.labels[0], curve.labels[-1]]
+
+
+def test_pictures_draw_the_curve_beside_its_terms(bent):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from softsplit.plots import TreeDisplay
+    from softsplit.plots.tree import CURVE
+
+    ((_, curve),) = curves_of(bent)
+    display = TreeDisplay.from_estimator(bent)
+    display.figure_.canvas.draw()
+    lines = [line for line in display.ax_.lines if line.get_color() == CURVE]
+    (drawn,) = [line for line in lines if line.get_linestyle() == "-"]
+    (dots,) = [line for line in lines if line.get_linestyle() != "-"]
+    x, y = drawn.get_data()
+    np.testing.assert_allclose((x - x[0]) / np.ptp(x), curve.places[:, 0])
+    np.testing.assert_allclose((y - y.min()) / np.ptp(y), curve.places[:, 1])
+    np.testing.assert_allclose(dots.get_xdata(), x[curve.bends])
+    extent = drawn.get_window_extent()
+    overlaps = [
+        text.get_text() for text in display.ax_.texts if text.get_window_extent().overlaps(extent)
+    ]
+    assert not overlaps
+    pyplot.close(display.figure_)
