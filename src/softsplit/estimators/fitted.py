@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.estimators.stability import Stability
 from softsplit.reading.conformal import checked_confidence, known_scores
+from softsplit.reading.edits import Edit
 from softsplit.reading.explanation import Explanation, explain
 from softsplit.reading.frame import tree_frame
 from softsplit.reading.hard import HardTree
@@ -297,6 +298,26 @@ class FittedTree(TreeHolder, BaseEstimator):
         twin = copy.copy(holder_of(self))
         twin.tree_ = simplified_model(twin.tree_, float(tol), rows)
         return twin
+
+    @property
+    def edits_(self) -> list[Edit]:
+        """What was changed by hand, each with its date and reason."""
+        return list(self.tree_.edits.listed)
+
+    def edit(self, *, date: str | None = None) -> Any:
+        """A copy of the tree, with verbs that change it by hand and chain.
+
+        ``drop_feature``, ``round_weights``, ``set_threshold``, ``set_weight``, ``set_leaf``,
+        ``prune`` and ``rename``; see ``EditedTree``. It is a fitted tree itself. Of a search it is
+        a copy of the chosen tree.
+
+        Parameters
+        ----------
+        date : str, optional
+            Day that is noted with the edits, as "2026-11-18"; today if not given.
+        """
+        check_is_fitted(self, "tree_")
+        return late("softsplit.estimators.edited", "edited")(self, date)
 
     def to_frame(self) -> pd.DataFrame:
         """The tree as a table: one row per question and leaf, in the order of the text.

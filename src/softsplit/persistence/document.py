@@ -2,7 +2,8 @@
 
 A tree is stored in scaled units, as it was trained, so that a loaded tree predicts the same bits.
 Only coefficients that are not zero are written. The section "tree" holds the branches and leaves,
-the optional section "table" the variables that the features were made of.
+the optional section "table" the variables that the features were made of, the optional section
+"edits" what was changed by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
 from softsplit.reading.conformal import HeldOutScores
+from softsplit.reading.edits import Edit, Edits
 from softsplit.reading.model import TreeModel, used_shares
 from softsplit.reading.summary import FEATURE_KINDS, FeatureSummary
 from softsplit.reading.walk import Walk
@@ -121,6 +123,8 @@ def to_document(tree: SoftTreeClassifier) -> dict[str, Any]:
             "scores": [scores.tolist() for scores in model.held_out.scores],
             "rows": model.held_out.rows.tolist(),
         }
+    if model.edits:
+        document["edits"] = _written_edits(model.edits)
     return document
 
 
@@ -137,7 +141,7 @@ def from_document(document: Any) -> Stored:
             f"{VERSION}; install a newer softsplit."
         )
     parts = ("format", "version", "software", "classes", "features", "scaling", "tree", "training")
-    entries(document, "the top level", parts, ("table", "held_out"))
+    entries(document, "the top level", parts, ("table", "held_out", "edits"))
     text(document["software"], "software")
     classes = _read_classes(document["classes"])
     names, summary, importances = _read_features(document["features"])
@@ -157,6 +161,8 @@ def from_document(document: Any) -> Stored:
         named = coding.named
     if "held_out" in document:
         known["held_out"] = _read_held_out(document["held_out"], len(classes))
+    if "edits" in document:
+        known["edits"] = _read_edits(document["edits"], model)
     model = replace(model, **known)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
@@ -409,7 +415,7 @@ def _written_walk(walk: Walk) -> dict[str, Any]:
             }
             for t in range(len(used))
         ],
-        "rows": walk.counts.T.tolist(),
+        "rows": [[None if np.isnan(c) else c for c in row] for row in walk.counts.T.tolist()],
         "classes": walk.classes.tolist(),
     }
 
@@ -439,7 +445,10 @@ def _read_walk(value: Any, n_branches: int, n_features: int, n_classes: int) -> 
     rows = items(found["rows"], f"{where}.rows", n_branches + 1)
     counts = np.array(
         [
-            [real(c, f"{where}.rows", 0.0) for c in items(row, f"{where}.rows", n_classes)]
+            [
+                np.nan if c is None else real(c, f"{where}.rows", 0.0)
+                for c in items(row, f"{where}.rows", n_classes)
+            ]
             for row in rows
         ]
     ).T
@@ -535,6 +544,70 @@ def _read_costs(value: Any, where: str, n_classes: int) -> FloatArray:
             for y, line in enumerate(lines)
         ]
     )
+
+
+# --- the section "edits": what was changed by hand ------------------------------------------------
+
+
+def _written_edits(edits: Edits) -> dict[str, Any]:
+    listed = [
+        {
+            "date": edit.date,
+            "verb": edit.verb,
+            "arguments": {name: _plain(value) for name, value in edit.arguments.items()},
+            "reason": edit.reason,
+        }
+        for edit in edits.listed
+    ]
+    return {
+        "list": listed,
+        "weights": [list(pair) for pair in edits.weights],
+        "thresholds": list(edits.thresholds),
+        "leaves": list(edits.leaves),
+    }
+
+
+def _read_edits(value: Any, model: TreeModel) -> Edits:
+    found = entries(value, "edits", ("list", "weights", "thresholds", "leaves"))
+    n_branches, n_features = model.topology.n_branches, model.parameters.n_features
+    listed = []
+    for i, one in enumerate(items(found["list"], "edits.list")):
+        where = f"edits.list[{i}]"
+        edit = entries(one, where, ("date", "verb", "arguments", "reason"))
+        reason = edit["reason"]
+        if not isinstance(edit["arguments"], dict):
+            raise ModelFileError(f"{where}.arguments of the model file must be an object.")
+        given = {
+            text(name, f"{where}.arguments"): _read_plain(content, f"{where}.arguments")
+            for name, content in edit["arguments"].items()
+        }
+        listed.append(
+            Edit(
+                text(edit["verb"], f"{where}.verb"),
+                given,
+                text(edit["date"], f"{where}.date"),
+                None if reason is None else text(reason, f"{where}.reason"),
+            )
+        )
+
+    def places(name: str, most: int) -> tuple[int, ...]:
+        return tuple(
+            whole(v, f"edits.{name}", 0, most) for v in items(found[name], f"edits.{name}")
+        )
+
+    weights = []
+    for pair in items(found["weights"], "edits.weights"):
+        t, j = items(pair, "edits.weights", 2)
+        weights.append(
+            (
+                whole(t, "edits.weights", 0, n_branches - 1),
+                whole(j, "edits.weights", 0, n_features - 1),
+            )
+        )
+    return Edits(
+        tuple(listed), tuple(weights), places("thresholds", n_branches - 1),
+        places("leaves", n_branches),
+    )  # fmt: skip
 
 
 # --- the section "table": variables of which the features were made ------------------------------

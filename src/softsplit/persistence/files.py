@@ -140,8 +140,11 @@ def _content(path: str | os.PathLike[str], max_bytes: int) -> bytes:
 SKOPS_TYPES: tuple[str, ...] = (
     "softsplit.estimators.classifier.SoftTreeClassifier",
     "softsplit.estimators.classifier_cv.SoftTreeClassifierCV",
+    "softsplit.estimators.edited.EditedTree",
     "softsplit.problem.optimality.KKT",
     "softsplit.reading.conformal.HeldOutScores",
+    "softsplit.reading.edits.Edit",
+    "softsplit.reading.edits.Edits",
     "softsplit.reading.model.TreeModel",
     "softsplit.reading.summary.FeatureSummary",
     "softsplit.reading.walk.Walk",

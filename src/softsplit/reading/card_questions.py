@@ -45,10 +45,10 @@ class Linear:
             return cls(model, -slopes, threshold, 1.0 / model.steepness, True)
         sign = -1.0 if walk.upwards[branch] else 1.0
         coefficients = sign * walk.coefficients[branch]
-        unit = model.splits[0][branch][np.argmax(np.abs(coefficients))]
-        leading = np.flatnonzero(np.abs(coefficients) == 1.0)
-        if len(leading):
-            unit = model.splits[0][branch][leading[0]]
+        sizes = np.abs(coefficients)
+        ones = np.flatnonzero(sizes == 1.0)
+        leading = int(ones[0] if len(ones) else np.argmax(sizes))
+        unit = model.splits[0][branch][leading] / (sizes[leading] or 1.0)
         width = 1.0 / (model.steepness * abs(unit)) if unit else 1.0
         constant = -sign * float(walk.thresholds[branch])
         return cls(model, coefficients, constant, width, bool(walk.ranked[branch]))

@@ -27,6 +27,9 @@ from softsplit.support.arrays import FloatArray
 from softsplit.support.messages import visible
 from softsplit.variables.variable import ORDERED
 
+UNCOUNTED = "rows not counted after an edit"
+"""What is said of the rows in a leaf below a question that was changed by hand."""
+
 LARGEST = 1e308
 """What lies beyond is shown as this: no value reaches it, and rounding leaves it finite."""
 
@@ -217,6 +220,8 @@ def read_split(model: TreeModel, branch: int, written: Callable[[str], str] = vi
     if walk is not None:  # the term whose coefficient is 1 stands first
         used.sort(key=lambda j: walk.coefficients[branch, j] != 1.0)
     unit = float(row[used[0]])
+    if walk is not None and walk.coefficients[branch, used[0]]:  # 1 unless it was edited
+        unit /= float(walk.coefficients[branch, used[0]])
     if model.coding is not None and model.coding.bends:
         used = _by_variable(used, model.coding.homes)
     centre = threshold = _ratio(-offset, unit)
@@ -409,6 +414,8 @@ def arriving_text(model: TreeModel, leaves: Sequence[int]) -> str:
     assert model.walk is not None
     counts = model.walk.counts[:, list(leaves)].sum(axis=1)
     total = float(counts.sum())
+    if np.isnan(total):
+        return UNCOUNTED
     if total == 0:
         return "no training row"
     rows = f"{number(total, None if total == round(total) else 4)} row{'' if total == 1 else 's'}"
@@ -429,7 +436,7 @@ def listed_classes(model: TreeModel, leaf: int) -> tuple[tuple[int, str], ...]:
             return ((predicted, ""),)
         return _listed(shares, predicted)
     counts = model.walk.counts[:, leaf]
-    if not np.any(counts):
+    if not np.any(counts > 0):
         return ((predicted, ""),)
     return _listed(counts / counts.sum(), predicted)
 

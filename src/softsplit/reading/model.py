@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softsplit.reading.conformal import HeldOutScores
+from softsplit.reading.edits import NO_EDITS, Edits
 from softsplit.reading.leaf_shares import (
     consistency_bound,
     consistent_with,
@@ -73,6 +74,8 @@ class TreeModel:
     held_out : HeldOutScores, optional
         What the tree said about rows that it was not trained on; see
         ``softsplit.reading.conformal``.
+    edits : Edits
+        Changes by hand; see ``softsplit.reading.editing``.
     """
 
     parameters: TreeParameters
@@ -91,6 +94,7 @@ class TreeModel:
     target: str | None = None
     walk: Walk | None = None
     held_out: HeldOutScores | None = None
+    edits: Edits = NO_EDITS
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""

@@ -73,12 +73,65 @@ def simplified_model(model: TreeModel, tol: float, X: FloatArray | None = None) 
     if model.walk is not None:
         return _simplified_walk(model, model.walk, tol, X)
     if model.distributions is None:
-        return model.with_parameters(simplified(tree, model.steepness, tol, features, votes))
+        found = _simplified(tree, model.steepness, tol, features, votes)
+        return _edited(model.with_parameters(found.tree), found)
     both = replace(tree, leaf_classes=np.vstack([tree.leaf_classes, model.distributions]))
     votes = np.eye(n_classes, 2 * n_classes)
     found = _simplified(both, model.steepness, tol, features, votes)
     classes, shares = np.split(found.tree.leaf_classes, 2)
-    return model.with_parameters(replace(found.tree, leaf_classes=classes), shares)
+    return _edited(model.with_parameters(replace(found.tree, leaf_classes=classes), shares), found)
+
+
+def _edited(model: TreeModel, found: Pruned) -> TreeModel:
+    """A pruned tree that knows where the numbers that were set by hand are now."""
+    return replace(model, edits=model.edits.moved(found.branches, found.leaves))
+
+
+def pruned_model(
+    model: TreeModel,
+    node: int,
+    *,
+    side: int | None = None,
+    leaf: tuple[FloatArray, int] | None = None,
+) -> TreeModel:
+    """The tree with a branch replaced: by its left (1) or right (2) side, or by a leaf.
+
+    ``leaf`` has class shares and the position of the predicted class. No other question goes.
+    """
+    n_classes, shares = len(model.classes), model.distributions
+    below = model.parameters.leaf_classes
+    below = below if shares is None else np.vstack([below, shares])
+    tree = replace(model.parameters, leaf_classes=below)
+
+    def rebuilt(t: int) -> _Node:
+        found = _unpacked(tree, t)
+        if isinstance(found, _Leaf):
+            return found
+        if t == node and side is not None:
+            return rebuilt(2 * t + side)
+        if t == node:
+            assert leaf is not None
+            made = leaf[0]
+            if shares is not None:
+                made = np.concatenate([np.eye(n_classes)[leaf[1]], made])
+            return _Leaf(made, tuple(tree.topology.leaves_below(t)))
+        left, right = rebuilt(2 * t + 1), rebuilt(2 * t + 2)
+        if not np.any(found.weights) and _same(left, right, 0.0):  # it pads a leaf
+            return _merged(left, right)
+        return replace(found, left=left, right=right)
+
+    found = _packed(rebuilt(0), tree.n_features)
+    classes = found.tree.leaf_classes[:n_classes]
+    kept = None if shares is None else found.tree.leaf_classes[n_classes:]
+    made = _edited(model.with_parameters(replace(found.tree, leaf_classes=classes), kept), found)
+    if model.walk is None:
+        return made
+    walk = _pruned_walk(model.walk, found)
+    if leaf is not None:
+        whole = set(tree.topology.leaves_below(node))
+        own = [n for n, origins in enumerate(found.leaves) if whole & set(origins)]
+        walk.classes[own] = leaf[1]
+    return replace(made, walk=walk)
 
 
 def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | None) -> TreeModel:
@@ -97,7 +150,8 @@ def _simplified_walk(model: TreeModel, walk: Walk, tol: float, X: FloatArray | N
     votes = np.zeros((1, 2 * n_classes))  # classes are compared by ``agrees``
     found = _simplified(both, model.steepness, tol, features, votes, agrees)
     parameters = replace(found.tree, leaf_classes=found.tree.leaf_classes[:n_classes])
-    return replace(model.with_parameters(parameters), walk=_pruned_walk(walk, found))
+    made = replace(model.with_parameters(parameters), walk=_pruned_walk(walk, found))
+    return _edited(made, found)
 
 
 def _pruned_walk(walk: Walk, found: Pruned) -> Walk:

@@ -39,7 +39,9 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
     lines += curve_lines(model, root)
-    return "\n".join([*lines, *probability_lines(model, root), *tree_notes(model)])
+    return "\n".join(
+        [*lines, *probability_lines(model, root), *tree_notes(model), *edit_lines(model)]
+    )
 
 
 def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
@@ -81,6 +83,11 @@ def probability_lines(model: TreeModel, root: OutlineNode) -> list[str]:
         f"    leaf {i}: {leaf_probabilities(model, end)}" for i, end in enumerate(root.ends(), 1)
     ]
     return lines
+
+
+def edit_lines(model: TreeModel) -> list[str]:
+    """What was changed by hand: a heading and a line for each edit; nothing if nothing was."""
+    return ["edits:", *(f"    {line}" for line in model.edits.lines)] if model.edits else []
 
 
 def leaf_probabilities(model: TreeModel, end: OutlineNode) -> str:
@@ -129,6 +136,8 @@ def tree_markdown(
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
     if notes := tree_notes(model):
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
+    if said := edit_lines(model):
+        parts.append("\n".join(["Edits:", "", *(f"- {escape(line)}" for line in said[1:])]))
     return "\n\n".join(parts) + "\n"
 
 

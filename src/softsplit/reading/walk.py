@@ -118,7 +118,7 @@ class Walk:
     ranked : array of bool, shape (n_branches,)
         Whether the question speaks of ranks (scaled units of the quantile scaling).
     counts : array of shape (n_classes, n_leaves)
-        Training rows of each class that arrive, by weight.
+        Training rows of each class that arrive, by weight; NaN where they are not known.
     classes : array of int, shape (n_leaves,)
         Position of the class that is predicted in each leaf.
     """
@@ -524,13 +524,13 @@ def _question(
     point = cut.nearest(sign * (bound + moved))
     low, high = np.quantile(rounded, [0.25, 0.75])
     loose = OPTIONS.loose * max(float(high - low) / 1.35, 1e-3 * float(np.ptp(rounded)))
-    found = sign * _short(point, max(cut.low, point - loose), min(cut.high, point + loose), sign)
+    found = sign * shortest(point, max(cut.low, point - loose), min(cut.high, point + loose))
     step = OPTIONS.centre_step * width
     middle = centre + moved
     return Question(
         coefficients,
         found + 0.0,
-        _short(middle, middle - step, middle + step, 1.0),
+        shortest(middle, middle - step, middle + step),
         significant(width, OPTIONS.width_digits),
     )
 
@@ -540,7 +540,7 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits - 1}e}")
 
 
-def _short(near: float, low: float, high: float, sign: float) -> float:
+def shortest(near: float, low: float, high: float) -> float:
     """The shortest decimal number in [low, high), the closest to ``near`` of that length.
 
     ``low`` itself may be taken: a sum that equals the threshold does not exceed it.

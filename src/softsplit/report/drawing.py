@@ -17,7 +17,14 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from softsplit.reading.equations import Split, number, rank_places, read_split, tree_notes
+from softsplit.reading.equations import (
+    UNCOUNTED,
+    Split,
+    number,
+    rank_places,
+    read_split,
+    tree_notes,
+)
 from softsplit.reading.layout import NodeBox, bands, lay_out
 from softsplit.reading.model import TreeModel
 from softsplit.reading.outline import OutlineNode, answer_words, class_counts, outline
@@ -264,6 +271,8 @@ def _end_lines(model: TreeModel, flow: Flow | None, end: OutlineNode) -> list[st
 def _arriving_lines(model: TreeModel, counts: FloatArray, predicted: int) -> list[str]:
     """How many rows arrive at the end of a walk, and their classes, the predicted one first."""
     total = float(counts.sum())
+    if np.isnan(total):
+        return [UNCOUNTED]
     if total == 0:
         return ["no training row"]
     shares = counts / total

@@ -24,7 +24,7 @@ from softsplit.support.messages import shown, warn_user
 from softsplit.support.row_budgets import ROWS
 from softsplit.variables.contents import distinct, n_rows_of, plain_numbers, table_columns
 from softsplit.variables.curves import Ordered, hinges, knots_of, learn_knots
-from softsplit.variables.dates import PARTS
+from softsplit.variables.dates import PARTS, part_name
 from softsplit.variables.kinds import (
     DROP,
     HINTS,
@@ -215,9 +215,15 @@ class Coding:
     def renamed(self, names: Sequence[str]) -> Coding:
         """Return the coding with other names for the columns of the table."""
         called = tuple(map(str, names))
-        pairs = zip(self.variables, self.places, strict=True)  # numbers all, see ``of_matrices``
-        variables = tuple(replace(v, name=called[place]) for v, place in pairs)
-        return replace(self, names=called, variables=variables)
+        known = dict(zip(self.names, called, strict=True))
+        variables = []
+        for variable, place in zip(self.variables, self.places, strict=True):
+            name, source, since = called[place], "", known.get(variable.since, variable.since)
+            if variable.part:
+                name, source = part_name(variable.part, name, since), name
+            variables.append(replace(variable, name=name, source=source, since=since))
+        left_out = tuple((known.get(name, name), why) for name, why in self.left_out)
+        return replace(self, names=called, variables=tuple(variables), left_out=left_out)
 
     def with_knots(self, knots: Sequence[tuple[float, ...]]) -> Coding:
         """Return the coding with the knots of each variable."""

@@ -1,0 +1,535 @@
+"""Changes of a fitted tree by hand, in the units and with the numbers of its printed text.
+
+Question t reads sum_j c_j v_j > b, v_j the value of a feature (its rank in a question on ranks).
+Its gate is p = F(steepness slope (sum - centre)), so that a change of the printed c_j or b is a
+change of the gate on the same sum:
+
+    scaled weights   a_j = slope c_j span_j p,   a_j = slope c_j p under the quantile scaling
+    threshold        mu  = slope (centre - sum_j c_j low_j),   slope centre
+
+What is printed is what is predicted: the walk compares with c and b, the mixture uses the gate on
+the same sum, and where b moves the centre moves with it. How many training rows arrive in the
+leaves below a question that has changed is not known any more (NaN); ``counted`` or a refit counts
+rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.reading.leaf_shares import consistent_with, decision_gains
+from softsplit.reading.model import TreeModel, used_shares
+from softsplit.reading.outline import OutlineNode, outline
+from softsplit.reading.pruning import pruned_model
+from softsplit.reading.walk import OPTIONS as WALK
+from softsplit.reading.walk import Arriving, rounded_shares, shortest, significant
+from softsplit.support.arrays import FloatArray
+from softsplit.support.messages import shown
+from softsplit.tree.parameters import TreeParameters
+from softsplit.tree.scaling import LinearScaling
+
+SHARE_ERROR = 1e-6
+"""Probabilities of a leaf that are given by hand may miss one by this much; they are divided."""
+
+
+class Gate(NamedTuple):
+    """The sum of a question, and how its gate depends on it.
+
+    Attributes
+    ----------
+    coefficients : array of shape (n_features,)
+        c, as printed.
+    slope : float
+        Change of the score z for a unit of the sum; negative for "<".
+    centre : float
+        Sum at which the gate is half open.
+    """
+
+    coefficients: FloatArray
+    slope: float
+    centre: float
+
+    def width(self, model: TreeModel) -> float:
+        """Width of the gate, as printed."""
+        return 1.0 / (model.steepness * abs(self.slope))
+
+
+def read_gate(model: TreeModel, branch: int) -> Gate:
+    """The gate of a question that looks at features."""
+    coef, intercept = model.splits
+    row = coef[branch]
+    used = [int(j) for j in model.used(branch) if row[j] != 0]
+    if model.walk is not None:
+        coefficients = model.walk.coefficients[branch]
+        used = [j for j in used if coefficients[j] != 0]
+    else:
+        unit = row[used[0]]
+        coefficients = np.zeros(len(row))
+        coefficients[used] = row[used] / unit
+    slope = float(row[used[0]] / coefficients[used[0]])
+    return Gate(coefficients.copy(), slope, float(f"{-intercept[branch] / slope:.12g}"))
+
+
+def with_gate(model: TreeModel, branch: int, gate: Gate) -> TreeParameters:
+    """The parameters of the tree with another gate."""
+    weights, thresholds = model.parameters.weights.copy(), model.parameters.thresholds.copy()
+    c, p = gate.coefficients, model.parameters.n_features
+    used, scaling = np.flatnonzero(c), model.scaling
+    weights[:, branch] = 0.0
+    if isinstance(scaling, LinearScaling):
+        for j in used:
+            if not np.isfinite(scaling.span[j]):
+                raise ValueError(
+                    f"{model.feature_names[j]} had one value in training and can have no weight."
+                )
+        weights[used, branch] = gate.slope * c[used] * scaling.span[used] * p
+        thresholds[branch] = gate.slope * (gate.centre - float(c[used] @ scaling.low[used]))
+    else:
+        weights[used, branch] = gate.slope * c[used] * p
+        thresholds[branch] = gate.slope * gate.centre
+    return replace(model.parameters, weights=weights, thresholds=thresholds)
+
+
+# --- what the printed text numbers and names -----------------------------------------------------
+
+
+def find_question(model: TreeModel, number: Any) -> OutlineNode:
+    """The question with this number in the printed text."""
+    questions = outline(model).questions()
+    asking = [q for q in questions if q.split is not None and q.split.features]
+    if not isinstance(number, int | np.integer) or isinstance(number, bool):
+        raise ValueError(f"question must be the number of a question, got {shown(number)}.")
+    if not 1 <= number <= len(questions) or questions[number - 1] not in asking:
+        told = f"from 1 to {len(questions)}" if questions else "none: the tree is one leaf"
+        raise ValueError(f"there is no question {number}; the numbers of its text are {told}.")
+    return questions[number - 1]
+
+
+def find_leaf(model: TreeModel, number: Any) -> OutlineNode:
+    """The end with this number, counted from the top of the printed text."""
+    ends = outline(model).ends()
+    if not isinstance(number, int | np.integer) or isinstance(number, bool):
+        raise ValueError(f"leaf must be the number of a leaf, got {shown(number)}.")
+    if not 1 <= number <= len(ends):
+        raise ValueError(f"there is no leaf {number}; the tree has leaves 1 to {len(ends)}.")
+    return ends[number - 1]
+
+
+def find_columns(model: TreeModel, feature: Any, *, whole: bool = False) -> list[int]:
+    """The columns of a feature: a term as it is printed, or all of a column of the table.
+
+    A name of both is that of the term, or with ``whole`` that of the column. A number is the
+    position of a column of the table.
+    """
+    names, table = list(model.feature_names), model.table_coding
+    term = isinstance(feature, str) and names.count(feature) == 1
+    if term and not (whole and feature in table.names):
+        return [names.index(feature)]
+    place = None
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool):
+        place = int(feature) if 0 <= feature < len(table.names) else None
+    elif feature in table.names:
+        place = table.names.index(feature)
+    if place is not None:
+        variables = [i for i, at in enumerate(table.places) if at == place]
+        return [int(j) for i in variables for j in table.columns_of(i)]
+    used = ", ".join(names[j] for j in model.selected_features)
+    raise ValueError(f"there is no feature {shown(feature)}; those in use are: {used or 'none'}.")
+
+
+def find_column(model: TreeModel, feature: Any) -> int:
+    """The one column of a feature, as it is printed."""
+    found = find_columns(model, feature)
+    if len(found) > 1:
+        listed = ", ".join(shown(model.feature_names[j]) for j in found)
+        raise ValueError(f"{shown(feature)} has several terms; name one as printed: {listed}.")
+    return found[0]
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ValueError(f"{name} must be a number, got {shown(value)}.")
+    number = float(value)
+    if not abs(number) <= 1e300:
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}.")
+    return number
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+
+def set_threshold(model: TreeModel, question: Any, value: Any) -> TreeModel:
+    """The tree with ``value`` as the threshold of a question; its gate moves by as much."""
+    found, value = find_question(model, question), _number("value", value)
+    assert found.split is not None
+    if found.split.lefts is not None:
+        raise ValueError(
+            f"question {found.number} asks whether {found.split.names[0]!r} holds and has no "
+            "threshold; set_weight, prune and set_leaf change what follows from it."
+        )
+    t, gate, walk = found.node, read_gate(model, found.node), model.walk
+    single = not model.scaling.linear and not (
+        found.split.ranked if walk is None else bool(walk.ranked[t])
+    )
+    at = float(value)
+    if single:  # printed in the units of the data, while the gate is one of ranks
+        at = _rank(model, found.split.features[0], value)
+    if walk is None:
+        return _questioned(model, t, gate._replace(centre=at), None, thresholds=[t])
+    before = float(walk.thresholds[t])
+    before = _rank(model, found.split.features[0], before) if single else before
+    centre = float(f"{gate.centre + at - before:.12g}")
+    return _questioned(model, t, gate._replace(centre=centre), value, thresholds=[t])
+
+
+def set_weight(model: TreeModel, question: Any, feature: Any, value: Any) -> TreeModel:
+    """The tree with ``value`` as the coefficient of a feature in a question; 0 removes the term."""
+    found, value = find_question(model, question), _number("value", value)
+    t, gate, j = found.node, read_gate(model, found.node), find_column(model, feature)
+    c = gate.coefficients.copy()
+    c[j] = value
+    if not np.any(c):
+        raise ValueError(f"question {found.number} has no other term; use prune({found.number}).")
+    return _questioned(_in_ranks(model, t, c), t, gate._replace(coefficients=c), weights=[(t, j)])
+
+
+def round_weights(model: TreeModel, digits: Any, question: Any = None) -> TreeModel:
+    """The tree with coefficients of so many significant digits, in one question or in all.
+
+    Threshold and centre move by what the sum changes at the training means.
+    """
+    if (
+        isinstance(digits, bool)
+        or not isinstance(digits, int | np.integer)
+        or not 1 <= digits <= 15
+    ):
+        raise ValueError(f"digits must be an integer from 1 to 15, got {shown(digits)}.")
+    if question is None:
+        listed = [q for q in outline(model).questions() if q.split and q.split.features]
+    else:
+        listed = [find_question(model, question)]
+    for found in listed:
+        t, gate = found.node, read_gate(model, found.node)
+        c = np.array([significant(value, int(digits)) for value in gate.coefficients])
+        held = [(t, int(j)) for j in np.flatnonzero(c)]
+        model = _levelled(model, t, gate, c, held)
+    return model
+
+
+def drop_feature(model: TreeModel, feature: Any) -> TreeModel:
+    """The tree without a feature, which counts as its training mean.
+
+    A question that has no other term is pruned: to one leaf if its sides are leaves, else to the
+    side that the mean takes.
+    """
+    out = find_columns(model, feature, whole=True)
+    if not set(out) & set(model.selected_features.tolist()):
+        raise ValueError(f"the tree does not use {shown(feature)}.")
+    while True:
+        asking = [q for q in outline(model).questions() if q.split and q.split.features]
+        found = next((q for q in asking if set(q.split.features) & set(out)), None)  # type: ignore[union-attr]
+        if found is None:
+            return model
+        t, gate = found.node, read_gate(model, found.node)
+        c = gate.coefficients.copy()
+        c[out] = 0.0
+        if np.any(c):
+            model = _levelled(model, t, gate, c)
+        elif all(child.split is None for child in found.children):
+            model = prune(model, found.number)
+        else:
+            model = _without_side(model, t, 2 - int(_holds_at_mean(model, t, gate)))
+
+
+def _holds_at_mean(model: TreeModel, t: int, gate: Gate) -> bool:
+    if model.walk is None:
+        return bool(gate.slope * (gate.coefficients @ _means(model, t) - gate.centre) > 0)
+    means = _means(model, t)[None, :]
+    return bool(model.walk.holds(t, means)[0])
+
+
+def _means(model: TreeModel, branch: int) -> FloatArray:
+    """Training means of all features in the units of a question."""
+    scaled = model.summary.scaled_mean
+    ranked = not model.scaling.linear if model.walk is None else model.walk.ranked[branch]
+    if ranked:
+        return scaled
+    return np.array([model.scaling.to_original(j, float(mean)) for j, mean in enumerate(scaled)])
+
+
+def _levelled(
+    model: TreeModel, t: int, gate: Gate, c: FloatArray, held: Sequence[tuple[int, int]] = ()
+) -> TreeModel:
+    """The tree with other coefficients in a question, whose sum keeps its level at the means."""
+    changed = np.flatnonzero(c != gate.coefficients)
+    if not len(changed):
+        return replace(model, edits=model.edits.holding(weights=held))
+    means = _means(model, t)
+    shift = float((c - gate.coefficients)[changed] @ means[changed])
+    step = WALK.centre_step * gate.width(model)
+
+    def short(value: float) -> float:
+        return shortest(value + shift, value + shift - step, value + shift + step)
+
+    moved = Gate(c, gate.slope, short(gate.centre))
+    bound = None if model.walk is None else short(float(model.walk.thresholds[t]))
+    return _questioned(model, t, moved, bound, weights=held)
+
+
+def _rank(model: TreeModel, feature: int, value: float) -> float:
+    row = np.zeros((1, model.parameters.n_features))
+    row[0, feature] = value
+    one = np.arange(model.parameters.n_features) == feature
+    return float(model.scaling.transform(row, one)[0, feature])
+
+
+def _in_ranks(model: TreeModel, t: int, c: FloatArray) -> TreeModel:
+    """The tree with a question in ranks, if it is to have several features under that scaling."""
+    walk = model.walk
+    if walk is None or model.scaling.linear or walk.ranked[t] or np.count_nonzero(c) < 2:
+        return model
+    feature = int(np.flatnonzero(walk.coefficients[t])[0])
+    ranked, thresholds = walk.ranked.copy(), walk.thresholds.copy()
+    ranked[t] = True
+    thresholds[t] = float(f"{_rank(model, feature, float(thresholds[t])):.12g}")
+    return replace(model, walk=replace(walk, ranked=ranked, thresholds=thresholds))
+
+
+def _questioned(
+    model: TreeModel,
+    t: int,
+    gate: Gate,
+    threshold: float | None = None,
+    *,
+    weights: Sequence[tuple[int, int]] = (),
+    thresholds: Sequence[int] = (),
+) -> TreeModel:
+    """The tree with another question at a branch; the rows below it are not counted any more."""
+    parameters, walk = with_gate(model, t, gate), model.walk
+    if walk is not None:
+        coefficients, bounds, counts = (
+            walk.coefficients.copy(), walk.thresholds.copy(), walk.counts.copy()
+        )  # fmt: skip
+        coefficients[t] = gate.coefficients
+        bounds[t] = walk.thresholds[t] if threshold is None else threshold
+        counts[:, list(model.topology.leaves_below(t))] = np.nan
+        walk = replace(walk, coefficients=coefficients, thresholds=bounds, counts=counts)
+    edits = model.edits.holding(weights, thresholds)
+    return changed_model(model, parameters=parameters, walk=walk, edits=edits)
+
+
+def changed_model(model: TreeModel, **changes: Any) -> TreeModel:
+    """The tree with other parts; how training ended, and held-out rows, are not known of it."""
+    made = replace(model, objective=None, n_iter=None, held_out=None, **changes)
+    if made.importances is None:
+        return made
+    return replace(made, importances=used_shares(made.importances, made.parameters.weights))
+
+
+# --- leaves --------------------------------------------------------------------------------------
+
+
+def set_leaf(model: TreeModel, leaf: Any, value: Any) -> TreeModel:
+    """The tree with another class, or other class probabilities, in a leaf.
+
+    Given a class, classes that are more probable there are lowered to it. Given probabilities (by
+    class, or in the order of the classes), the leaf predicts what is best by them.
+    """
+    end = find_leaf(model, leaf)
+    shares = model.leaf_shares[:, end.leaf].copy()
+    if _is_class(model, value):
+        k = model.labels.index(value)
+        shares = _with_class(model, shares, k)
+    else:
+        shares = _probabilities(model, value)
+        k = int(np.argmax(_gains(model).T @ shares))
+    places = list(end.leaves)
+    leaf_classes = model.parameters.leaf_classes.copy()
+    distributions, walk = model.distributions, model.walk
+    if distributions is not None:
+        distributions = distributions.copy()
+        distributions[:, places] = shares[:, None]
+        leaf_classes[:, places] = np.eye(len(shares))[:, [k]]
+    else:
+        leaf_classes[:, places] = shares[:, None]
+    if walk is not None:
+        classes = walk.classes.copy()
+        classes[places] = k
+        walk = replace(walk, classes=classes)
+    return changed_model(
+        model,
+        parameters=replace(model.parameters, leaf_classes=leaf_classes),
+        distributions=distributions,
+        walk=walk,
+        edits=model.edits.holding(leaves=places),
+    )
+
+
+def _is_class(model: TreeModel, value: Any) -> bool:
+    plain = isinstance(value, str | int | float | bool | np.generic)
+    if plain and value not in model.labels:
+        raise ValueError(f"there is no class {shown(value)}; the classes are {model.labels}.")
+    return plain
+
+
+def _gains(model: TreeModel) -> FloatArray:
+    """What predicting a class (column) is worth for a row of a class."""
+    if model.call_costs is None or model.distributions is not None:
+        return np.eye(len(model.classes))
+    return decision_gains(model.call_costs)
+
+
+def _with_class(model: TreeModel, shares: FloatArray, k: int) -> FloatArray:
+    """Probabilities of a leaf by which class k is best."""
+    gains, factors = _gains(model), model.class_factors
+    if int(np.argmax(gains.T @ shares)) == k:
+        return shares
+    made = consistent_with(shares[None, :], np.array([k]), factors)[0]
+    if model.walk is not None:
+        return rounded_shares(made[:, None])[:, 0]
+    if int(np.argmax(gains.T @ made)) != k:
+        raise ValueError(
+            f"under its costs a leaf with these probabilities does not predict {model.labels[k]!r};"
+            " give the probabilities instead of the class."
+        )
+    return made
+
+
+def _probabilities(model: TreeModel, value: Any) -> FloatArray:
+    labels = model.labels
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in labels:
+                raise ValueError(f"there is no class {shown(name)}; the classes are {labels}.")
+        value = [value.get(label, 0.0) for label in labels]
+    given = np.asarray(value, dtype=float)
+    if given.shape != (len(labels),):
+        raise ValueError(f"a leaf needs one probability for each of the {len(labels)} classes.")
+    if not np.all(given >= 0) or not abs(given.sum() - 1) <= SHARE_ERROR:
+        raise ValueError(f"probabilities must be >= 0 and add up to 1, got {given.tolist()}.")
+    return given / given.sum() if given.sum() != 1.0 else given
+
+
+# --- structure -----------------------------------------------------------------------------------
+
+
+def prune(model: TreeModel, question: Any, answer: Any = None) -> TreeModel:
+    """The tree without a question: one leaf in its place, or what follows from one answer to it."""
+    found = find_question(model, question)
+    sides = {"yes": 1, "no": 2, True: 1, False: 2}
+    if answer is not None and (not isinstance(answer, str | bool) or answer not in sides):
+        raise ValueError(f"answer must be 'yes', 'no' or None, got {shown(answer)}.")
+    if answer is not None:
+        return _without_side(model, found.node, sides[answer])
+    leaves = list(model.topology.leaves_below(found.node))
+    rows = np.ones(len(leaves))
+    walk = model.walk
+    if walk is not None:
+        counts = walk.counts[:, leaves]
+        rows = counts.sum(axis=0) if np.nansum(counts) > 0 and np.all(counts >= 0) else rows
+    rows = rows / rows.sum()
+    shares = model.leaf_shares[:, leaves] @ rows
+    if walk is not None:
+        shares = rounded_shares(shares[:, None])[:, 0]
+        known = walk.counts[:, leaves].sum(axis=1)
+        worth = _gains(model).T @ (known if np.nansum(known) > 0 else shares)
+        return changed_model(pruned_model(model, found.node, leaf=(shares, int(np.argmax(worth)))))
+    best = int(np.argmax(_gains(model).T @ shares))
+    if model.distributions is not None:
+        best = int(np.argmax(model.parameters.leaf_classes[:, leaves] @ rows))
+    return changed_model(pruned_model(model, found.node, leaf=(shares, best)))
+
+
+def _without_side(model: TreeModel, t: int, side: int) -> TreeModel:
+    walk = model.walk
+    if walk is not None:  # rows of the other side arrive here too
+        counts = walk.counts.copy()
+        counts[:, list(model.topology.leaves_below(t))] = np.nan
+        model = replace(model, walk=replace(walk, counts=counts))
+    return changed_model(pruned_model(model, t, side=side))
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def rename(
+    model: TreeModel,
+    features: Mapping[str, str] | None = None,
+    classes: Mapping[Any, Any] | None = None,
+) -> TreeModel:
+    """The tree with other names for columns of its table, for classes, or for both."""
+    if not features and not classes:
+        raise ValueError("rename needs features={'old': 'new'}, classes={'old': 'new'} or both.")
+    if features:
+        model = _renamed_columns(model, features)
+    return _renamed_classes(model, classes) if classes else model
+
+
+def _renamed_columns(model: TreeModel, features: Mapping[str, str]) -> TreeModel:
+    names = model.column_names
+    for old, new in features.items():
+        if old not in names:
+            raise ValueError(f"there is no column {shown(old)} to rename.")
+        if not isinstance(new, str) or not new:
+            raise ValueError(f"the new name of {shown(old)} must be a text, got {shown(new)}.")
+    called = [features.get(name, name) for name in names]
+    if len(set(called)) < len(called):
+        twice = next(name for name in called if called.count(name) > 1)
+        raise ValueError(f"two columns would have the name {shown(twice)}.")
+    if model.coding is None:
+        return replace(model, feature_names=tuple(called))
+    coding = replace(model.coding.renamed(called), named=True)
+    return replace(model, coding=coding, feature_names=coding.column_names)
+
+
+def _renamed_classes(model: TreeModel, names: Mapping[Any, Any]) -> TreeModel:
+    for old in names:
+        if old not in model.labels:
+            raise ValueError(f"there is no class {shown(old)}; the classes are {model.labels}.")
+    called = [names.get(label, label) for label in model.labels]
+    if len({type(name) for name in called}) > 1:
+        raise ValueError("all classes must be of one type; rename all of them or use that type.")
+    if len(set(called)) < len(called):
+        raise ValueError("two classes would have the same name.")
+    order = sorted(range(len(called)), key=called.__getitem__)
+    texts = isinstance(called[0], str)
+    kind = object if texts and model.classes.dtype.kind == "O" else None
+    place = np.argsort(order)
+    walk, costs, coding = model.walk, model.call_costs, model.coding
+    if walk is not None:
+        walk = replace(walk, counts=walk.counts[order], classes=place[walk.classes])
+    if coding is not None:
+        known = {str(old): str(new) for old, new in zip(model.labels, called, strict=True)}
+        variables = tuple(
+            replace(v, classes=tuple(known.get(k, k) for k in v.classes)) if v.classes else v
+            for v in coding.variables
+        )
+        coding = replace(coding, variables=variables)
+    leaves = model.parameters.leaf_classes[order]
+    return replace(
+        model,
+        held_out=None,
+        classes=np.array([called[k] for k in order], dtype=kind),
+        parameters=replace(model.parameters, leaf_classes=leaves),
+        distributions=None if model.distributions is None else model.distributions[order],
+        call_costs=None if costs is None else costs[np.ix_(order, order)],
+        walk=walk,
+        coding=coding,
+        feature_names=model.feature_names if coding is None else coding.column_names,
+    )
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def counted(model: TreeModel, X: FloatArray, labels: NDArray[np.int64]) -> TreeModel:
+    """The tree with the rows that arrive in its leaves; X in original units, labels positions."""
+    if model.walk is None:
+        return model
+    rows = Arriving(model.scaled(X).T, labels, np.ones(len(X)))
+    return replace(model, walk=model.walk.counted(rows, model.scaling, None))
