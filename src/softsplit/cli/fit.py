@@ -13,6 +13,7 @@ from softsplit.cli import options
 from softsplit.cli.console import INTERRUPTED, echo, heartbeat, print_json, say
 from softsplit.cli.inputs import (
     class_weights,
+    column_rules,
     cost_matrix,
     grouped,
     minimum_rates,
@@ -65,6 +66,10 @@ def fit(
     max_features: options.MaxFeatures = None,
     max_terms: options.MaxTerms = None,
     max_questions: options.MaxQuestions = None,
+    required: options.Required = None,
+    forbidden_together: options.ForbiddenTogether = None,
+    at_most_one: options.AtMostOne = None,
+    feature_cost: options.FeatureCost = None,
     ridge: options.Ridge = None,
     steepness: options.Steepness = None,
     scale: options.ScaleOption = None,
@@ -120,6 +125,7 @@ def fit(
                 "max_features": max_features,
                 "max_terms": max_terms,
                 "max_questions": max_questions,
+                **column_rules((), required, forbidden_together, at_most_one, feature_cost),
                 "selection": selection.value,
                 "class_weight": "balanced" if class_weight else None,
                 "scoring": metric,
@@ -166,6 +172,7 @@ def fit(
         max_features=max_features,
         max_terms=max_terms,
         max_questions=max_questions,
+        **column_rules(rows.coding.names, required, forbidden_together, at_most_one, feature_cost),
     )
     start = time.perf_counter()
     with option_advice(), heartbeat(quiet):
@@ -277,6 +284,11 @@ def _show(
     elif found.score is not None:
         facts["cross-validated accuracy"] = f"{100 * found.score:.1f} %, of the tree chosen by it"
     facts["features used"] = f"{len(names)} of {rows.coding.n_candidates}"
+    if tree.feature_costs is not None and tree.tree_.walk is None:  # else the text says it
+        from softsplit.reading.case_costs import CaseCosts, arriving_shares
+
+        shares = arriving_shares(tree.tree_, matrix).mean(axis=0)
+        facts["costs"] = CaseCosts.of(tree.tree_).sentence(shares)
     if rows.dropped_rows:
         facts["rows not used"] = f"{rows.dropped_rows:,} without a class"
     for name, value in found.provenance:

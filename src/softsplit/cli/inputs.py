@@ -126,6 +126,38 @@ def grouped(rows: LabelledRows, listed: Sequence[str] | None) -> list[list[str]]
     return groups or None
 
 
+def column_rules(
+    names: Sequence[str],
+    required: Sequence[str] | None,
+    forbidden_together: Sequence[str] | None,
+    at_most_one: Sequence[str] | None,
+    feature_cost: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return --required, --forbidden-together, --at-most-one and --feature-cost as parameters.
+
+    ``names`` are all columns; they may hold commas.
+    """
+    from softsplit.data.learning import split_names
+
+    costs: dict[str, float] = {}
+    for text in feature_cost or ():
+        name, sign, value = text.rpartition("=")
+        if not sign or not name:
+            raise ValueError(
+                f"--feature-cost {shown(text)} must be COLUMN=NUMBER, for instance mri=30."
+            )
+        if name in costs:
+            raise ValueError(f"--feature-cost names {shown(name)} twice; name it once.")
+        costs[name] = _number("--feature-cost", value)
+    return {
+        "required": split_names(required, names) if required else None,
+        "forbidden_together": [split_names([one], names) for one in forbidden_together or ()]
+        or None,
+        "at_most_one": [split_names([one], names) for one in at_most_one or ()] or None,
+        "feature_costs": costs or None,
+    }
+
+
 def load(path: Path) -> SoftTreeClassifier:
     """Load the estimator of a model file."""
     from softsplit.persistence.files import load_model

@@ -56,6 +56,7 @@ ON_THIS_MACHINE = "here"
 
 DATA = "The data"
 TREE = "The tree"
+REQUIREMENTS = "What must hold"
 RUN = "The run"
 
 
@@ -192,6 +193,41 @@ MaxQuestions = Annotated[
         min=1,
         help="The best tree with at most so many questions.",
         rich_help_panel=TREE,
+    ),
+]
+Required = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--required",
+        help="Columns that must be in the tree, separated by commas.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+ForbiddenTogether = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forbidden-together",
+        metavar="A,B",
+        help="Two columns of which one at most may be in the tree; once for each pair.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+AtMostOne = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at-most-one",
+        metavar="A,B,C",
+        help="Columns of which one at most may be in the tree; once for each set.",
+        rich_help_panel=REQUIREMENTS,
+    ),
+]
+FeatureCost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature-cost",
+        metavar="COLUMN=NUMBER",
+        help="What it costs to measure a column, where others cost 1; may be repeated.",
+        rich_help_panel=REQUIREMENTS,
     ),
 ]
 ScaleOption = Annotated[

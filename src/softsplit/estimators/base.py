@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -26,7 +26,10 @@ from softsplit.engines.registry import EngineMaker
 from softsplit.estimators.fitted import FittedTree, know_table
 from softsplit.formulations import formulation_of, is_auto
 from softsplit.formulations import settings as parse
+from softsplit.formulations.feature_rules import PARAMETERS as RULES
+from softsplit.formulations.feature_rules import check_values, make_rules
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.loss import Loss
 from softsplit.solvers import Solver
 from softsplit.support.arrays import FloatArray
@@ -49,7 +52,7 @@ from softsplit.support.inputs import (
 from softsplit.training.preparation import Prepared, Rows, RowsThere, TrainingRows
 from softsplit.training.run import Outcome, Run
 from softsplit.training.wide import WideRows
-from softsplit.variables import CodedRows, Shared, bent_matrix, column_groups, learn
+from softsplit.variables import CodedRows, Coding, Shared, bent_matrix, column_groups, learn
 
 Described = TypeVar("Described", bound=type)
 
@@ -110,6 +113,10 @@ class SoftTreeBase(FittedTree, ClassifierMixin, BaseEstimator):
     max_features: int | None = None
     max_terms: int | None = None
     max_questions: int | None = None
+    required: Any = None
+    forbidden_together: Any = None
+    at_most_one: Any = None
+    feature_costs: Any = None
     curves: str | bool | int = "auto"
     solver: str | Solver = "native"
     n_starts: int = 10
@@ -210,6 +217,18 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     columns = [f"x{j}" for j in range(matrix.shape[1])] if coding is None else coding.names
     if coding is None and names is not None:
         columns = names.tolist()
+    rules = feature_rules(estimator, coding, columns)
+    if rules is not None:
+        if issparse(matrix):
+            raise ValueError(
+                f"{', '.join(RULES)} are for tables that are not wide and sparse; make X dense, or "
+                "leave them out."
+            )
+        own = np.flatnonzero(np.isin(rules.of, rules.required))
+        some = np.asarray(on_host(matrix[:, own]))[weight > 0]
+        ends = np.zeros((2, len(rules.of)))
+        ends[:, own] = some.min(axis=0), some.max(axis=0)
+        check_values(rules, *ends)
     known = target if isinstance(target, str) and target else None
     make: Callable[..., Rows] = Rows if isinstance(matrix, np.ndarray) else RowsThere.of
     return (WideRows if issparse(matrix) else make)(
@@ -224,7 +243,15 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
         groups=column_groups(coding, columns, estimator.groups),
         shared=shared,
         bends=n_knots > 0 and isinstance(matrix, np.ndarray),
+        rules=rules,
     )
+
+
+def feature_rules(
+    estimator: Any, coding: Coding | None, columns: Sequence[str]
+) -> FeatureRules | None:
+    """Return the rules about the ``columns`` of a table that an estimator was given."""
+    return make_rules(coding, columns, **{name: getattr(estimator, name) for name in RULES})
 
 
 def taught_rows(rows: TrainingRows, targets: Any, name: str = "targets") -> Rows:

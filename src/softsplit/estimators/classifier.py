@@ -131,6 +131,19 @@ class SoftTreeClassifier(SoftTreeBase):
         Most columns of X in one question, counted in the same way.
     max_questions : int, optional
         Most questions, which are branches that look at a column.
+    required : sequence, optional
+        Columns of X, by names or positions, that must be in the tree. They have no price in the
+        penalty. See docs/requirements.md, also for the next three.
+    forbidden_together : sequence of pairs, optional
+        Pairs of columns of which one at most may be in the tree.
+    at_most_one : sequence of sequences, optional
+        Sets of columns of which one at most may be in the tree. To forbid a column altogether,
+        leave it out of X or give it the type "drop" (``feature_types``).
+    feature_costs : dict, optional
+        What it costs to measure columns of X, by name or position, as a multiple of the price of an
+        ordinary column: a column of cost c adds c times ``global_strength`` to the objective, and
+        counts as c features in a choice by cross-validation. Columns that are not named cost 1; 0
+        is allowed. ``expected_cost`` tells what a case costs.
     curves : "auto", False or int, default="auto"
         Number of knots at which the effect of a number may bend: beside the column x a split may
         weigh max(x - knot, 0). Knots are rounded quantiles of the training rows;

@@ -182,6 +182,8 @@ class SoftTreeClassifierCV(SoftTreeBase):
         As in ``SoftTreeClassifier``.
     max_features, max_terms, max_questions
         As in ``SoftTreeClassifier``.
+    required, forbidden_together, at_most_one, feature_costs
+        As in ``SoftTreeClassifier``.
     ridges : sequence of float or "auto", default="auto"
         Ridges to choose from with loss "log"; (1, 0.1, 5) for "auto".
     teacher : None, "forest", "boosting", "auto", classifier or array, default=None

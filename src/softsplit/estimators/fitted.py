@@ -16,6 +16,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from softsplit.estimators.stability import Stability
+from softsplit.formulations.feature_rules import by_position
+from softsplit.reading.case_costs import CaseCosts, arriving_shares
 from softsplit.reading.conformal import checked_confidence, known_scores
 from softsplit.reading.edits import Edit
 from softsplit.reading.explanation import Explanation, explain
@@ -255,6 +257,23 @@ class FittedTree(TreeHolder, BaseEstimator):
             return explain(self.tree_, rows.X[0], rows.cells)
         return explain(self.tree_, rows[0].astype(np.float64, copy=False))
 
+    def expected_cost(self, X: Any, *, per_row: bool = False) -> Any:
+        """What it costs on average to answer the questions for a row of X.
+
+        A column is measured when a question on the way of the row needs it, and paid once, at the
+        cost that ``feature_costs`` gives it, or 1. Where ``predict`` is the class of the mixture,
+        it is the mean over the ways, each with its probability.
+
+        Parameters
+        ----------
+        X : rows
+        per_row : bool, default=False
+            Return the cost of each row, (n_samples,), instead of the mean.
+        """
+        rows = checked_rows(self, X)
+        costs = arriving_shares(self.tree_, rows) @ CaseCosts.of(self.tree_).of_leaves
+        return costs if per_row else float(np.mean(costs))
+
     def shapley_values(self, X: Any, background: Any) -> ShapleyValues:
         """Exact Shapley values of the columns of X for the class probabilities.
 
@@ -375,6 +394,8 @@ class FittedTree(TreeHolder, BaseEstimator):
         base = clone(holder_of(self)).set_params(
             n_starts=1, verbose=0, time_limit=None, feature_types=None
         )
+        # Rows that were read may have no names.
+        base.set_params(**by_position(base.get_params(deep=False), self.tree_.column_names))
         trees, said = [], []
         for number in range(count):
             drawn = np.random.default_rng([random_state, number])

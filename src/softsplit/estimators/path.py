@@ -238,7 +238,8 @@ def _numbers_of_features(prepared: Prepared, most: int) -> list[int]:
     if not problem.penalties.counts:
         raise ValueError("by='n_features' needs loss='log' and penalty='count'.")
     known = problem.n_features if problem.groups is None else len(problem.groups.sizes)
-    return [*range(min(most, known, problem.limits.features or known), 0, -1)]
+    least = 1 if problem.rules is None else max(1, len(problem.rules.required))
+    return [*range(max(least, min(most, known, problem.limits.features or known)), least - 1, -1)]
 
 
 class PathTrees(NamedTuple):

@@ -42,6 +42,7 @@ from softsplit.ipopt.second_order import (
     weighted_gram,
 )
 from softsplit.problem.leaves import ClassAssignment, CountedDistributions
+from softsplit.problem.penalties import Penalty
 from softsplit.problem.problem import TrainingProblem
 from softsplit.support.arrays import FloatArray
 from softsplit.tree.parameters import Step, TreeParameters
@@ -184,7 +185,8 @@ class TreeVariables:
         if local.strength > 0:
             total += local.strength * float(np.sum(local.surrogate.value(self._sizes(x))))
         if len(self.caps):
-            total += global_.strength * float(np.sum(global_.surrogate.value(x[self.caps])))
+            each = global_.surrogate.value(x[self.caps])
+            total += global_.strength * float(np.sum(_priced(global_, each)))
         if self.problem.proximal is not None:
             total += self.problem.proximal.value(self.tree(x))
         return total
@@ -197,7 +199,8 @@ class TreeVariables:
             gradient[self.weights] += slopes
             gradient[self.negative] += slopes
         if len(self.caps):
-            gradient[self.caps] += global_.strength * global_.surrogate.slope(x[self.caps])
+            slopes = global_.surrogate.slope(x[self.caps])
+            gradient[self.caps] += global_.strength * _priced(global_, slopes)
         if self.problem.proximal is not None:
             self._add_proximal_gradient(x, gradient)
 
@@ -242,7 +245,8 @@ class TreeVariables:
         local, global_ = self.problem.penalties.local, self.problem.penalties.global_
         parts = [np.zeros(0)]
         if len(self.caps):
-            parts.append(global_.strength * global_.surrogate.curvature(x[self.caps]))
+            curvatures = global_.surrogate.curvature(x[self.caps])
+            parts.append(global_.strength * _priced(global_, curvatures))
         if local.strength > 0:
             curvature = local.strength * local.surrogate.curvature(self._sizes(x)).ravel()
             parts += [curvature, curvature, curvature]
@@ -329,6 +333,11 @@ class TreeVariables:
 
 
 _Block = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]
+
+
+def _priced(penalty: Penalty, values: FloatArray) -> FloatArray:
+    """Values of the global penalty, one for each feature or group, at their prices."""
+    return values if penalty.prices is None else penalty.prices * values
 
 
 def _no_rows() -> _Block:

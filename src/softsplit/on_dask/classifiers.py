@@ -138,9 +138,7 @@ class DaskTree(SoftTreeBase):
         found = collections(X, y, sample_weight)
         with (
             working_client(self.client, run.n_jobs) as client,
-            stored_table(
-                client, found, self.feature_types, self.groups, weighted=sample_weight is not None
-            ) as table,
+            stored_table(client, found, self, weighted=sample_weight is not None) as table,
         ):
             self.local_class.fit(self, table, None)
         return self

@@ -24,12 +24,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from softsplit.engines.samples import Samples
+from softsplit.estimators.base import feature_rules
 from softsplit.formulations import formulation_of, settings
 from softsplit.formulations import settings as parse
+from softsplit.formulations.feature_rules import check_values
 from softsplit.formulations.model_settings import ModelSettings
 from softsplit.on_dask.cluster_parts import DaskParts, Store, own_folder
 from softsplit.on_dask.engine import DaskRows, draw
 from softsplit.on_dask.parts import Moments, Part, Reading, part_below
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.reading.summary import FeatureSummary
 from softsplit.support.arrays import FloatArray
 from softsplit.support.inputs import (
@@ -57,7 +60,7 @@ class DaskTable:
     moments : Moments
     drawn : Samples
         A sample of the rows in original units.
-    classes, names, weighted, coding, target, groups, within, bends
+    classes, names, weighted, coding, target, groups, within, bends, rules
         As of ``Rows``.
     """
 
@@ -71,6 +74,7 @@ class DaskTable:
     groups: NDArray[np.intp] | None = None
     within: None = None
     bends: bool = False
+    rules: FeatureRules | None = None
 
     @classmethod
     def stored(cls, parts: DaskParts, moments: Sequence[Moments], **facts: Any) -> DaskTable:
@@ -404,10 +408,10 @@ def some_rows(part: Sequence[Any], number: int, count: int) -> tuple[Any, NDArra
 
 @contextmanager
 def stored_table(
-    client: Any, found: Collections, feature_types: Any, groups: Any, *, weighted: bool
+    client: Any, found: Collections, estimator: Any, *, weighted: bool
 ) -> Iterator[DaskTable]:
     """The table on the workers of a client; its files are removed in the end."""
-    coding = None
+    coding, feature_types = None, estimator.feature_types
     if feature_types is not None or not found.numbers:
         coding = _learned(client, found, feature_types)
     parts = DaskParts(client, found.stores(coding))
@@ -427,14 +431,19 @@ def stored_table(
         columns = columns if names is None else names
         if coding is not None:
             columns, names = coding.names, coding.column_names
+        rules = feature_rules(estimator, coding, columns)
+        moments = [one.moments for one in facts]
+        all_ = Moments.added(moments)
+        check_values(rules, all_.low, all_.high)
         yield DaskTable.stored(
             parts,
-            [one.moments for one in facts],
+            moments,
             names=None if names is None else np.array(names, dtype=object),
             weighted=weighted,
             coding=coding,
             target=found.target,
-            groups=column_groups(coding, columns, groups),
+            groups=column_groups(coding, columns, estimator.groups),
+            rules=rules,
         )
     finally:
         parts.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.formulations.feature_rules import column_costs
 from softsplit.persistence.reader import ModelFileError, entries, items, real, reals, text, whole
 from softsplit.reading.conformal import HeldOutScores
 from softsplit.reading.edits import Edit, Edits
@@ -77,6 +78,7 @@ PARAMETERS = (
     "max_iter", "tol", "time_limit", "scale", "n_jobs", "random_state", "verbose", "loss",
     "engine", "ridge", "feature_types", "groups", "effort", "device", "decision",
     "max_features", "max_terms", "max_questions", "curves",
+    "required", "forbidden_together", "at_most_one", "feature_costs",
 )  # fmt: skip
 """Of a ``SoftTreeClassifier``, which need not be loaded to read a tree."""
 
@@ -164,6 +166,12 @@ def from_document(document: Any) -> Stored:
     if "edits" in document:
         known["edits"] = _read_edits(document["edits"], model)
     model = replace(model, **known)
+    if parameters.get("feature_costs") is not None:
+        try:
+            costs = column_costs(parameters["feature_costs"], model.column_names)
+        except ValueError as error:
+            raise ModelFileError(f"training.parameters of the model file: {error}") from None
+        model = replace(model, column_costs=costs)
     with np.errstate(over="ignore", invalid="ignore"):
         sound = all(np.all(np.isfinite(part)) for part in model.splits)
     if not sound:

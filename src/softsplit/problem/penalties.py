@@ -24,7 +24,7 @@ Under a global penalty features may be grouped: the columns of one variable, or 
 Then u_g = max of |a_jt| over the features j of group g and the branches t; with singleton groups
 that is max_t |a_jt| of the paper. Formulas for rows of weights, one per feature, hold for groups if
 a row holds all weights of a group: ``rows`` makes such rows, padded with zeros, which change
-neither a maximum nor a prox.
+neither a maximum nor a prox. Groups may have prices, factors on their part of the global penalty.
 """
 
 from __future__ import annotations
@@ -44,10 +44,15 @@ IntArray = NDArray[np.int64]
 
 
 class Groups:
-    """Groups of features; ``of`` (n_features,) is the group of each feature, 0, 1, ...."""
+    """Groups of features; ``of`` (n_features,) is the group of each feature, 0, 1, ....
 
-    def __init__(self, of: NDArray[np.integer]) -> None:
+    ``prices`` (n_groups,), if given, are factors of the groups in the global penalty, which is then
+    strength * sum_g price_g phi(u_g).
+    """
+
+    def __init__(self, of: NDArray[np.integer], prices: FloatArray | None = None) -> None:
         self.of = np.asarray(of, dtype=np.int64)
+        self.prices = prices
 
     @cached_property
     def order(self) -> IntArray:
@@ -246,6 +251,11 @@ class Penalty:
                 "zero to compute with; lower it or sharpness, or raise offset.",
             )
 
+    @property
+    def prices(self) -> FloatArray | None:
+        """Factors of the groups; None if all are one."""
+        return None if self.groups is None else self.groups.prices
+
     def magnitudes(self, weights: FloatArray) -> FloatArray:
         """Return u: shape (n_features, n_branches) if local, else (n_features,) or (n_groups,)."""
         sizes = np.abs(weights)
@@ -262,14 +272,20 @@ class Penalty:
     def value(self, weights: FloatArray) -> float:
         if self.strength == 0:
             return 0.0
+        u, prices = self.magnitudes(weights), self.prices
         if self.surrogate.kind == COUNT:
-            return self.strength * int(np.count_nonzero(self.magnitudes(weights)))
-        return self.strength * float(np.sum(self.surrogate.value(self.magnitudes(weights))))
+            counted = np.count_nonzero(u) if prices is None else prices[u > 0].sum()
+            return self.strength * float(counted)
+        each = self.surrogate.value(u)
+        return self.strength * float(np.sum(each if prices is None else prices * each))
 
     def slope(self, weights: FloatArray) -> FloatArray:
         """Return strength * phi'(u), in the shape of ``magnitudes``."""
         u = self.magnitudes(weights)
-        return self.strength * self.surrogate.slope(u) if self.strength else np.zeros_like(u)
+        if not self.strength:
+            return np.zeros_like(u)
+        each = self.strength * self.surrogate.slope(u)
+        return each if self.prices is None else self.prices * each
 
     def gradient(self, weights: FloatArray) -> FloatArray:
         """Return the gradient; where there is none, the subgradient that is 0 at zeros and that
@@ -351,6 +367,7 @@ class PenaltyPair:
             np.ascontiguousarray(sizes),
             (local.kind, local.first, local.second, step * self.local.strength),
             (global_.kind, global_.first, global_.second, step * self.global_.strength),
+            np.ones(len(sizes)) if self.global_.prices is None else self.global_.prices,
             np.ascontiguousarray(limits),
             rows,
         )
@@ -461,8 +478,10 @@ def _row_value(sizes, best, cap, local, global_, shrunk):  # type: ignore[no-unt
 
 
 @compiled
-def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untyped-def]
+def _prox_rows(sizes, local, both, prices, limits, shrunk):  # type: ignore[no-untyped-def]
     """Exact prox of both penalties on every row of ``sizes`` (n_features, n_branches).
+
+    ``both`` is the global penalty at price 1.
 
     With b = max_t of the result, an entry is 0, or its own local optimum if that lies below b,
     or tied at b, or at its limit below b. Of the entries whose limit is above b the tied ones are
@@ -472,7 +491,7 @@ def _prox_rows(sizes, local, global_, limits, shrunk):  # type: ignore[no-untype
     none = (LINEAR, 0.0, 0.0, 0.0)
     n_branches = sizes.shape[1]
     for j in range(sizes.shape[0]):
-        row = sizes[j]
+        row, global_ = sizes[j], (both[0], both[1], both[2], prices[j] * both[3])
         # The optimum of each entry under the local penalty alone.
         best = np.empty(n_branches)
         for t in range(n_branches):

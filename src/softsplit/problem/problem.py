@@ -39,6 +39,7 @@ from softsplit.engines.compiled import CompiledRows
 from softsplit.engines.outer import IDENTITY
 from softsplit.engines.samples import Samples
 from softsplit.problem.bounds import Bounds
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.leaves import (
     RATE_SLACK,
     CountedDistributions,
@@ -101,6 +102,9 @@ class TrainingProblem:
         Factor of half the squared weights.
     limits : SizeLimits
         The largest size of a tree; a solver that cannot keep to it must not be given any.
+    rules : FeatureRules, optional
+        Variables that must be in the tree, or not together; see ``Solver.keeps_rules``. Their costs
+        are the prices of ``penalties``.
     """
 
     rows: RowEngine
@@ -115,6 +119,7 @@ class TrainingProblem:
     bounds: Bounds = None  # type: ignore[assignment]  # set below
     ridge: float = 0.0
     limits: SizeLimits = NO_LIMITS
+    rules: FeatureRules | None = None
 
     def __post_init__(self) -> None:
         self.loss.leaf_rule.check(self.topology, self.n_classes)
@@ -163,9 +168,23 @@ class TrainingProblem:
         """Return the number of features, or groups, with a coefficient in the mask ``kept``."""
         return float(np.sum(np.any(self.penalties.global_.rows(kept.astype(float)), axis=1)))
 
+    def price(self, kept: NDArray[np.bool_]) -> float:
+        """Return the same with every feature, or group, at its price."""
+        used = np.any(self.penalties.global_.rows(kept.astype(float)), axis=1)
+        prices = self.penalties.global_.prices
+        return float(np.sum(used if prices is None else prices[used]))
+
     def allows(self, parameters: TreeParameters) -> bool:
-        """Whether a tree is within the limits of its size."""
-        return not self.limits or self.limits.allow(tree_size(parameters.weights != 0, self.groups))
+        """Whether a tree is within the limits of its size and keeps the rules."""
+        kept = parameters.weights != 0
+        if self.binding_rules is not None and not self.binding_rules.allow(kept):
+            return False
+        return not self.limits or self.limits.allow(tree_size(kept, self.groups))
+
+    @property
+    def binding_rules(self) -> FeatureRules | None:
+        """The rules about variables, if there are any that a tree can break."""
+        return self.rules if self.rules is not None and self.rules.binding else None
 
     @property
     def groups(self) -> Groups | None:

@@ -99,9 +99,15 @@ def max_strength(
     local, global_ = problem.penalties.local, problem.penalties.global_
     if scope == "global":
         excess = np.maximum(slopes - local.strength * local.surrogate.slope(zero), 0.0)
-        return _ratio(np.max(global_.rows(excess).sum(axis=1)), global_.surrogate.slope(zero)[0])
-    allowance = float(global_.strength * global_.surrogate.slope(zero)[0])
-    most = max(_trim(row, allowance) for row in global_.rows(slopes))
+        pulls = global_.rows(excess).sum(axis=1)
+        if global_.prices is not None:  # what has no price enters at any strength
+            paid = global_.prices > 0
+            pulls = pulls[paid] / global_.prices[paid]
+        return _ratio(np.max(pulls, initial=0.0), global_.surrogate.slope(zero)[0])
+    lines = global_.rows(slopes)
+    prices = np.ones(len(lines)) if global_.prices is None else global_.prices
+    allowances = prices * global_.strength * global_.surrogate.slope(zero)[0]
+    most = max(_trim(row, allowance) for row, allowance in zip(lines, allowances, strict=True))
     return _ratio(most, local.surrogate.slope(zero)[0])
 
 

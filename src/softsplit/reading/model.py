@@ -76,6 +76,9 @@ class TreeModel:
         ``softsplit.reading.conformal``.
     edits : Edits
         Changes by hand; see ``softsplit.reading.editing``.
+    column_costs : array of shape (n_columns,), optional
+        What it costs to measure each column of the table, if something was said about it; see
+        ``softsplit.reading.case_costs``.
     """
 
     parameters: TreeParameters
@@ -95,6 +98,7 @@ class TreeModel:
     walk: Walk | None = None
     held_out: HeldOutScores | None = None
     edits: Edits = NO_EDITS
+    column_costs: FloatArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What was worked out is left out of pickles and copies."""

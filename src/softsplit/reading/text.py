@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import Split, number, percentage, rank_places, tree_notes
 from softsplit.reading.model import TreeModel, tree_of
 from softsplit.reading.outline import OutlineNode, answer_words, outline
@@ -39,9 +40,8 @@ def tree_text(model: TreeModel, max_terms: int | None = None, precision: int | N
         )
         lines.append(f"rank({visible(model.feature_names[j])}): {places}")
     lines += curve_lines(model, root)
-    return "\n".join(
-        [*lines, *probability_lines(model, root), *tree_notes(model), *edit_lines(model)]
-    )
+    notes = [*tree_notes(model), *cost_notes(model), *edit_lines(model)]
+    return "\n".join([*lines, *probability_lines(model, root), *notes])
 
 
 def curve_lines(model: TreeModel, root: OutlineNode) -> list[str]:
@@ -134,7 +134,7 @@ def tree_markdown(
     if said := probability_lines(model, root):
         formula, *places = said
         parts.append("\n".join([escape(formula), "", *(f"- {escape(p.strip())}" for p in places)]))
-    if notes := tree_notes(model):
+    if notes := [*tree_notes(model), *cost_notes(model)]:
         parts.append("\n".join(f"- {escape(note)}" for note in notes))
     if said := edit_lines(model):
         parts.append("\n".join(["Edits:", "", *(f"- {escape(line)}" for line in said[1:])]))

@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.reading.case_costs import cost_notes
 from softsplit.reading.equations import (
     UNCOUNTED,
     Split,
@@ -520,6 +521,7 @@ def tree_outline(model: TreeModel) -> ET.Element:
     for j in ranked:
         places = ", ".join(f"{rank:g} at {value}" for rank, value in rank_places(model, j))
         add(outer, "p", {"class": "quiet"}, f"rank({visible(model.feature_names[j])}): {places}")
-    for line in [*curve_lines(model, root), *probability_lines(model, root), *tree_notes(model)]:
+    said = [*tree_notes(model), *cost_notes(model)]
+    for line in [*curve_lines(model, root), *probability_lines(model, root), *said]:
         add(outer, "p", {"class": "quiet"}, line.strip())
     return outer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -285,6 +286,15 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         "strength": _short(strength),
     }
     written = [f"--{name} {value}" for name, value in given.items() if value is not None]
+    names = tree.tree_.column_names
+    written += [
+        f"--{rule} {shlex.quote(','.join(_named(names, one) for one in members))}"
+        for rule, members in _rules_of(tree)
+    ]
+    written += [
+        f"--feature-cost {shlex.quote(f'{_named(names, column)}={_short(cost)}')}"
+        for column, cost in (tree.feature_costs or {}).items()
+    ]
     if tree.cost_matrix is not None:
         costs = np.asarray(tree.cost_matrix, dtype=float)
         own = np.array([np.delete(line, k)[0] for k, line in enumerate(costs)])
@@ -293,6 +303,17 @@ def fit_options(tree: SoftTreeClassifier) -> str | None:
         pairs = zip(tree.classes_.tolist(), own.tolist(), strict=True)
         written += [f"--cost {shlex.quote(f'{k}={_short(c)}')}" for k, c in pairs if c != 1.0]
     return " ".join([*written, f"--seed {tree.random_state}"])
+
+
+def _rules_of(tree: Any) -> list[tuple[str, Any]]:
+    """Rules about columns by the options of the command, each with the columns it names."""
+    found = [] if tree.required is None else [("required", tree.required)]
+    found += [("forbidden-together", pair) for pair in tree.forbidden_together or ()]
+    return found + [("at-most-one", members) for members in tree.at_most_one or ()]
+
+
+def _named(names: Sequence[str], column: Any) -> str:
+    return column if isinstance(column, str) else str(names[int(column)])
 
 
 def _short(value: float) -> str:

@@ -93,6 +93,8 @@ class FitOptions:
         Columns that are selected together; see ``SoftTreeClassifier``.
     max_features, max_terms, max_questions : int, optional
         Limits of the size of the tree, as in ``SoftTreeClassifier``.
+    required, forbidden_together, at_most_one, feature_costs
+        Rules about columns and their costs, as in ``SoftTreeClassifier``.
     """
 
     depth: int | None = None
@@ -118,6 +120,10 @@ class FitOptions:
     max_features: int | None = None
     max_terms: int | None = None
     max_questions: int | None = None
+    required: Sequence[str] | None = None
+    forbidden_together: Sequence[Sequence[str]] | None = None
+    at_most_one: Sequence[Sequence[str]] | None = None
+    feature_costs: dict[str, float] | None = None
 
     @property
     def classes(self) -> dict[str, Any]:
@@ -146,6 +152,10 @@ class FitOptions:
             "max_features": self.max_features,
             "max_terms": self.max_terms,
             "max_questions": self.max_questions,
+            "required": self.required,
+            "forbidden_together": self.forbidden_together,
+            "at_most_one": self.at_most_one,
+            "feature_costs": self.feature_costs,
             "curves": self.curves,
         }
 

@@ -213,6 +213,9 @@ class Compared:
         yield from ((met, None) for met in self.met if met not in larger)
         homes = np.arange(len(weights)) if groups is None else groups
         sizes = {f: float(np.abs(weights[homes == f]).max()) for f in own.features}
+        if (rules := self.trainer.rows.rules) is not None:
+            required = np.unique(homes[np.isin(rules.of, rules.required)])
+            sizes = {f: size for f, size in sizes.items() if f not in required}
         weightiest = sorted(sizes, key=lambda f: (-sizes[f], f))[: OPTIONS.left_out]
         for feature in weightiest if self.folds else ():
             found = self._without(feature, groups, run)

@@ -318,8 +318,9 @@ class FoldTrainer:
                 score, valued = tested.judged(solution)
                 long = family[0].formulation.choice.long_terms(used, prepared.problem.groups)
                 seen[key] = FoldScore(
-                    solution.parameters, score, n_used, n_nonzero, 0.0, valued, long
-                )
+                    solution.parameters, score, n_used, n_nonzero, 0.0, valued, long,
+                    prepared.problem.price(used),
+                )  # fmt: skip
             scores.append(seen[key])
         each = (time.perf_counter() - began) / max(len(scores), 1)
         return [score._replace(seconds=each) for score in scores]

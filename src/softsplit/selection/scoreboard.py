@@ -9,7 +9,8 @@ at a stated price. The row is chosen that has the lowest
     mean log-loss  +  price x unit x size,      size = features + terms beyond the third
 
 with the unit the log-loss of a tree without features, less with thousands of rows: a feature must
-save ``price`` parts of all that there is to save. The selections are points on this one trade
+save ``price`` parts of all that there is to save, and one of cost c (``feature_costs``) c times
+that. The selections are points on this one trade
 (``PRICES``). It has the form of the training objective, a loss and a strength per feature. A
 tolerance in standard errors is so large for few rows that anything passes, and so small for many
 that nothing does. A term beyond the first three of a question (``ChoiceRules.short``) counts as one
@@ -118,6 +119,7 @@ class FoldScore(NamedTuple):
     seconds: float
     samples: Valued | None = None
     long_terms: float = 0.0
+    price: float = 0.0
 
 
 Key = tuple[Candidate, float]
@@ -222,8 +224,9 @@ class Scoreboard:
         return self._samples(key) is not None
 
     def size(self, key: Key) -> float:
-        """Return the mean number of features, with terms beyond the first three of a question."""
-        return self.mean(key, "n_features") + self.mean(key, "long_terms")
+        """Return the mean number of features, each at its price (``feature_costs``), with terms
+        beyond the first three of a question."""
+        return self.mean(key, "price") + self.mean(key, "long_terms")
 
     def net(self, key: Key, price: float) -> float:
         """Return what rows are chosen by: ``worth`` less the price of the size, if it has one."""
@@ -315,7 +318,7 @@ class Scoreboard:
                 key[1],
             )
         return (
-            np.rint(self.mean(key, "n_features")),
+            np.rint(self.mean(key, "price")),
             depth,
             np.rint(self.mean(key, "n_coefficients") / (2**depth - 1)),
             -round(self.mean(key), 12),

@@ -385,6 +385,11 @@ class Solver(ABC):
         """Return None, or why the solver cannot solve ``problem``: the rest of a sentence."""
         return None
 
+    def keeps_rules(self, problem: TrainingProblem) -> bool:
+        """Whether trees of ``solve`` keep ``problem.rules``; if not, rows are masked for it
+        (ruled.py)."""
+        return False
+
     # --- starts -----------------------------------------------------------------------------------
 
     def start_rule(self, problem: TrainingProblem, number: int) -> str:

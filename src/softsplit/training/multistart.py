@@ -24,7 +24,10 @@ from softsplit.solvers.starts.rules import draw_hops, draw_like, draw_start
 from softsplit.solvers.stopping import GIVEN_UP, EndPoints, Stop
 from softsplit.support.arrays import FloatArray
 from softsplit.support.parallel import in_threads, n_workers, one_blas_thread
+from softsplit.support.row_budgets import ROWS
 from softsplit.training.observer import Observer
+from softsplit.tree.routing import gate_probabilities, node_reach, split_scores
+from softsplit.tree.sparsity import needed_in_leaves
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +45,10 @@ class FrontOptions:
 
     size: int = 5
     """Solutions of different objective from which perturbations start."""
+
+    equal_part: float = 0.1
+    """Trees whose objectives differ by less than this part of the price of a feature are equally
+    good: with costs of features the one is taken whose cases cost least."""
 
 
 OPTIONS = FrontOptions()
@@ -278,6 +285,33 @@ def best_solution(
     )
 
 
+def cheapest_to_ask(
+    problem: TrainingProblem, solutions: Sequence[Solution], best: Solution
+) -> Solution:
+    """Return the tree whose cases cost least to measure among those as good as ``best``.
+
+    As good: the objective is higher by no more than a part of the price of a feature of cost 1
+    (``FrontOptions.equal_part``). So a tree that asks cheap things first, and dear ones of few
+    cases, is preferred. Without costs of features it is ``best``.
+    """
+    rules, strength = problem.rules, problem.penalties.global_.strength
+    if rules is None or rules.costs is None or not strength > 0:
+        return best
+    most = best.objective + OPTIONS.equal_part * strength
+    near = [s for s in solutions if s.status.usable and s.objective <= most]
+    few = problem.rows.sample(ROWS.importances)
+    shares = few.weights / few.weights.sum()
+
+    def cost(solution: Solution) -> float:
+        tree, costs = solution.parameters, rules.costs
+        assert costs is not None
+        gates = gate_probabilities(split_scores(tree, few.features), problem.steepness)
+        leaves = node_reach(*gates)[tree.topology.n_branches :] @ shares
+        return float(leaves @ (costs @ needed_in_leaves(rules.of, len(costs), tree.weights != 0)))
+
+    return min([best, *near], key=lambda one: (round(cost(one), 9), one.objective))
+
+
 def _size(solution: Solution) -> float:
     return float(np.sum(np.abs(solution.parameters.weights)))
 
@@ -297,7 +331,7 @@ def search_around(
     """
     budget = budget or Budget()
     tie = budget.tol * problem.cost_unit
-    best = best_solution(solutions, budget, tie)
+    best = cheapest_to_ask(problem, solutions, best_solution(solutions, budget, tie))
     ends = EndPoints(resolution=tie)
     explorers = solver.n_exploring(problem)
     for number, solution in enumerate(solutions):

@@ -23,7 +23,9 @@ from softsplit.engines.samples import Samples
 from softsplit.engines.sparse import SparseRows
 from softsplit.formulations import formulation_of
 from softsplit.formulations import settings as parse
+from softsplit.formulations.feature_rules import check_room
 from softsplit.formulations.model_settings import ModelSettings
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.leaves import ClassAssignment
 from softsplit.problem.loss import check_loss
 from softsplit.problem.penalties import Groups
@@ -91,7 +93,7 @@ class TrainingRows(Protocol):
 
     @property
     def names(self) -> NDArray[Any] | None:
-        """As of ``Rows``, and so are the next four."""
+        """As of ``Rows``, and so are the next five."""
 
     @property
     def coding(self) -> Coding | None: ...
@@ -104,6 +106,9 @@ class TrainingRows(Protocol):
 
     @property
     def within(self) -> Within | None: ...
+
+    @property
+    def rules(self) -> FeatureRules | None: ...
 
     def placed(self, kind: str, settings: ModelSettings) -> Placed:
         """Return the rows, scaled, behind an engine; class weights may be factors on theirs."""
@@ -138,6 +143,8 @@ class Rows:
         Whether numbers have hinges where they have values enough (``curves``).
     targets : array of shape (n_rows, n_classes), optional
         Class probabilities that a tree is trained on, instead of the labels; rows sum to 1.
+    rules : FeatureRules, optional
+        Variables that must be in the tree, or not together, and what they cost.
     """
 
     X: FloatArray
@@ -153,6 +160,7 @@ class Rows:
     within: Within | None = None
     bends: bool = False
     targets: FloatArray | None = None
+    rules: FeatureRules | None = None
 
     @property
     def y(self) -> NDArray[Any]:
@@ -315,6 +323,8 @@ class Prepared:
         As of ``Rows``.
     class_factors : array of shape (n_classes,), optional
         As of ``Placed``, and so is ``labelled``.
+    rules : FeatureRules, optional
+        As of ``Rows``.
     """
 
     settings: ModelSettings
@@ -327,6 +337,7 @@ class Prepared:
     target: str | None = None
     class_factors: FloatArray | None = None
     labelled: Samples | None = None
+    rules: FeatureRules | None = None
 
     @property
     def named(self) -> bool:
@@ -432,7 +443,10 @@ class Prepared:
         problem, steepness = self.problem, self.problem.steepness
         if formulation_of(self.settings.loss).prunes:
             rounded = self.settings.decision == "walk"
-            found = simplified(found, steepness, ROUNDED_IDLE if rounded else IDLE)
+            smaller = simplified(found, steepness, ROUNDED_IDLE if rounded else IDLE)
+            kept = self.problem.binding_rules
+            if kept is None or kept.allow(smaller.weights != 0):
+                found = smaller
         mass = problem.rows.evaluate(found.splits, found.leaf_classes, IDENTITY, steepness).mass
         found = oriented(found, mass)
         assigned = self.assigned
@@ -460,6 +474,7 @@ class Prepared:
             coding=self.coding,
             target=self.target,
             walk=walk,
+            column_costs=None if self.rules is None else self.rules.costs,
         )
 
     def walk(
@@ -566,18 +581,23 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
     limits = parse.make_limits(
         penalties, settings.max_features, settings.max_terms, settings.max_questions
     )
+    rules = rows.rules
+    if rules is not None:  # a part of the rows may have one value where all have several
+        rules = rules.varying(placed.summary.low < placed.summary.high)
+        check_room(rules, limits, topology, groups)
     rates = parse.make_rates(settings.min_class_rate, rows.classes)
     units = formulation.units(settings, kind, engine.n_features, row_unit)
     problem = TrainingProblem(
         rows=engine,
         topology=topology,
         loss=loss,
-        penalties=penalties.of_groups(None if groups is None else Groups(groups)),
+        penalties=penalties.of_groups(_priced_groups(groups, rules, engine.n_features)),
         minimum_rates=rates,
         steepness=units.steepness,
         bounds=formulation.bounds(engine.n_features, topology.n_branches),
         ridge=units.ridge,
         limits=limits,
+        rules=rules,
     )
     return Prepared(
         settings,
@@ -590,4 +610,15 @@ def prepare(settings: ModelSettings, rows: TrainingRows, known: Placed | None = 
         rows.target,
         placed.class_factors,
         placed.labelled,
+        rules,
     )
+
+
+def _priced_groups(
+    groups: NDArray[np.intp] | None, rules: FeatureRules | None, n_features: int
+) -> Groups | None:
+    """Return the groups of features with their prices; None if there are neither."""
+    prices = None if rules is None else rules.prices(groups)
+    if prices is None:
+        return None if groups is None else Groups(groups)
+    return Groups(np.arange(n_features) if groups is None else groups, prices)

@@ -18,6 +18,7 @@ from softsplit.formulations import formulation_of, settings
 from softsplit.problem.problem import TrainingProblem
 from softsplit.solvers.base import Budget, Solution, Solver, Status, refuse_unsupported
 from softsplit.solvers.elimination.working_set import widened
+from softsplit.solvers.ruled import with_rules
 from softsplit.support.arguments import MOST_RUNS, drawn_seed, positive_integer, positive_number
 from softsplit.support.arrays import FloatArray
 from softsplit.training.multistart import NoFeasibleTreeError, multistart, search_around
@@ -63,12 +64,14 @@ class Run:
         )
 
     def adapted(self, prepared: Prepared, check: CheckRows) -> Run:
-        """Return the run with rows that the user gave to the solver scaled and coded."""
+        """Return the run with rows that the user gave to the solver scaled and coded, and with a
+        solver that keeps the rules about features."""
 
         def scaled(X: Any) -> FloatArray:
             return scaled_rows(prepared.scaling, check(X))
 
-        return replace(self, solver=self.solver.adapted(scaled, prepared.classes))
+        solver = self.solver.adapted(scaled, prepared.classes)
+        return replace(self, solver=with_rules(solver, prepared.problem))
 
     def ready(self) -> Run:
         """Compile the code of the solver and return the run with its clock set back.

@@ -54,6 +54,7 @@ class Sparse(NamedTuple):
     high: FloatArray  # the same
     begins: NDArray[np.int64]  # (n_rows + 1,): where each row begins in places
     places: NDArray[np.int64]  # (n_features * n_branches,)
+    prices: FloatArray  # (n_features,): factors in the global penalty, the same in a row
 
 
 @compiled_uncounted
@@ -64,6 +65,12 @@ def _local_terms(sparse, u):  # type: ignore[no-untyped-def]
 @compiled_uncounted
 def _global_terms(sparse, u):  # type: ignore[no-untyped-def]
     return surrogate_terms(sparse.global_kind, sparse.global_first, sparse.global_second, u)
+
+
+@compiled_uncounted
+def _global_price(sparse, row, width):  # type: ignore[no-untyped-def]
+    """Global strength of a row, with its price; ``width`` is that of theta."""
+    return sparse.global_strength * sparse.prices[sparse.places[sparse.begins[row]] % width]
 
 
 @compiled_uncounted
@@ -78,7 +85,7 @@ def penalty_value(theta, sparse, floor):  # type: ignore[no-untyped-def]
             if sparse.local_strength > 0.0:
                 total += sparse.local_strength * _local_terms(sparse, u)[0]
         if sparse.global_strength > 0.0:
-            total += sparse.global_strength * _global_terms(sparse, top)[0]
+            total += _global_price(sparse, row, theta.shape[1]) * _global_terms(sparse, top)[0]
     return total
 
 
@@ -164,7 +171,7 @@ def _global_row(weights, sparse, free, floor, row, width, slopes, states, scratc
         top = max(top, abs(weights[sparse.places[e]]))
     if top > 0.0 and top <= floor:
         return  # the maximum is paid for by fixed branches
-    steep = sparse.global_strength * _global_terms(sparse, top)[1]
+    steep = _global_price(sparse, row, width) * _global_terms(sparse, top)[1]
     if top == 0.0:
         _zero_row(free, sparse, row, steep, width, slopes, states, scratch)
         return
@@ -267,7 +274,8 @@ def curvature(theta, sparse, state, t, j, tied):  # type: ignore[no-untyped-def]
     if sparse.local_strength > 0.0 and u > 0.0:
         total += sparse.local_strength * _local_terms(sparse, u)[2]
     if state[t, j] == TIED and u > 0.0:
-        total += sparse.global_strength * _global_terms(sparse, u)[2] / tied[t, j]
+        strength = sparse.global_strength * sparse.prices[j]
+        total += strength * _global_terms(sparse, u)[2] / tied[t, j]
     return total
 
 

@@ -323,7 +323,7 @@ def _at_strength(sparse, strength):  # type: ignore[no-untyped-def]
         sparse.local_kind, sparse.local_first, sparse.local_second,
         strength * sparse.local_strength, sparse.global_kind, sparse.global_first,
         sparse.global_second, strength * sparse.global_strength, sparse.low, sparse.high,
-        sparse.begins, sparse.places,
+        sparse.begins, sparse.places, sparse.prices,
     )  # fmt: skip
 
 

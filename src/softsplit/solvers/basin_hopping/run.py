@@ -193,6 +193,9 @@ class DescentRun:
         self._reference = state_reference(self.state)
         groups = problem.groups or of_single_features(problem.n_features)
         self._rows_of_weights = groups.places(len(free))
+        self._prices = np.ones(problem.n_features)
+        if groups.prices is not None:
+            self._prices = groups.prices[groups.of]
         bounds = problem.bounds
         if self._branches is not None:
             bounds = bounds.restrict(branches=self._branches)
@@ -393,7 +396,7 @@ class DescentRun:
             self._penalties[fraction] = Sparse(
                 one.kind, one.first, one.second, float(fraction * local.strength),
                 two.kind, two.first, two.second, float(fraction * global_.strength),
-                *self._bounds, *self._rows_of_weights,
+                *self._bounds, *self._rows_of_weights, self._prices,
             )  # fmt: skip
         return self._penalties[fraction]
 

@@ -117,18 +117,19 @@ Routed = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, Float
 
 def deletion_costs(
     x: FloatArray, rows: StandardisedRows, shape: tuple[int, int], support: NDArray[np.bool_],
-    ridge: float, n_exact: int, known: Routed | None = None,
+    ridge: float, n_exact: int, known: Routed | None = None, prices: FloatArray | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:  # fmt: skip
     """Return branch (or FEATURE), column, cost and size saved for every coefficient and feature.
 
     The size of a tree is the number of its coefficients plus FEATURE_SIZE for each of its
-    features; a feature of one coefficient is removed with it. ``known`` is the result of
-    ``routed``, if the caller has it.
+    features, times its price if ``prices`` (n_columns,) are given; a feature of one coefficient is
+    removed with it. ``known`` is the result of ``routed``, if the caller has it.
     """
     n_branches, n_columns = support.shape
     scores, gates, gains, root, leaves, _ = known or routed(x, rows, shape)
     splits = x[: n_branches * (n_columns + 1)].reshape(n_branches, n_columns + 1)
-    branches, columns, costs, saved = _estimates(splits, rows, support, gates, gains, root)
+    sizes = FEATURE_SIZE * (np.ones(n_columns) if prices is None else prices)
+    branches, columns, costs, saved = _estimates(splits, rows, support, gates, gains, root, sizes)
     order = np.argsort(costs / saved, kind="stable")
     costs[order[n_exact:]] = np.inf
     _exact_costs(
@@ -215,19 +216,19 @@ def _log_ratios(root, weights, powers, bits, scratch):  # type: ignore[no-untype
 
 def _estimates(
     splits: FloatArray, rows: StandardisedRows, support: NDArray[np.bool_], gates: FloatArray,
-    gains: FloatArray, root: FloatArray,
+    gains: FloatArray, root: FloatArray, sizes: FloatArray,
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray, FloatArray]:  # fmt: skip
-    """As ``deletion_costs``, with quadratic estimates of all costs."""
+    """As ``deletion_costs``, with quadratic estimates of all costs and ``sizes`` of features."""
     estimates = support * quadratic_costs(splits, rows, gates, gains, root)
     counts, (branches, columns) = support.sum(axis=0), np.nonzero(support)
     several = np.flatnonzero(counts > 1)
-    saved = np.where(counts == 1, 1.0 + FEATURE_SIZE, 1.0)[columns]
+    saved = np.where(counts == 1, 1.0 + sizes, 1.0)[columns]
     costs, whole = estimates[branches, columns], estimates.sum(axis=0)[several]
     return (
         np.concatenate([branches, np.full(len(several), FEATURE)]),
         np.concatenate([columns, several]),
         np.concatenate([costs, whole]),
-        np.concatenate([saved, counts[several] + FEATURE_SIZE]),
+        np.concatenate([saved, counts[several] + sizes[several]]),
     )
 
 

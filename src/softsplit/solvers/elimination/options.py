@@ -231,6 +231,20 @@ class SplicingOptions:
 
 
 @dataclass(frozen=True)
+class RuleOptions:
+    """Trees that keep rules about variables.
+
+    Attributes
+    ----------
+    keepers : int
+        Members of sets of which one may stay that are kept in turn, beside the choice by deletion
+        costs; each costs an elimination of its own.
+    """
+
+    keepers: int = 3
+
+
+@dataclass(frozen=True)
 class FinalOptions:
     """The last descents of the trees that were taken from a path.
 
@@ -452,6 +466,7 @@ class EliminationOptions:
     screening: ScreeningOptions = field(default_factory=ScreeningOptions)
     path: PathOptions = field(default_factory=PathOptions)
     splicing: SplicingOptions = field(default_factory=SplicingOptions)
+    rules: RuleOptions = field(default_factory=RuleOptions)
     final: FinalOptions = field(default_factory=FinalOptions)
     fisher: FisherOptions = field(default_factory=FisherOptions)
     newton: NewtonOptions = field(default_factory=NewtonOptions)

@@ -13,7 +13,9 @@ the one with the least
 
 which is the objective under the "count" penalty. So one path serves all strengths: as they grow the
 best size falls, and the constant tree, the last of the path, wins in the end. Features of a group
-(the columns of one variable of a table) count as one, and may be removed together.
+(the columns of one variable of a table) count as one, and may be removed together. Where features
+have prices, each counts by its price in the objective and in the size that a step saves. The last
+weight of a required variable is never removed (rules.py): the path then ends with these variables.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.deletion_costs import (
     FEATURE,
@@ -54,9 +58,9 @@ class EliminationPoint:
     value: float
 
     @cached_property
-    def counts(self) -> tuple[int, int]:
-        """Coefficients and features."""
-        return self.tree.n_coefficients, self.tree.n_features
+    def counts(self) -> tuple[int, float]:
+        """Coefficients and features, these at their prices."""
+        return self.tree.n_coefficients, self.tree.price
 
     @cached_property
     def squares(self) -> float:
@@ -102,13 +106,17 @@ class EliminationPath:
     Attributes
     ----------
     found : list of EliminationPoint
-        The points so far; the constant tree comes last, once the path is at its end.
+        The points so far; the constant tree comes last, once the path is at its end. Where
+        variables are required there is no constant tree.
     """
 
     def __init__(self, descents: RowDescents, tree: SupportTree, shares: FloatArray) -> None:
         self.found: list[EliminationPoint] = []
         value = constant_value(descents.rows, shares, len(tree.splits))
-        self._constant = EliminationPoint(tree.constant(shares), value)
+        self._constant: EliminationPoint | None = EliminationPoint(tree.constant(shares), value)
+        rules = descents.problem.rules
+        if rules is not None and rules.required:
+            self._constant = None
         self._rest = _eliminate(descents, tree)
         self._ended = False
 
@@ -125,14 +133,15 @@ class EliminationPath:
         below that, the path ends.
         """
         values = list(map(criterion, self.found))
-        least = min([*values, criterion(self._constant)])
+        last = [] if self._constant is None else [self._constant]
+        least = min([*values, *map(criterion, last)], default=np.inf)
         while not self._ended and not (self.found and bound(self.found[-1]) > least):
             self._next()
             values += map(criterion, self.found[len(values) :])
             least = min([least, *values[-1:]])
         points = self._known()
         if not self._ended:
-            points, values = [*points, self._constant], [*values, criterion(self._constant)]
+            points, values = [*points, *last], [*values, *map(criterion, last)]
         return [points[n] for n in sorted(range(len(points)), key=values.__getitem__)]
 
     def _next(self) -> None:
@@ -140,8 +149,10 @@ class EliminationPath:
         self._ended = True
         with suppress(OutOfBudget):
             point = next(self._rest, None)
-            self.found.append(self._constant if point is None else point)
             self._ended = point is None
+            point = self._constant if point is None else point
+            if point is not None:
+                self.found.append(point)
 
     def _known(self) -> list[EliminationPoint]:
         if not self.found:
@@ -149,12 +160,32 @@ class EliminationPath:
         return self.found
 
 
+class JoinedPaths:
+    """The points of several paths, as those of one; the best of all is taken."""
+
+    def __init__(self, paths: Sequence[EliminationPath]) -> None:
+        self.paths = paths
+
+    @property
+    def found(self) -> list[EliminationPoint]:
+        return [point for path in self.paths for point in path.found]
+
+    def all(self) -> list[EliminationPoint]:
+        """As of ``EliminationPath``."""
+        return [point for path in self.paths for point in path.all()]
+
+    def up_to(self, criterion: Criterion, bound: Criterion) -> list[EliminationPoint]:
+        """As of ``EliminationPath``."""
+        points = [point for path in self.paths for point in path.up_to(criterion, bound)]
+        return sorted(points, key=criterion)
+
+
 def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[EliminationPoint]:
     """Yield the points of the path, but for the constant tree."""
-    options = descents.options.path
+    options, rules = descents.options.path, descents.problem.binding_rules
     ridge = Shrinkage(options.ridge * descents.unit)
     tree = replace(tree, groups=descents.problem.groups)
-    tree = without_negligible(tree, options.negligible)
+    tree = without_negligible(tree, options.negligible, rules)
     while tree.n_coefficients:
         tree = saturate_idle(descents, tree).compact()
         if not tree.n_coefficients:
@@ -166,7 +197,7 @@ def _eliminate(descents: RowDescents, tree: SupportTree) -> Iterator[Elimination
         yield EliminationPoint(tree, value)
         if tree.size <= 1.0 + FEATURE_SIZE:  # one coefficient
             return
-        smaller = pruned(tree, rows, ridge.ridge, options)
+        smaller = pruned(tree, rows, ridge.ridge, options, rules)
         if smaller is tree:
             return
         tree = smaller
@@ -178,10 +209,16 @@ def constant_value(rows: StandardisedRows, shares: FloatArray, n_branches: int) 
     return -float((totals + (n_branches + 1) * rows.pseudo) @ np.log(shares))
 
 
-def without_negligible(tree: SupportTree, negligible: float) -> SupportTree:
-    """Return ``tree`` without weights up to ``negligible``; at least one stays."""
+def without_negligible(
+    tree: SupportTree, negligible: float, rules: FeatureRules | None = None
+) -> SupportTree:
+    """Return ``tree`` without weights up to ``negligible``; at least one stays, and so do all of
+    required variables."""
     sizes = np.abs(tree.splits[:, :-1]) * tree.support
-    return tree.with_support(sizes > min(negligible, 0.999 * float(sizes.max(initial=0.0))))
+    kept = sizes > min(negligible, 0.999 * float(sizes.max(initial=0.0)))
+    if rules is not None:
+        kept |= tree.support & np.isin(rules.of[tree.columns], rules.required)
+    return tree.with_support(kept)
 
 
 def saturate_idle(descents: RowDescents, tree: SupportTree) -> SupportTree:
@@ -193,17 +230,52 @@ def saturate_idle(descents: RowDescents, tree: SupportTree) -> SupportTree:
         if tree.support[under].any():
             costs = saturation_costs(tree.vector, descents.on(tree), tree.shape)[branch]
             goes_left = bool(costs[0] <= costs[1])
-        tree = tree.saturate(branch, bool(goes_left))
+        smaller = tree.saturate(branch, bool(goes_left))
+        if not keeps_required(smaller, descents.problem.binding_rules):
+            smaller = tree.saturate(branch, not goes_left)
+        tree = smaller
     return tree
 
 
+def keeps_required(tree: SupportTree, rules: FeatureRules | None) -> bool:
+    """Whether all required variables can stay when branches without coefficients are replaced.
+
+    Such a branch is replaced by one of its children, and the other is removed with all below it: a
+    variable must be on a side that stays.
+    """
+    if rules is None or not rules.required:
+        return True
+    homes = rules.of[tree.columns]
+    held = [
+        reduce(or_, (1 << k for k, v in enumerate(rules.required) if np.any(kept[homes == v])), 0)
+        for kept in tree.support
+    ]
+    idle = ~tree.saturated & ~tree.support.any(axis=1)
+
+    def below(node: int) -> set[int]:
+        """The sets of required variables, as bits, that may stay under a node."""
+        if node >= len(held):
+            return {0}
+        left, right = below(2 * node + 1), below(2 * node + 2)
+        if idle[node]:
+            return left | right
+        return {held[node] | one | other for one in left for other in right}
+
+    return (1 << len(rules.required)) - 1 in below(0)
+
+
 def pruned(
-    tree: SupportTree, rows: StandardisedRows, ridge: float, options: PathOptions = DEFAULTS.path
+    tree: SupportTree,
+    rows: StandardisedRows,
+    ridge: float,
+    options: PathOptions = DEFAULTS.path,
+    rules: FeatureRules | None = None,
 ) -> SupportTree:
     """Return ``tree`` after the cheapest pruning steps, which remove a part of its size.
 
     A branch is removed first or not at all: costs are those of single steps, and after others it
-    may be a different branch altogether.
+    may be a different branch altogether. Steps by which a variable would be lost that ``rules``
+    require are left out. How much is removed in a round does not depend on prices.
     """
     share = options.large_share if tree.size > options.large else options.share
     wanted, gone = max(1.0, share * tree.size), 0.0
@@ -213,9 +285,10 @@ def pruned(
         left = int(in_group.sum())
         if step.column < 0:
             saved = step.saved
-            if gone or step.fewer == left:
+            smaller = tree.saturate(step.branch, step.goes_left)
+            if gone or step.fewer == left or not keeps_required(smaller, rules):
                 continue
-            tree = tree.saturate(step.branch, step.goes_left)
+            tree = smaller
             support, in_group = tree.support.copy(), _by_group(tree, tree.support.sum(axis=0))
         else:
             branches = slice(None) if step.branch < 0 else step.branch
@@ -231,7 +304,11 @@ def pruned(
                 break  # groups are large: the next round's first step costs less than what is left
             if fewer in (0, left):
                 continue
+            before = support[branches, columns].copy()
             support[branches, columns] = False
+            if rules is not None and not keeps_required(tree.with_support(support), rules):
+                support[branches, columns] = before
+                continue
             in_group[group] -= fewer
         gone += saved
         if gone >= wanted:
@@ -250,10 +327,11 @@ def pruning_steps(
     joint = _joint_groups(tree)
     # The estimate takes each feature for its own group: more exact costs where groups are.
     more = int(tree.support[:, np.isin(tree.group_of, joint)].sum()) if len(joint) else 0
-    known = routed(vector, rows, shape)
+    known, prices = routed(vector, rows, shape), tree.group_prices
     branches, columns, costs, saved = deletion_costs(
-        vector, rows, shape, np.ascontiguousarray(tree.support), ridge, n_exact + 2 * more, known
-    )
+        vector, rows, shape, np.ascontiguousarray(tree.support), ridge, n_exact + 2 * more, known,
+        None if prices is None else prices[tree.group_of],
+    )  # fmt: skip
     if len(joint):
         saved = _saved_in_groups(tree, branches, columns)
     exact = np.isfinite(costs)
@@ -279,13 +357,17 @@ def _branch_steps(tree: SupportTree, costs: FloatArray) -> list[PruningStep]:
     if tree.groups is not None:
         members = np.eye(tree.group_of.max(initial=-1) + 1)[tree.group_of]
         removed, totals = removed @ members, totals @ members
-    fewer = removed.sum(axis=1)
-    saved = fewer + FEATURE_SIZE * np.count_nonzero((removed > 0) & (removed == totals), axis=1)
+    fewer, whole = removed.sum(axis=1), (removed > 0) & (removed == totals)
+    saved = fewer + FEATURE_SIZE * np.count_nonzero(whole, axis=1)
+    priced = saved
+    if tree.group_prices is not None:
+        priced = fewer + FEATURE_SIZE * (whole @ tree.group_prices)
     sides = [(t, goes_left) for t in range(len(support)) for goes_left in (True, False)]
-    numbers = zip(costs.ravel().tolist(), fewer.tolist(), saved.tolist(), strict=True)
+    found = (costs.ravel(), fewer, saved, priced)
+    numbers = zip(*(values.tolist() for values in found), strict=True)
     return [
-        PruningStep(cost / size, t, goes_left=goes_left, fewer=int(count), saved=size)
-        for (t, goes_left), (cost, count, size) in zip(sides, numbers, strict=True)
+        PruningStep(cost / worth, t, goes_left=goes_left, fewer=int(count), saved=size)
+        for (t, goes_left), (cost, count, size, worth) in zip(sides, numbers, strict=True)
         if not tree.saturated[t] and size > 0
     ]
 
@@ -310,11 +392,13 @@ def _joint_groups(tree: SupportTree) -> NDArray[np.intp]:
 def _saved_in_groups(
     tree: SupportTree, branches: NDArray[np.intp], columns: NDArray[np.intp]
 ) -> FloatArray:
-    """Size saved by removing each coefficient, or all of a column."""
+    """Size, with prices, saved by removing each coefficient, or all of a column."""
     in_column = tree.support.sum(axis=0)
     in_group = _by_group(tree, in_column)[tree.group_of]
     fewer = np.where(branches == FEATURE, in_column[columns], 1)
-    return fewer + FEATURE_SIZE * (fewer == in_group[columns])
+    sizes = FEATURE_SIZE * (fewer == in_group[columns])
+    prices = tree.group_prices
+    return fewer + (sizes if prices is None else prices[tree.group_of[columns]] * sizes)
 
 
 def _whole_group(
@@ -329,4 +413,5 @@ def _whole_group(
     )
     cost = float(rows.weights @ np.log(before / after))
     cost -= 0.5 * ridge * float(np.sum(tree.splits[:, :-1][:, out] ** 2))
-    return PruningStep(cost / (fewer + FEATURE_SIZE), GROUP, group)
+    size = FEATURE_SIZE if tree.group_prices is None else FEATURE_SIZE * tree.group_prices[group]
+    return PruningStep(cost / (fewer + size), GROUP, group)

@@ -365,6 +365,7 @@ class Penalised:
             lines[group_of[order]] = order
             places = lines, largest[lines]
             curvatures = global_.strength * global_.surrogate.curvature(sizes[places])
+            curvatures = curvatures if global_.prices is None else global_.prices * curvatures
             np.add.at(found, owners[places], curvatures)
         return found[:-1]
 

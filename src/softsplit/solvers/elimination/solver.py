@@ -27,9 +27,15 @@ from softsplit.solvers.base import Budget, OutOfBudget, Path, Solution, Solver, 
 from softsplit.solvers.elimination.descents import EngineDescents, RowDescents, class_shares
 from softsplit.solvers.elimination.objective import Shrinkage
 from softsplit.solvers.elimination.options import DEFAULTS, EliminationOptions
-from softsplit.solvers.elimination.path import Criterion, EliminationPath, EliminationPoint
+from softsplit.solvers.elimination.path import (
+    Criterion,
+    EliminationPath,
+    EliminationPoint,
+    JoinedPaths,
+)
 from softsplit.solvers.elimination.penalised import Penalised, with_rates
 from softsplit.solvers.elimination.race import race
+from softsplit.solvers.elimination.rules import cut_to_rules, ruled_trees, with_required
 from softsplit.solvers.elimination.screening import feature_noise_threshold, screened_race
 from softsplit.solvers.elimination.second_order import sharpened
 from softsplit.solvers.elimination.splicing import Splicing, cut
@@ -75,6 +81,10 @@ class EliminationSolver(Solver):
         found = run.tree(free, tight=not budget.rough)
         met = problem.violation(found.parameters).largest <= RATE_SLACK
         return found if met else run.within_rates(problem, found)
+
+    def keeps_rules(self, problem: TrainingProblem) -> bool:
+        """Elimination keeps them."""
+        return problem.by_likelihood and problem.penalties.counts
 
     def sample_sizes(self, problem: TrainingProblem) -> tuple[int, ...]:
         """Sizes up to that on which supports are selected, which is the last.
@@ -146,7 +156,7 @@ class EliminationRun:
         )
         self._starts = [SupportTree.of(t, problem) for t in (start.parameters, *start.rivals)]
         self._winner: SupportTree | None = None
-        self._paths: dict[SizeLimits, EliminationPath] = {}
+        self._paths: dict[SizeLimits, EliminationPath | JoinedPaths] = {}
         # Trees of the path are known by their identity: the last point of each, its ends (for each
         # ridge, tightness and choice of rows), and its parameters in the units of the problem.
         self._last: dict[int, SupportTree] = {}
@@ -222,6 +232,8 @@ class EliminationRun:
             always = np.zeros(self.problem.n_features, dtype=bool)
             if self.start.rule == "given":
                 always = np.any([tree.support.any(axis=0) for tree in self._starts], axis=0)
+            if self.problem.rules is not None:
+                always = always | np.isin(self.problem.rules.of, self.problem.rules.required)
             screened = screened_race(
                 self.few, self._starts, grow=grow, shallower=known, always=always
             )
@@ -230,11 +242,16 @@ class EliminationRun:
         unscreened = race(self.few, self._starts, grow=grow, shallower=known)
         return unscreened if screened is None else self._better(screened, unscreened, limits)
 
-    def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath:
-        """Return the path that begins at ``winner``, all of it within ``limits``."""
+    def _path_from(self, winner: SupportTree, limits: SizeLimits) -> EliminationPath | JoinedPaths:
+        """Return the path that begins at ``winner``, all of it within ``limits`` and the rules."""
+        trees = [winner]
+        if self.problem.penalties.counts:
+            trees = ruled_trees(self.few, winner)
         if limits:
-            winner = Splicing(self.few, limits).tree(winner)
-        return EliminationPath(self.few, winner, class_shares(self.problem))
+            trees = [Splicing(self.few, limits).tree(tree) for tree in trees]
+        shares = class_shares(self.problem)
+        paths = [EliminationPath(self.few, tree, shares) for tree in trees]
+        return paths[0] if len(paths) == 1 else JoinedPaths(paths)
 
     def _better(
         self, screened: SupportTree, unscreened: SupportTree, limits: SizeLimits
@@ -281,7 +298,9 @@ class EliminationRun:
         A later point has a larger value and at least one coefficient of one feature, or is the
         constant tree, which is known from the beginning: this bounds its objective from below.
         """
-        one = problem.penalties.local.strength + problem.penalties.global_.strength
+        global_ = problem.penalties.global_
+        least = 1.0 if global_.prices is None else float(global_.prices.min())
+        one = problem.penalties.local.strength + least * global_.strength
         added = min(0.0, self._ridge_cost(problem))
         return self._path_of(problem).up_to(
             self._criterion(problem), lambda point: point.value + one + added * point.squares
@@ -301,7 +320,7 @@ class EliminationRun:
     def _path_ridge(self) -> float:
         return self.options.path.ridge * self.few.unit
 
-    def _path_of(self, problem: TrainingProblem) -> EliminationPath:
+    def _path_of(self, problem: TrainingProblem) -> EliminationPath | JoinedPaths:
         if problem.limits not in self._paths:
             raise OutOfBudget
         return self._paths[problem.limits]
@@ -412,11 +431,14 @@ class EliminationRun:
     def _so_far(self, problem: TrainingProblem) -> SupportTree:
         """Return what there is when the budget ends, or the constant tree if that is better."""
         path = self._paths.get(problem.limits)
-        tree = self._winner or self._starts[0]
+        tree, rules = self._winner or self._starts[0], problem.binding_rules
         if path is not None and path.found:
             tree = min(path.found, key=self._criterion(problem)).tree
-        elif problem.limits:
-            tree = cut(tree, problem.limits)
+        else:
+            tree = cut_to_rules(with_required(self.few, tree, rules), rules)
+            tree = cut(tree, problem.limits, rules) if problem.limits else tree
+        if rules is not None and rules.required:
+            return tree
         trees = (tree, tree.constant(class_shares(problem)))
         return min(trees, key=lambda one: problem.objective(one.parameters(problem)))
 

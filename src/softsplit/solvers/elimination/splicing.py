@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.size_limits import SizeLimits
 from softsplit.solvers.base import OutOfBudget
 from softsplit.solvers.elimination.deletion_costs import (
@@ -33,7 +34,11 @@ from softsplit.solvers.elimination.deletion_costs import (
 )
 from softsplit.solvers.elimination.descents import RowDescents
 from softsplit.solvers.elimination.objective import Shrinkage
-from softsplit.solvers.elimination.path import saturate_idle, without_negligible
+from softsplit.solvers.elimination.path import (
+    keeps_required,
+    saturate_idle,
+    without_negligible,
+)
 from softsplit.solvers.elimination.screening import branch_gains, feature_noise_threshold
 from softsplit.solvers.elimination.support_tree import SupportTree, removed_branches
 from softsplit.support.arrays import FloatArray
@@ -69,6 +74,8 @@ class Splicing:
         self.descents, self.limits, self.options = descents, limits, descents.options.splicing
         self._ridge = Shrinkage(descents.options.path.ridge * descents.unit)
         self._squares: FloatArray | None = None
+        self._rules = descents.problem.binding_rules
+        self._requires = self._rules is not None and bool(self._rules.required)
 
     def tree(self, start: SupportTree) -> SupportTree:
         """Return the best tree within the limits that ``start`` leads to.
@@ -76,15 +83,18 @@ class Splicing:
         If the budget ends during the exchanges, the best so far is returned.
         """
         tree = replace(start, groups=self.descents.problem.groups)
-        tree = without_negligible(tree, self.descents.options.path.negligible)
+        tree = without_negligible(tree, self.descents.options.path.negligible, self._rules)
         tree = saturate_idle(self.descents, tree).compact()
         path = self.descents.options.path
         while tree.n_coefficients and not self.limits.allow(tree.tree_size):
             tree = self.descents.descend(tree, self._ridge, path.refit_steps, path.refit_decrease)[
                 0
             ]
-            tree = self._smaller(tree)
-            tree = saturate_idle(self.descents, tree).compact()
+            smaller = self._smaller(tree)
+            if smaller is tree:  # what is required does not fit like this
+                tree = self._required_alone(start)
+                break
+            tree = saturate_idle(self.descents, smaller).compact()
         if not tree.n_coefficients:
             return tree
         tree, value = self._refitted(tree)
@@ -110,9 +120,13 @@ class Splicing:
             return self._fewer_questions(tree, size.questions - limits.questions)
         if limits.features is not None and size.features > limits.features:
             count = max(1, int(share * (size.features - limits.features)))
-            return without(tree, self._cheapest(tree, [(_features(tree), count)]))
+            count = 1 if self._requires else count
+            gone = self._cheapest(tree, [(_features(tree), count)])
+            return without(tree, gone) if gone else tree
         assert limits.terms is not None
         numbers, longest = _terms_of(tree), limits.terms
+        if self._requires:
+            return self._shorter(tree, numbers, longest)
         return without(
             tree,
             self._cheapest(
@@ -124,6 +138,55 @@ class Splicing:
             ),
         )
 
+    def _required_alone(self, start: SupportTree) -> SupportTree:
+        """Return ``start`` with the required variables alone, as many in each question as may be,
+        in the questions nearest to the root."""
+        assert self._rules is not None
+        of = self._rules.of if start.groups is None else start.groups.of
+        most = self.limits.terms or len(self._rules.required)
+        groups = list(dict.fromkeys(
+            int(of[np.flatnonzero(self._rules.of == v)[0]]) for v in self._rules.required
+        ))  # fmt: skip
+        saturated, splits = start.saturated.copy(), start.splits.copy()
+        open_ = np.arange(-(-len(groups) // most))
+        splits[open_[saturated[open_]], -1], saturated[open_] = 0.0, False
+        tree = replace(
+            start, saturated=saturated, splits=splits, groups=self.descents.problem.groups
+        )
+        tree = tree.with_support(np.zeros_like(tree.support))
+        for number, group in enumerate(groups):
+            columns = np.flatnonzero((of == group) & np.isin(self._rules.of, self._rules.required))
+            tree = tree.with_columns(columns, np.array([number // most]))
+        return saturate_idle(self.descents, tree).compact()
+
+    def _shorter(self, tree: SupportTree, numbers: NDArray[np.intp], longest: int) -> SupportTree:
+        """Return ``tree`` without a term of a question that is too long.
+
+        Where each of its terms is the last of a required variable, one moves to a question that has
+        room, or takes the place of a term there that may go.
+        """
+        for branch in np.flatnonzero(numbers > longest).tolist():
+            out = self._cheapest(tree, [(_terms(tree, branch), 1)])
+            if out:
+                return without(tree, out)
+            for other in np.flatnonzero(~tree.saturated).tolist():
+                if numbers[other] > longest or other == branch:
+                    continue
+                gone = self._cheapest(tree, [(_terms(tree, other), 1)])
+                if numbers[other] < longest or gone:
+                    moving = _terms(tree, branch)[0]
+                    support = without(tree, gone if numbers[other] == longest else []).support
+                    columns = np.flatnonzero(_homes(tree) == moving.group)
+                    support = support.copy()
+                    support[other, columns] = tree.support[branch, columns]
+                    support[branch, columns] = False
+                    return tree.with_support(support)
+        return tree
+
+    def _may_go(self, tree: SupportTree, term: Term) -> bool:
+        """Whether all required variables stay without a term."""
+        return not self._requires or keeps_required(without(tree, [term]), self._rules)
+
     def _fewer_questions(self, tree: SupportTree, excess: int) -> SupportTree:
         """Return ``tree`` without the branch that costs least for each question that it saves."""
         asked: Mask = np.any(tree.support, axis=1)
@@ -132,10 +195,15 @@ class Splicing:
         for branch in np.flatnonzero(asked).tolist():
             for side, goes_left in enumerate((True, False)):
                 gone = int(asked[removed_branches(branch, goes_left, len(asked))].sum())
-                if gone < asked.sum():
+                kept = not self._requires or keeps_required(
+                    tree.saturate(branch, goes_left), self._rules
+                )
+                if gone < asked.sum() and kept:
                     cost = float(costs[branch, side]) / min(gone, excess)
                     best = min(best or (np.inf, 0, True), (cost, branch, goes_left))
-        assert best is not None
+        if best is None:
+            assert self._requires
+            return tree
         return tree.saturate(*best[1:])
 
     def _cheapest(
@@ -149,7 +217,8 @@ class Splicing:
         known = routed(tree.vector, rows, tree.shape)
         estimates = tree.support * quadratic_costs(tree.splits, rows, *known[1:4])
         chosen: list[Term] = []
-        for terms, count in wanted:
+        for every, count in wanted:
+            terms = [term for term in every if self._may_go(tree, term)]
             places = [_place(tree, term) for term in terms]
             order = np.argsort([estimates[place].sum() for place in places], kind="stable")
             exact: list[Term] = []
@@ -207,6 +276,13 @@ class Splicing:
         if self.limits.features is not None and used.sum() >= self.limits.features:
             allowed &= used
         allowed[out.group] = False
+        if self._rules is not None:
+            kept_now = np.zeros((len(homes), n_branches), dtype=bool)
+            kept_now[tree.columns] = tree.support.T
+            in_use = np.flatnonzero(self._rules.used(kept_now))
+            barred = self._rules.rivals(in_use)
+            barred[in_use] = False
+            allowed[homes[self._rules.features(barred)]] = False
         worth = np.zeros((n_groups, n_branches))
         np.maximum.at(worth, homes, branch_gains(tree, self.descents, self._squares))
         total = np.where(allowed, worth[:, entered].sum(axis=1), 0.0)
@@ -215,9 +291,12 @@ class Splicing:
                 yield tree.with_columns(np.flatnonzero(homes == group), np.flatnonzero(entered))
 
 
-def cut(tree: SupportTree, limits: SizeLimits) -> SupportTree:
-    """Return ``tree`` with its largest weights within the limits, where there is no time to fit."""
+def cut(tree: SupportTree, limits: SizeLimits, rules: FeatureRules | None = None) -> SupportTree:
+    """Return ``tree`` with its largest weights within the limits, where there is no time to fit;
+    those of required variables count as larger than any other."""
     sizes = np.abs(tree.splits[:, :-1]) * tree.support
+    if rules is not None:
+        sizes[tree.support & np.isin(rules.of[tree.columns], rules.required)] += 1e6
     if limits.questions is not None:
         sizes[np.flatnonzero(sizes.any(axis=1))[limits.questions :]] = 0.0
     by_group = np.zeros((len(sizes), int(tree.group_of.max(initial=-1)) + 1))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsplit.problem.bounds import Bounds
+from softsplit.problem.feature_rules import FeatureRules
 from softsplit.problem.penalties import Groups
 from softsplit.problem.problem import TrainingProblem
 from softsplit.problem.size_limits import CountedSize, tree_size
@@ -33,6 +34,10 @@ SATURATION = 40.0
 
 ZERO_WEIGHT = 1e-8
 """Smaller weights become zero: a ridge has shrunk a coefficient that has no effect."""
+
+REQUIRED_WEIGHT = 0.01
+"""The largest weight of a required variable is at least this: its effect is hardly visible, and the
+variable is in the tree."""
 
 SMALLEST_SHARE = 1e-12
 """Smaller class shares of a leaf are raised to this, so that their logarithm is finite."""
@@ -87,9 +92,24 @@ class SupportTree:
         found = self.splits[:, :-1]
         nonzero = self.support & (np.abs(found) > ZERO_WEIGHT)
         weights[self.columns] = np.where(nonzero, found, 0.0).T
+        if problem.binding_rules is not None:
+            self._raise_required(weights, problem.binding_rules)
         thresholds = (0.5 * unit * weights.sum(axis=0) - self.splits[:, -1]) / problem.steepness
         shares = np.exp(self.log_odds - self.log_odds.max(axis=0))
         return TreeParameters(weights, thresholds, shares / shares.sum(axis=0))
+
+    def _raise_required(self, weights: FloatArray, rules: FeatureRules) -> None:
+        """Raise the largest weight of a required variable to REQUIRED_WEIGHT where it is smaller.
+
+        The ridge shrinks what says nothing to zero, and it is to be in the tree.
+        """
+        kept = np.zeros(weights.shape, dtype=bool)
+        kept[self.columns] = self.support.T
+        for variable in rules.required:
+            sizes = np.where(kept & (rules.of == variable)[:, None], np.abs(weights), -1.0)
+            place = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+            if 0.0 <= sizes[place] < REQUIRED_WEIGHT:
+                weights[place] = np.copysign(REQUIRED_WEIGHT, weights[place])
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,6 +135,21 @@ class SupportTree:
         return int(
             np.count_nonzero(used if self.groups is None else np.bincount(self.group_of[used]))
         )
+
+    @cached_property
+    def group_prices(self) -> FloatArray | None:
+        """Price of every group of ``group_of``; None if all are one."""
+        if self.groups is None or self.groups.prices is None:
+            return None
+        return self.groups.prices[np.unique(self.groups.of[self.columns])]
+
+    @cached_property
+    def price(self) -> float:
+        """Features of the support, each at its price."""
+        if self.group_prices is None:
+            return float(self.n_features)
+        used = np.unique(self.group_of[self.support.any(axis=0)])
+        return float(self.group_prices[used].sum())
 
     @property
     def tree_size(self) -> CountedSize:

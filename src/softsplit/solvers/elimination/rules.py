@@ -1,0 +1,132 @@
+"""Trees that keep rules about variables (problem/feature_rules.py), to begin elimination from.
+
+**Required variables** are put into the tree where they are missing, in the branch where their score
+statistic is largest. Elimination then skips every step after which one of them would be lost, also
+through branches that lose their last coefficient and are replaced by a child.
+
+**Of a set at most one.** While two variables of a set are in the tree, the one of the least
+deletion cost is removed from all branches, and the rest is refitted. What was removed first may be
+worth more than what stayed, so each of the most costly members of the sets is also kept in turn,
+and its rivals removed. Each of these trees has a path of its own, and the best tree of all paths is
+taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsplit.problem.feature_rules import FeatureRules
+from softsplit.solvers.elimination.deletion_costs import removal_cost, routed
+from softsplit.solvers.elimination.descents import RowDescents
+from softsplit.solvers.elimination.objective import Shrinkage
+from softsplit.solvers.elimination.path import saturate_idle
+from softsplit.solvers.elimination.screening import branch_gains
+from softsplit.solvers.elimination.support_tree import SupportTree
+
+Mask = NDArray[np.bool_]
+
+
+def ruled_trees(descents: RowDescents, start: SupportTree) -> list[SupportTree]:
+    """Return trees near ``start`` that keep the rules; the first one by deletion costs alone."""
+    rules = descents.problem.binding_rules
+    if rules is None:
+        return [start]
+    tree = with_required(descents, replace(start, groups=descents.problem.groups), rules)
+    if not rules.conflicts(rules.used(_kept(tree, rules))):
+        return [tree]
+    tree = _refitted(descents, tree)
+    costs = _variable_costs(descents, tree, rules)
+    found = [_resolved(descents, tree, rules)]
+    for keeper in sorted(costs, key=lambda v: (-costs[v], v)):
+        if len(found) > descents.options.rules.keepers:
+            break
+        if not rules.used(_kept(found[0], rules))[keeper] and keeper not in rules.required:
+            others = rules.rivals(np.array([keeper]))
+            others[keeper] = False
+            if not others[list(rules.required)].any():
+                found.append(_resolved(descents, _without(tree, rules, others), rules))
+    return found
+
+
+def with_required(
+    descents: RowDescents, tree: SupportTree, rules: FeatureRules | None
+) -> SupportTree:
+    """Return ``tree`` with the required variables that it lacks, at weight zero."""
+    missing = [] if rules is None else rules.missing(rules.used(_kept(tree, rules)))
+    if rules is None or not missing:
+        return tree
+    gains = branch_gains(tree, descents, descents.rows.features**2)
+    gains[:, tree.saturated] = -1.0
+    for variable in missing:
+        columns = np.flatnonzero(rules.of == variable)
+        best = gains[columns].max(axis=0)
+        if np.any(tree.support):
+            tree = tree.with_columns(columns, np.array([int(np.argmax(best))]))
+            continue
+        # A tree without features: its root asks, and leaves that are alike part with a weight.
+        saturated = tree.saturated.copy()
+        saturated[0] = False
+        tree = replace(tree, saturated=saturated).with_columns(columns, np.array([0]))
+        tree.splits[0, :-1], tree.splits[0, -1] = tree.support[0], 0.0
+    return tree
+
+
+def cut_to_rules(tree: SupportTree, rules: FeatureRules | None) -> SupportTree:
+    """Return ``tree`` with one variable of each set, that of the largest weight, where there is no
+    time to fit."""
+    if rules is None:
+        return tree
+    while conflicts := rules.conflicts(rules.used(_kept(tree, rules))):
+        homes, sizes = rules.of[tree.columns], np.abs(tree.splits[:, :-1]).max(axis=0, initial=0.0)
+        worth = {v: float(sizes[homes == v].max(initial=0.0)) for v in conflicts[0]}
+        for v in rules.required:
+            worth[v] = np.inf
+        out = np.zeros(len(rules.names), dtype=bool)
+        out[min(conflicts[0], key=lambda v: (worth[v], v))] = True
+        tree = _without(tree, rules, out)
+    return tree
+
+
+def _kept(tree: SupportTree, rules: FeatureRules) -> Mask:
+    """The support of ``tree`` on all features, (n_features, n_branches)."""
+    kept = np.zeros((len(rules.of), len(tree.splits)), dtype=bool)
+    kept[tree.columns] = tree.support.T
+    return kept
+
+
+def _without(tree: SupportTree, rules: FeatureRules, variables: Mask) -> SupportTree:
+    return tree.with_support(tree.support & ~rules.features(variables)[tree.columns])
+
+
+def _refitted(descents: RowDescents, tree: SupportTree) -> SupportTree:
+    path = descents.options.path
+    ridge = Shrinkage(path.ridge * descents.unit)
+    tree = saturate_idle(descents, tree)
+    return descents.descend(tree, ridge, path.refit_steps, path.refit_decrease)[0]
+
+
+def _variable_costs(
+    descents: RowDescents, tree: SupportTree, rules: FeatureRules
+) -> dict[int, float]:
+    """Deletion costs of the variables of ``tree`` that are in conflict; required ones never go."""
+    rows = descents.on(tree)
+    known = routed(tree.vector, rows, tree.shape)
+    homes, ridge = rules.of[tree.columns], descents.options.path.ridge * descents.unit
+    members = {v for found in rules.conflicts(rules.used(_kept(tree, rules))) for v in found}
+    costs = {}
+    for v in sorted(members):
+        out = tree.support & (homes == v)
+        costs[v] = removal_cost(tree.splits, rows, known, out, ridge)
+    return {v: np.inf if v in rules.required else cost for v, cost in costs.items()}
+
+
+def _resolved(descents: RowDescents, tree: SupportTree, rules: FeatureRules) -> SupportTree:
+    """Return ``tree`` without conflicts: the variable of the least deletion cost goes first."""
+    while costs := _variable_costs(descents, tree, rules):
+        out = np.zeros(len(rules.names), dtype=bool)
+        out[min(costs, key=lambda v: (costs[v], v))] = True
+        tree = _refitted(descents, _without(tree, rules, out))
+    return tree

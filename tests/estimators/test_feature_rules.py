@@ -1,0 +1,292 @@
+"""Rules about columns and their costs: returned trees keep them, or one sentence says why not."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softsplit import (
+    SoftTreeClassifier,
+    SoftTreeClassifierCV,
+    export_text,
+    load_model,
+    save_model,
+    strength_path,
+)
+
+NAMES = list("abcdef")
+
+
+def rows(seed=0, n=120, n_features=6):
+    """Numbers of which the first three say most, the first two of these nearly the same."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    X[:, 1] = X[:, 0] + 0.3 * rng.normal(size=n)
+    y = (X[:, 0] + X[:, 2] + 0.7 * rng.normal(size=n) > 0).astype(int)
+    return X, y
+
+
+def table(seed=0, n=120):
+    """The same with names, a category that says something, and a gap."""
+    X, y = rows(seed, n)
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame["town"] = np.where(X[:, 3] > 0.5, "ulm", np.where(X[:, 4] > 0, "bonn", "köln"))
+    frame.loc[3, "b"] = np.nan
+    return frame, y
+
+
+def small(**given):
+    return SoftTreeClassifier(**{"depth": 2, "n_starts": 1, "random_state": 0, **given})
+
+
+# --- hostile combinations: (parameters, words of the sentence); colleagues add theirs -------------
+
+HOSTILE = [
+    ({"required": ["nope"]}, "required names 'nope', which is no column of X"),
+    ({"required": ["towns"]}, "did you mean 'town'"),
+    ({"required": [99]}, "required names 99"),
+    ({"required": [True]}, "required names True"),
+    ({"required": "a"}, "required must list columns"),
+    ({"required": []}, "required is empty"),
+    ({"required": ["a", "a"]}, "required names 'a' twice"),
+    ({"required": ["a", 0]}, "required names 'a' twice"),
+    ({"required": ["still"]}, "required names 'still'"),
+    ({"required": ["dropped"]}, "required names 'dropped', which is not used in training"),
+    ({"required": ["a", "b"], "forbidden_together": [["b", "a"]]}, "does not allow in one tree"),
+    ({"required": ["a", "c"], "at_most_one": [["a", "b", "c"]]}, "does not allow in one tree"),
+    ({"required": ["a", "b"], "max_features": 1}, "max_features=1 allows fewer"),
+    ({"required": list("abcd"), "max_terms": 1, "depth": 1}, "have no room"),
+    ({"required": list("abc"), "max_terms": 1, "max_questions": 2}, "have no room"),
+    ({"forbidden_together": [["a"]]}, "a set of one column"),
+    ({"forbidden_together": [["a", "b", "c"]]}, "give sets to at_most_one"),
+    ({"forbidden_together": ["ab"]}, "must hold lists of columns"),
+    ({"forbidden_together": "ab"}, "must list sets of columns"),
+    ({"forbidden_together": []}, "forbidden_together is empty"),
+    ({"at_most_one": [[]]}, "at_most_one is empty"),
+    ({"at_most_one": [["a", "a"]]}, "at_most_one names 'a' twice"),
+    ({"at_most_one": [["a", "z"]]}, "at_most_one names 'z'"),
+    ({"at_most_one": {"a": "b"}}, "must list sets of columns"),
+    ({"feature_costs": {"nope": 1.0}}, "feature_costs names 'nope'"),
+    ({"feature_costs": {"a": -1.0}}, "a cost is a number from 0"),
+    ({"feature_costs": {"a": float("nan")}}, "a cost is a number from 0"),
+    ({"feature_costs": {"a": float("inf")}}, "a cost is a number from 0"),
+    ({"feature_costs": {"a": "dear"}}, "a cost is a number from 0"),
+    ({"feature_costs": {"a": True}}, "a cost is a number from 0"),
+    ({"feature_costs": {"a": None}}, "a cost is a number from 0"),
+    ({"feature_costs": {}}, "feature_costs is empty"),
+    ({"feature_costs": [1.0, 2.0]}, "feature_costs must map columns"),
+    ({"feature_costs": {"a": 1.0, 0: 2.0}}, "feature_costs names 'a' twice"),
+    ({"required": ["a"], "solver": "decomposition", "penalty": "l0"}, "use solver='native'"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:column 'still'")
+@pytest.mark.parametrize(("given", "said"), HOSTILE, ids=[words for _, words in HOSTILE])
+@pytest.mark.parametrize("estimator", [SoftTreeClassifier, SoftTreeClassifierCV])
+def test_hostile_requirements_are_one_sentence_and_nothing_is_trained(estimator, given, said):
+    frame, y = table()
+    frame["still"], frame["dropped"] = 1.0, np.arange(len(y)) % 7
+    given = {"feature_types": {"dropped": "drop"}, **given}
+    if estimator is SoftTreeClassifierCV:
+        names = {"depth": "depths", "penalty": "penalties"}
+        given = {names.get(n, n): [v] if n in names else v for n, v in given.items()}
+    tree = estimator(**given)
+    with pytest.raises(ValueError, match=re.escape(said)) as error:
+        tree.fit(frame, y)
+    text = str(error.value)
+    assert text.endswith((".", "?")) and "\n" not in text
+    assert not hasattr(tree, "tree_")
+
+
+# --- rules hold -----------------------------------------------------------------------------------
+
+
+def kept(tree, given):
+    """Whether the columns of a tree keep the rules."""
+    used = set(tree.selected_features_.tolist())
+    sets = [*given.get("at_most_one", ()), *given.get("forbidden_together", ())]
+    return set(given.get("required", ())) <= used and all(len(used & set(one)) <= 1 for one in sets)
+
+
+def drawn_rules(rng):
+    """Random rules that do not contradict each other."""
+    order = rng.permutation(6).tolist()
+    given = {"at_most_one": [order[:3]], "forbidden_together": [[order[3], order[0]]]}
+    required = [column for column in order[4 : 4 + rng.integers(0, 3)]]
+    if rng.random() < 0.5:
+        required.append(order[1])
+    if required:
+        given["required"] = required
+    if rng.random() < 0.3 and len(required) <= 2:
+        given |= {"max_features": 3, "max_terms": 2}
+    if rng.random() < 0.5:
+        given["feature_costs"] = {int(j): float(rng.choice([0.0, 1.0, 20.0])) for j in order[:3]}
+    return given
+
+
+@pytest.mark.parametrize("half", range(2))
+def test_rules_hold_on_random_problems(half):
+    for seed in range(50 * half, 50 * half + 50):
+        rng = np.random.default_rng(seed)
+        given, (X, y) = drawn_rules(rng), rows(seed, 60)
+        tree = small(curves=int(rng.integers(0, 2)), **given).fit(X, y)
+        assert kept(tree, given), (seed, given, tree.selected_features_)
+        assert tree.solution_.status.usable
+
+
+def test_rules_hold_with_the_expected_cost():
+    for seed in range(12):
+        given, (X, y) = drawn_rules(np.random.default_rng(seed)), rows(seed, 60)
+        given = {n: v for n, v in given.items() if not n.startswith("max")}
+        local = 0.5 if seed % 3 == 0 else 0.0
+        tree = small(
+            loss="cost", global_strength=1.0, local_strength=local, effort="fast", **given
+        ).fit(X, y)
+        assert kept(tree, given), (seed, given, tree.selected_features_)
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_at_most_one_is_the_best_of_all_allowed_subsets(loss):
+    """Brute force: columns that are not allowed are masked by zeros."""
+    strength = {"log": {"global_strength": 1.0, "local_strength": 0.25, "curves": False}}
+    given = strength.get(loss, {"global_strength": 1.0})
+    sets = [[0, 1, 2]]
+    for seed in range(3):
+        X, y = rows(seed, 80, 4)
+        free = small(loss=loss, depth=1, n_starts=4, **given)
+        found = free.set_params(at_most_one=sets).fit(X, y).objective_
+        every = []
+        for member in sets[0]:
+            Z = X.copy()
+            Z[:, [j for j in sets[0] if j != member]] = 0.0
+            every.append(small(loss=loss, depth=1, n_starts=4, **given).fit(Z, y).objective_)
+        assert found <= min(every) * (1 + 1e-4) + 1e-6, (seed, found, every)
+
+
+def test_required_beside_brute_force():
+    """Under the count a required column is as good as the best tree that has it."""
+    X, y = rows(3, 100, 4)
+    given = {"depth": 1, "n_starts": 4, "curves": False, "global_strength": 2.0}
+    tree = small(**given, local_strength=0.5, required=[3]).fit(X, y)
+    best = np.inf
+    for size in range(1, 5):
+        for chosen in itertools.combinations(range(4), size):
+            if 3 in chosen:
+                Z = np.zeros_like(X)
+                Z[:, chosen] = X[:, chosen]
+                free = small(**given | {"global_strength": 0.0}, local_strength=0.0).fit(Z, y)
+                n_weights = np.count_nonzero(free.weights_)
+                best = min(best, free.objective_ + 0.5 * n_weights + 2.0 * (size - 1))
+    assert tree.objective_ <= best * (1 + 1e-4)
+    assert 3 in tree.selected_features_
+
+
+def test_rules_by_name_count_all_columns_of_a_variable():
+    frame, y = table()
+    given = {
+        "required": ["town"],
+        "at_most_one": [["a", "b", "c"]],
+        "forbidden_together": [["d", "e"]],
+    }
+    tree = small(**given).fit(frame, y)
+    used = {frame.columns[j] for j in tree.selected_features_}
+    assert "town" in used and len(used & {"a", "b", "c"}) <= 1 and len(used & {"d", "e"}) <= 1
+
+
+def test_rules_in_a_choice_and_along_a_path():
+    frame, y = table(n=150)
+    given = {"required": ["f"], "forbidden_together": [["a", "b"]], "feature_costs": {"a": 5.0}}
+    search = SoftTreeClassifierCV(
+        depths=[1, 2], scales=["standard"], ridges=[1.0], cv=3, n_starts=1, random_state=0, **given
+    ).fit(frame, y)
+    path = strength_path(frame, y, estimator=small(**given), n_points=4)
+    sizes = strength_path(frame, y, estimator=small(**given), n_points=3, by="n_features")
+    assert len(sizes.points) == 3
+    for tree in [search, *(point.classifier for point in [*path.points, *sizes.points])]:
+        used = {frame.columns[j] for j in tree.selected_features_}
+        assert "f" in used and not {"a", "b"} <= used
+    assert search.best_estimator_.required == ["f"]
+
+
+def test_a_required_column_may_be_constant_in_a_fold():
+    X, y = rows(1, 90)
+    X[:, 5] = 0.0
+    X[7, 5] = 1.0
+    search = SoftTreeClassifierCV(
+        depths=[1], scales=["standard"], ridges=[1.0], cv=3, n_starts=1, random_state=0,
+        required=[5],
+    ).fit(X, y)  # fmt: skip
+    assert 5 in search.selected_features_
+
+
+# --- costs ----------------------------------------------------------------------------------------
+
+
+def test_a_dear_column_gives_way_to_a_cheap_one():
+    X, y = rows(2, 300)
+    free = small(curves=False).fit(X, y)
+    cheap = small(curves=False, feature_costs={0: 30.0}).fit(X, y)
+    assert 0 in free.selected_features_
+    assert 0 not in cheap.selected_features_ and 1 in cheap.selected_features_
+
+
+def test_objective_has_the_price_of_every_feature():
+    X, y = rows(2, 150)
+    costs = {0: 0.5, 2: 3.0, 4: 0.0}
+    tree = small(curves=False, feature_costs=costs, global_strength=2.0, local_strength=0.5)
+    tree.fit(X, y)
+    prices = sum(costs.get(j, 1.0) for j in tree.selected_features_.tolist())
+    n_weights = np.count_nonzero(tree.solution_.parameters.weights)
+    loss = tree.solution_.cost
+    assert tree.solution_.objective == pytest.approx(loss + 2.0 * prices + 0.5 * n_weights)
+
+
+@pytest.mark.parametrize("loss", ["log", "cost"])
+def test_expected_cost_is_that_of_a_walk_by_hand(loss):
+    frame, y = table(5, 300)
+    costs = {"a": 7.0, "c": 3.0, "town": 0.5}
+    tree = small(loss=loss, global_strength=0.5, feature_costs=costs, curves=False).fit(frame, y)
+    model, coding = tree.tree_, tree.coding_
+    asked = np.abs(tree.weights_.T) > 0 if model.walk is None else model.walk.coefficients != 0
+    homes = [coding.variables[i].name for i in coding.homes]
+    ways = tree.leaf_proba(frame)
+    if model.walk is not None:
+        ways = np.eye(ways.shape[1])[tree.apply(frame) - len(asked)]
+    by_hand = np.zeros(len(frame))
+    for leaf in range(ways.shape[1]):
+        node, needed = leaf + len(asked), set()
+        while node:
+            node = (node - 1) // 2
+            needed |= {homes[j] for j in np.flatnonzero(asked[node])}
+        by_hand += ways[:, leaf] * sum(costs.get(name, 1.0) for name in needed)
+    assert tree.expected_cost(frame, per_row=True) == pytest.approx(by_hand)
+    assert tree.expected_cost(frame) == pytest.approx(by_hand.mean())
+    said = [line for line in export_text(tree).split("\n") if line.startswith("a case costs")]
+    assert len(said) == (loss == "log")
+    if said:
+        assert said[0].startswith(f"a case costs {by_hand.mean():.3g} on average: ")
+
+
+def test_files_copies_and_resamples_keep_rules_and_costs(tmp_path):
+    frame, y = table(n=90)
+    given = {"required": ["f"], "at_most_one": [["a", "b"]], "feature_costs": {"town": 4.0}}
+    tree = small(**given).fit(frame, y)
+    save_model(tree, tmp_path / "tree.json")
+    again = load_model(tmp_path / "tree.json")
+    assert {name: again.get_params()[name] for name in given} == given
+    assert again.expected_cost(frame) == tree.expected_cost(frame)
+    assert export_text(again) == export_text(tree)
+    numbers = frame[NAMES].fillna(0.0)
+    plain = small(curves=False, required=["f"], feature_costs={"a": 2.0}).fit(numbers, y)
+    assert plain.stability(numbers, y, n_resamples=2).to_frame("features").iloc[0, 1] is not None
+
+
+def test_costs_of_one_change_nothing():
+    X, y = rows(4)
+    free, priced = small().fit(X, y), small(feature_costs={0: 1.0}).fit(X, y)
+    assert np.array_equal(free.weights_, priced.weights_)
+    assert free.objective_ == priced.objective_
